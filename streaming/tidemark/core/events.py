@@ -1,0 +1,247 @@
+"""The wire schema of `tidemark.replica-state`, version 1: what a collector saw, and nothing it concluded.
+
+One Kafka record is one `Batch`: up to 256 events of one pass, of partitions placed in one Kafka partition. The same
+JSON, one batch a line, is what `tidemark collect --to -` writes and `tidemark replay` reads. Unknown is null (an
+absent field), never -1 or 0. A compatible change adds a nullable field; anything else is a new `v` and an upcaster.
+
+Units: offsets are record offsets, `*_at` are Unix seconds by the collector's clock (wall clock at its start plus
+monotonic time since, so they never run backward within a `collector_epoch`), `*_ms` are milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+VERSION: Final = 1
+MAX_EVENTS: Final = 256
+MAX_BYTES: Final = 256 * 1024
+MAX_REPLICAS: Final = 64
+MAX_LINEAGE: Final = 8
+
+Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Epoch = Annotated[int, Meta(ge=0, lt=2**31)]
+Broker = Annotated[int, Meta(ge=0, lt=2**31)]
+PartitionNumber = Annotated[int, Meta(ge=0, lt=2**31)]
+Seconds = Annotated[float, Meta(ge=0, lt=1e11)]
+Topic = Annotated[str, Meta(min_length=1, max_length=249)]
+Name = Annotated[str, Meta(min_length=1, max_length=255)]
+Brokers = Annotated[list[Broker], Meta(max_length=MAX_REPLICAS)]
+# (leader epoch, end offset): the epoch's records end before this offset (OffsetForLeaderEpoch's answer).
+LineageEntry = tuple[Epoch, Offset]
+Lineage = Annotated[list[LineageEntry], Meta(max_length=MAX_LINEAGE)]
+# Why a broker, or a replica on it, gave no answer: a connection outcome or the name of a Kafka error.
+Outcome = Annotated[str, Meta(min_length=1, max_length=64)]
+
+OK: Final = "ok"
+REFUSED: Final = "refused"
+TIMED_OUT: Final = "timed_out"
+UNREACHABLE: Final = "unreachable"
+CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
+
+
+class Replica(Struct, kw_only=True, omit_defaults=True):
+    """One replica of a partition, as the broker that hosts it answered in this pass.
+
+    Mirrors what `ListOffsets replica_id=-2` and the zero-byte `Fetch` show of UnifiedLog and Partition.
+    """
+
+    broker: Broker
+    log_end_offset: Offset | None = None
+    high_watermark: Offset | None = None
+    log_start_offset: Offset | None = None
+    last_stable_offset: Offset | None = None
+    # The partition leader epoch that this broker knows (not the epoch of its last record).
+    leader_epoch: Epoch | None = None
+    # True when the broker answered a leader-only request for the partition; False when it said it does not lead.
+    leads: bool | None = None
+    # After `Observation.observed_at`'s pass began, when it was asked and when its answer was read.
+    requested_ms: float | None = None
+    answered_ms: float | None = None
+    # Null when it answered without error; then the offsets above are known.
+    error: Outcome | None = None
+    # Highest epochs of this replica's own log with their end offsets, ascending; read only when it may have changed.
+    lineage: Lineage | None = None
+
+
+class Observation(Struct, tag="observation", tag_field="kind", kw_only=True, omit_defaults=True):
+    """All replicas of one partition together, in one pass.
+
+    The leader is sampled before and after the followers, so that a follower's lag is an interval. `committed` is a
+    high watermark that the leader of `leader_epoch` itself reported under the fence of that epoch (null when it did
+    not: error 78, no leader, an unfenced answer); committed offsets are those below it.
+    """
+
+    topic: Topic
+    partition: PartitionNumber
+    observed_at: Seconds
+    topic_id: Name | None = None
+    # Null: no broker said who leads. `leaderless` is true when two brokers or more agree that no leader serves.
+    leader: Broker | None = None
+    leader_epoch: Epoch | None = None
+    leaderless: bool = False
+    replicas: Brokers = []
+    in_sync_replicas: Brokers | None = None
+    eligible_leader_replicas: Brokers | None = None
+    last_known_eligible_leader_replicas: Brokers | None = None
+    adding: Brokers = []
+    removing: Brokers = []
+    # min(min.insync.replicas, number of replicas); null until the topic's configuration was read.
+    effective_min_in_sync_replicas: Annotated[int, Meta(ge=1, lt=2**31)] | None = None
+    # The brokers that gave this metadata (their own view, not an order), and when it was read.
+    metadata_from: Brokers = []
+    metadata_at: Seconds | None = None
+    samples: Annotated[list[Replica], Meta(max_length=MAX_REPLICAS)] = []
+    # The leader's log end offset sampled before the followers and after them, with their times.
+    leader_log_end_offset_before: Offset | None = None
+    leader_log_end_offset_after: Offset | None = None
+    leader_before_at: Seconds | None = None
+    leader_after_at: Seconds | None = None
+    committed: Offset | None = None
+    # The leader's last epochs, ascending. Epochs >= `lineage_complete_from` are covered: none between is missing.
+    lineage: Lineage | None = None
+    lineage_complete_from: Epoch | None = None
+
+
+class MetadataChange(Struct, tag="metadata_change", tag_field="kind", kw_only=True, omit_defaults=True):
+    """One committed PartitionRecord or PartitionChangeRecord of `__cluster_metadata`: exact, ordered by its offset."""
+
+    topic: Topic
+    partition: PartitionNumber
+    observed_at: Seconds
+    topic_id: Name | None = None
+    metadata_offset: Offset
+    record_at: Seconds | None = None
+    leader: Broker | None = None
+    leader_epoch: Epoch
+    partition_epoch: Epoch
+    replicas: Brokers = []
+    in_sync_replicas: Brokers = []
+    eligible_leader_replicas: Brokers | None = None
+    last_known_eligible_leader_replicas: Brokers | None = None
+    adding: Brokers = []
+    removing: Brokers = []
+    # LeaderRecoveryState: true when the leader was elected uncleanly or as last known leader.
+    recovering: bool = False
+    cause: Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"] | None = None
+
+
+class Checkpoint(Struct, tag="checkpoint", tag_field="kind", kw_only=True, omit_defaults=True):
+    """What the checkpoint files in one log directory say of one replica (CheckpointFile)."""
+
+    topic: Topic
+    partition: PartitionNumber
+    observed_at: Seconds
+    broker: Broker
+    topic_id: Name | None = None
+    high_watermark: Offset | None = None
+    recovery_point: Offset | None = None
+    log_start_offset: Offset | None = None
+    lineage_starts: Annotated[list[LineageEntry], Meta(max_length=64)] | None = None
+    modified_at: Seconds | None = None
+
+
+class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_defaults=True):
+    """One broker, or one node of the metadata quorum, apart from any partition."""
+
+    broker: Broker
+    observed_at: Seconds
+    # Changes whenever the process restarts, where that is known (the broker epoch).
+    incarnation: int | None = None
+    fenced: bool | None = None
+    in_controlled_shutdown: bool | None = None
+    is_voter: bool | None = None
+    metadata_log_end_offset: Offset | None = None
+    # How long ago the quorum leader last saw it caught up.
+    metadata_lag_ms: Annotated[float, Meta(ge=0)] | None = None
+    log_dirs: Annotated[list[Name], Meta(max_length=64)] | None = None
+    offline_log_dirs: Annotated[int, Meta(ge=0)] | None = None
+    produce_purgatory: Annotated[int, Meta(ge=0)] | None = None
+    fetch_purgatory: Annotated[int, Meta(ge=0)] | None = None
+
+
+class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=True):
+    """A finding of `tidemark audit`: two replicas hold different batches at one (offset, epoch)."""
+
+    topic: Topic
+    partition: PartitionNumber
+    observed_at: Seconds
+    topic_id: Name | None = None
+    brokers: Brokers
+    offset: Offset
+    leader_epoch: Epoch | None = None
+    crcs: Annotated[list[int], Meta(max_length=MAX_REPLICAS)]
+
+
+class Gone(Struct, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True):
+    """A partition was deleted: two brokers agree that it is unknown, or the metadata log removed it."""
+
+    topic: Topic
+    partition: PartitionNumber
+    observed_at: Seconds
+    topic_id: Name | None = None
+
+
+class Ack(Struct, tag="ack", tag_field="kind", kw_only=True, omit_defaults=True):
+    """An operator closed an event alert."""
+
+    fingerprint: Name
+    observed_at: Seconds
+    topic: Topic | None = None
+    partition: PartitionNumber | None = None
+    by: Annotated[str, Meta(max_length=255)] | None = None
+    comment: Annotated[str, Meta(max_length=1024)] | None = None
+
+
+class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
+    """How one broker answered in a pass."""
+
+    broker: Broker
+    outcome: Outcome
+    host: Annotated[str, Meta(max_length=255)] | None = None
+    port: Annotated[int, Meta(ge=0, lt=65536)] | None = None
+    rack: Annotated[str, Meta(max_length=255)] | None = None
+    answered_ms: float | None = None
+
+
+# topic -> inclusive ranges of partitions
+Ranges = dict[Topic, list[tuple[PartitionNumber, PartitionNumber]]]
+
+
+class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=True):
+    """The end of a collection pass: the clock of its (cluster, collector), written to every Kafka partition.
+
+    `missed` lists partitions of the receiving Kafka partition alone, "all" when the list would pass 64 KiB. A
+    partition that is neither observed nor missed was quiet and thinned: it counts as seen.
+    """
+
+    number: Annotated[int, Meta(ge=0)]
+    started_at: Seconds
+    ended_at: Seconds
+    monotonic: float
+    period_ms: Annotated[float, Meta(gt=0)]
+    brokers: Annotated[list[BrokerAnswer], Meta(max_length=4096)] = []
+    missed: Ranges | Literal["all"] = {}
+    cluster_id: Name | None = None
+    partitions: Annotated[int, Meta(ge=0)] | None = None
+    # Metadata quorum as DescribeQuorum showed it; null where it could not be asked.
+    quorum_leader: Broker | None = None
+    quorum_epoch: Epoch | None = None
+
+
+Event = Observation | MetadataChange | Checkpoint | BrokerState | Audit | Gone | Ack | Pass
+PartitionEvent = Observation | MetadataChange | Checkpoint | Audit | Gone
+
+
+class Batch(Struct, kw_only=True):
+    """One Kafka record: events of one pass of one collector, all placed in the record's Kafka partition."""
+
+    v: Literal[1]
+    cluster: Name
+    collector: Name
+    # Unix milliseconds at the collector's start: of two collectors of a partition the newer one wins.
+    collector_epoch: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    pass_number: Annotated[int, Meta(ge=0)] = msgspec.field(name="pass")
+    events: Annotated[list[Event], Meta(max_length=MAX_EVENTS)]

@@ -1,0 +1,71 @@
+"""Thresholds of the detectors: each with a unit, a default and a reason; global, and by topic pattern."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
+
+Milliseconds = Annotated[float, Meta(ge=0)]
+Passes = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a condition must reach. `docs/reference-config.yaml` repeats the reasons."""
+
+    # Three looks tell a pause of the collector or one slow request from a state of the cluster.
+    fire_passes: Passes = 3
+    # Two clean looks end it: one would flap at the edge of a threshold.
+    clear_passes: Passes = 2
+    # Far above a fetch round (500 ms) and far below replica.lag.time.max.ms (30 s), when Kafka itself acts.
+    lag_ms: Milliseconds = 2_000
+    # The same reasoning for a high watermark that stands while records wait above it.
+    high_watermark_stalled_ms: Milliseconds = 5_000
+    # Three shrinks in ten minutes are no restart: a restart causes one.
+    churn_shrinks: Annotated[int, Meta(ge=2)] = 3
+    churn_window_ms: Milliseconds = 600_000
+    # An in-sync set that stopped changing is old news after five minutes.
+    isr_change_quiet_ms: Milliseconds = 300_000
+    # A broker restart takes less; until then it is worth a note, not a ticket.
+    under_replicated_escalates_ms: Milliseconds = 600_000
+    # How long a broker that was stopped in good order may be away before its absence counts.
+    restart_grace_ms: Milliseconds = 600_000
+    # Event alerts end by themselves after a day.
+    event_expires_ms: Milliseconds = 86_400_000
+    # A partition unseen for this many passes is blind.
+    gap_passes: Passes = 3
+
+
+class Override(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Thresholds for topics whose name matches `topics` whole; the first that matches wins, what it leaves out stays."""
+
+    topics: str
+    fire_passes: Passes | UnsetType = UNSET
+    clear_passes: Passes | UnsetType = UNSET
+    lag_ms: Milliseconds | UnsetType = UNSET
+    high_watermark_stalled_ms: Milliseconds | UnsetType = UNSET
+    churn_shrinks: Annotated[int, Meta(ge=2)] | UnsetType = UNSET
+    churn_window_ms: Milliseconds | UnsetType = UNSET
+    isr_change_quiet_ms: Milliseconds | UnsetType = UNSET
+    under_replicated_escalates_ms: Milliseconds | UnsetType = UNSET
+
+
+class Detection(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The `detect` section of the configuration."""
+
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    overrides: list[Override] = []
+    # Detector ids (FOLLOWER_LAG, …) that stay silent.
+    disabled: list[str] = []
+    # Prefix of every alert's runbook_url.
+    runbook_url: str = "https://tidemark.invalid/runbooks"
+
+    def for_topic(self, topic: str | None) -> Thresholds:
+        """The thresholds in force for one topic (None: broker- and cluster-wide detectors)."""
+        if topic is not None:
+            for override in self.overrides:
+                if re.fullmatch(override.topics, topic):
+                    changes = {k: v for k, v in structs.asdict(override).items() if v is not UNSET and k != "topics"}
+                    return structs.replace(self.thresholds, **changes)
+        return self.thresholds

@@ -1,0 +1,264 @@
+"""Configuration: one YAML file, environment variables by path, flags. Flag > environment > file > default.
+
+`docs/reference-config.yaml` documents every option with its default and is read by a test. A key in the file that is
+not known is an error; an environment variable that is not known is not (orchestrators inject their own).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import yaml
+from msgspec import Meta, Struct, field
+
+from tidemark.core.errors import ConfigError
+from tidemark.detect.thresholds import Detection
+
+Strings = list[str]
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=1)]
+Port = Annotated[int, Meta(ge=0, lt=65536)]
+ClusterName = Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,100}$")]
+
+
+class Connection(Struct, kw_only=True, forbid_unknown_fields=True):
+    """How to reach a Kafka cluster. `client` holds kafka-python's own options: security_protocol, sasl_*, ssl_*.
+
+    An option ending in `_file` whose name without that ending is a kafka-python option is read from that file.
+    """
+
+    bootstrap_servers: Annotated[Strings, Meta(min_length=1)] = field(default_factory=lambda: ["127.0.0.1:9092"])
+    client: dict[str, Any] = {}
+
+
+class Cluster(Connection, kw_only=True, forbid_unknown_fields=True):
+    """A watched cluster."""
+
+    name: ClusterName
+    # Regular expressions, matched whole; deny wins. Internal topics are watched too.
+    topics_allow: Strings = field(default_factory=lambda: [".*"])
+    topics_deny: Strings = []
+    # Several collectors can share a cluster: this one takes partitions whose crc32 mod `shards` is `shard`.
+    shard: Annotated[int, Meta(ge=0)] = 0
+    shards: Count = 1
+
+
+class Topics(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Tidemark's own topics. `partitions` of the event topic is fixed by the first start (and its checkpoint)."""
+
+    prefix: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,100}$")] = "tidemark"
+    partitions: Annotated[int, Meta(ge=1, le=1024)] = 16
+    replication_factor: Annotated[int, Meta(ge=1, le=32)] = 3
+    min_in_sync_replicas: Annotated[int, Meta(ge=1, le=32)] = 2
+
+    @property
+    def replica_state(self) -> str:
+        return f"{self.prefix}.replica-state"
+
+    @property
+    def partition_views(self) -> str:
+        return f"{self.prefix}.partition-views"
+
+    @property
+    def alerts(self) -> str:
+        return f"{self.prefix}.alerts"
+
+    @property
+    def dead_letters(self) -> str:
+        return f"{self.prefix}.dead-letters"
+
+
+class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
+    """`tidemark collect`."""
+
+    # Names this collector in events; the host's name by default.
+    collector: Annotated[str, Meta(min_length=1, max_length=100)] = field(default_factory=socket.gethostname)
+    # Null: 1 s up to 2,000 partitions, 5 s above.
+    pass_seconds: Positive | None = None
+    metadata_seconds: Positive = 5.0
+    configuration_seconds: Positive = 60.0
+    # A broker that has not answered after this long is left out of the pass.
+    broker_timeout_seconds: Positive = 0.5
+    # A quiet partition is observed once in this long.
+    thin_seconds: Positive = 30.0
+    compression: Literal["gzip", "none"] = "gzip"
+    # Posted when nothing can be published or no broker answers; the collector's own word, without Kafka.
+    watchdog_url: str | None = None
+    watchdog_seconds: Positive = 30.0
+    # Prometheus metrics of the collector itself; null: none.
+    listen: str | None = None
+
+
+class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
+    """`tidemark stream`."""
+
+    checkpoint: str = "./tidemark-checkpoint"
+    # Null: 500 ms, 5 s above 20,000 partitions (`large`).
+    trigger_ms: Annotated[int, Meta(ge=0)] | None = None
+    large: bool = False
+    master: str = "local[2]"
+    max_offsets_per_trigger: Count = 20_000
+    starting_offsets: Literal["earliest", "latest"] = "earliest"
+    store_provider: Literal["hdfs", "rocksdb"] = "hdfs"
+    # Where the connector's jars lie; null: fetched once into the cache.
+    jars: str | None = None
+    # Further Spark settings, as they are.
+    spark: dict[str, str] = {}
+    # Prometheus metrics of the stream itself; null: none.
+    listen: str | None = None
+
+
+class Receiver(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A webhook that takes Alertmanager's v4 payload."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    url: str | None = None
+    url_file: str | None = None
+    # Standard Webhooks signing secret (whsec_…), by file.
+    secret_file: str | None = None
+    severities: list[Literal["critical", "warning", "info"]] = field(default_factory=lambda: ["critical", "warning", "info"])
+    clusters: Strings = field(default_factory=lambda: [".*"])
+    alerts: Strings = field(default_factory=lambda: [".*"])
+    send_resolved: bool = True
+    max_alerts: Annotated[int, Meta(ge=0)] = 0
+    timeout_seconds: Positive = 10.0
+
+
+class Notify(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Delivery of alerts by `tidemark export`."""
+
+    receivers: list[Receiver] = []
+    gather_seconds: Annotated[float, Meta(ge=0)] = 2.0
+    # Alerts waiting for a receiver that is down; losses are never dropped.
+    queue_size: Count = 10_000
+    # Linked from notifications.
+    external_url: str = "http://127.0.0.1:9754"
+    runbook_url: str = "https://tidemark.invalid/runbooks"
+
+
+class Export(Struct, kw_only=True, forbid_unknown_fields=True):
+    """`tidemark export`."""
+
+    listen: str = "127.0.0.1:9754"
+    refresh_seconds: Positive = 1.0
+    max_series: Count = 50_000
+    granularity: Literal["auto", "cluster", "topic", "partition", "replica"] = "auto"
+    # No pass for this long: the stream, or all collectors, are called stale.
+    stale_seconds: Positive = 30.0
+
+
+class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The whole configuration."""
+
+    # Where Tidemark's own topics live; best another cluster than the watched ones.
+    kafka: Connection = field(default_factory=Connection)
+    clusters: list[Cluster] = []
+    topics: Topics = field(default_factory=Topics)
+    collect: Collect = field(default_factory=Collect)
+    stream: Stream = field(default_factory=Stream)
+    export: Export = field(default_factory=Export)
+    notify: Notify = field(default_factory=Notify)
+    detect: Detection = field(default_factory=Detection)
+    log_format: Literal["text", "json"] = "text"
+
+
+def load_settings(path: str | Path | None, environ: dict[str, str] | None = None, overrides: dict[str, Any] | None = None) -> Settings:
+    """Reads the file (if any), lays `TIDEMARK_…` variables and then `overrides` (dotted paths) over it, and checks it.
+
+    Raises ConfigError naming the key and what it may be.
+    """
+    document: dict[str, Any] = _read(Path(path)) if path is not None else {}
+    for dotted, value in _from_environment(os.environ if environ is None else environ):
+        _put(document, dotted, value)
+    for dotted, value in (overrides or {}).items():
+        if value is not None:
+            _put(document, dotted.split("."), value)
+    try:
+        settings = msgspec.convert(document, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        where = f" in {path}" if path is not None else ""
+        raise ConfigError(f"configuration{where}: {error}. docs/reference-config.yaml lists every option.") from None
+    _check(settings)
+    return settings
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}. Give an existing file by --config.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: the top level must be a mapping, found {type(document).__name__}.")
+    return document
+
+
+def _from_environment(environ: Any) -> list[tuple[list[str], Any]]:
+    """`TIDEMARK_KAFKA_BOOTSTRAP_SERVERS=a:1,b:2` sets kafka.bootstrap_servers; lists of structures stay in the file."""
+    found = []
+    for section in Settings.__struct_fields__:
+        kind = {f.name: f.type for f in msgspec.structs.fields(Settings)}[section]
+        if not (isinstance(kind, type) and issubclass(kind, Struct)):
+            name = f"TIDEMARK_{section.upper()}"
+            if name in environ and section != "clusters":
+                found.append(([section], environ[name]))
+            continue
+        for option in msgspec.structs.fields(kind):
+            name = f"TIDEMARK_{section}_{option.name}".upper()
+            if name in environ:
+                wants_list = option.type == Strings or str(option.type).find("list[str]") >= 0
+                found.append(([section, option.name], environ[name].split(",") if wants_list else environ[name]))
+    return found
+
+
+def _put(document: dict[str, Any], path: list[str], value: Any) -> None:
+    for step in path[:-1]:
+        inner = document.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"configuration: `{step}` must be a mapping, found {type(inner).__name__}.")
+        document = inner
+    document[path[-1]] = value
+
+
+def _check(settings: Settings) -> None:
+    names = [cluster.name for cluster in settings.clusters]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"configuration: the cluster name `{name}` is used twice; each watched cluster needs its own.")
+    for cluster in settings.clusters:
+        if cluster.shard >= cluster.shards:
+            raise ConfigError(f"configuration: cluster `{cluster.name}`: shard {cluster.shard} must be below shards {cluster.shards}.")
+    if settings.topics.min_in_sync_replicas > settings.topics.replication_factor:
+        raise ConfigError("configuration: topics.min_in_sync_replicas must not exceed topics.replication_factor, or nothing can be published.")
+    expressions = [e for c in settings.clusters for e in (*c.topics_allow, *c.topics_deny)]
+    expressions += [e for r in settings.notify.receivers for e in (*r.clusters, *r.alerts)]
+    for expression in expressions:
+        try:
+            re.compile(expression)
+        except re.error as error:
+            raise ConfigError(f"configuration: `{expression}` is not a regular expression: {error}.") from None
+    for receiver in settings.notify.receivers:
+        if (receiver.url is None) == (receiver.url_file is None):
+            raise ConfigError(f"configuration: receiver `{receiver.name}` needs exactly one of url and url_file.")
+
+
+def client_options(connection: Connection) -> dict[str, Any]:
+    """kafka-python options of a connection: `client` with `…_file` secrets read, and the bootstrap servers."""
+    options: dict[str, Any] = {"bootstrap_servers": connection.bootstrap_servers}
+    for key, value in connection.client.items():
+        if key.endswith("_file") and key.startswith("sasl_"):
+            try:
+                options[key.removesuffix("_file")] = Path(value).read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise ConfigError(f"configuration: client.{key}: cannot read {value}: {error.strerror}.") from None
+        else:
+            options[key] = value
+    return options
