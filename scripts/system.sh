@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Debian's prometheus, prometheus-alertmanager and chromium, for the tests that use them; no service is started.
+# Elsewhere it says what is missing: those tests are skipped, and with CI=true the missing tool is a failure.
+set -euo pipefail
+
+declare -A package=([prometheus]=prometheus [promtool]=prometheus [prometheus-alertmanager]=prometheus-alertmanager
+  [amtool]=prometheus-alertmanager [chromium]=chromium)
+missing() {
+  for tool in "${!package[@]}"; do command -v "$tool" >/dev/null || echo "$tool"; done | sort
+}
+
+tools=$(missing)
+[ -z "$tools" ] && exit 0
+
+if [ "$(id -u)" = 0 ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null; then
+  # The packages would start their services, Prometheus on all addresses: this script of Debian's says no to that.
+  policy=/usr/sbin/policy-rc.d
+  saved=$(mktemp)
+  if [ -e "$policy" ]; then
+    cp -p "$policy" "$saved"
+    trap 'cp -p "$saved" "$policy"; rm -f "$saved"' EXIT
+  else
+    trap 'rm -f "$policy" "$saved"' EXIT
+  fi
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod 755 "$policy"
+  export DEBIAN_FRONTEND=noninteractive
+  echo "system: installing" $tools
+  if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus prometheus-alertmanager chromium fonts-dejavu-core; } \
+    >/tmp/tidemark-system.$$ 2>&1; then
+    tail -n 20 /tmp/tidemark-system.$$ >&2
+  fi
+  rm -f /tmp/tidemark-system.$$
+  tools=$(missing)
+  [ -z "$tools" ] && exit 0
+fi
+
+for tool in $tools; do
+  echo "system: $tool is not installed (Debian: apt-get install --no-install-recommends ${package[$tool]}): the tests that need it are SKIPPED"
+done
+[ "${CI:-}" != true ] || { echo "system: with CI=true a missing tool is a failure" >&2; exit 1; }
