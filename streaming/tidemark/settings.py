@@ -1,7 +1,8 @@
 """Configuration: one YAML file, environment variables by path, flags. Flag > environment > file > default.
 
 `docs/reference-config.yaml` documents every option with its default and is read by a test. A key in the file that is
-not known is an error; an environment variable that is not known is not (orchestrators inject their own).
+not known is an error; an environment variable that is not known is not (orchestrators inject their own). The variable
+of an option is its path in capitals: kafka.bootstrap_servers is `TIDEMARK_KAFKA_BOOTSTRAP_SERVERS=a:9092,b:9092`.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import os
 import re
 import socket
+from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta, Struct, field
 
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import Detection
+from tidemark.settings_sources import from_environment, put, read_document
 
 Strings = list[str]
 Positive = Annotated[float, Meta(gt=0)]
@@ -29,7 +32,7 @@ ClusterName = Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,100}$")]
 class Connection(Struct, kw_only=True, forbid_unknown_fields=True):
     """How to reach a Kafka cluster. `client` holds kafka-python's own options: security_protocol, sasl_*, ssl_*.
 
-    An option ending in `_file` whose name without that ending is a kafka-python option is read from that file.
+    An option whose name ends in `_file` is read from that file: sasl_plain_password_file gives sasl_plain_password.
     """
 
     bootstrap_servers: Annotated[Strings, Meta(min_length=1)] = field(default_factory=lambda: ["127.0.0.1:9092"])
@@ -167,19 +170,22 @@ class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
     log_format: Literal["text", "json"] = "text"
 
 
-def load_settings(path: str | Path | None, environ: dict[str, str] | None = None, overrides: dict[str, Any] | None = None) -> Settings:
+def load_settings(
+    path: str | Path | None, environ: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+) -> Settings:
     """Reads the file (if any), lays `TIDEMARK_…` variables and then `overrides` (dotted paths) over it, and checks it.
 
     Raises ConfigError naming the key and what it may be.
     """
-    document: dict[str, Any] = _read(Path(path)) if path is not None else {}
-    for dotted, value in _from_environment(os.environ if environ is None else environ):
-        _put(document, dotted, value)
+    document: dict[str, Any] = read_document(Path(path)) if path is not None else {}
+    for option, value in from_environment(Settings, os.environ if environ is None else environ):
+        put(document, option, value)
     for dotted, value in (overrides or {}).items():
         if value is not None:
-            _put(document, dotted.split("."), value)
+            put(document, dotted.split("."), value)
     try:
-        settings = msgspec.convert(document, Settings, strict=False)
+        # A section that the file names and leaves empty has its defaults.
+        settings = msgspec.convert({k: v for k, v in document.items() if v is not None}, Settings, strict=False)
     except msgspec.ValidationError as error:
         where = f" in {path}" if path is not None else ""
         raise ConfigError(f"configuration{where}: {error}. docs/reference-config.yaml lists every option.") from None
@@ -187,45 +193,12 @@ def load_settings(path: str | Path | None, environ: dict[str, str] | None = None
     return settings
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}. Give an existing file by --config.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise ConfigError(f"{path}: the top level must be a mapping, found {type(document).__name__}.")
-    return document
-
-
-def _from_environment(environ: Any) -> list[tuple[list[str], Any]]:
-    """`TIDEMARK_KAFKA_BOOTSTRAP_SERVERS=a:1,b:2` sets kafka.bootstrap_servers; lists of structures stay in the file."""
-    found = []
-    for section in Settings.__struct_fields__:
-        kind = {f.name: f.type for f in msgspec.structs.fields(Settings)}[section]
-        if not (isinstance(kind, type) and issubclass(kind, Struct)):
-            name = f"TIDEMARK_{section.upper()}"
-            if name in environ and section != "clusters":
-                found.append(([section], environ[name]))
-            continue
-        for option in msgspec.structs.fields(kind):
-            name = f"TIDEMARK_{section}_{option.name}".upper()
-            if name in environ:
-                wants_list = option.type == Strings or str(option.type).find("list[str]") >= 0
-                found.append(([section, option.name], environ[name].split(",") if wants_list else environ[name]))
-    return found
-
-
-def _put(document: dict[str, Any], path: list[str], value: Any) -> None:
-    for step in path[:-1]:
-        inner = document.setdefault(step, {})
-        if not isinstance(inner, dict):
-            raise ConfigError(f"configuration: `{step}` must be a mapping, found {type(inner).__name__}.")
-        document = inner
-    document[path[-1]] = value
+def address(text: str) -> tuple[str, int]:
+    """("::1", 9092) of "[::1]:9092". Raises ConfigError when it is no host and port."""
+    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]]+)):(\d{1,5})", text)
+    if match is None or int(match[3]) > 65535:
+        raise ConfigError(f"configuration: `{text}` is no host:port, such as kafka-1.example.org:9092 or [::1]:9092.")
+    return match[1] or match[2], int(match[3])
 
 
 def _check(settings: Settings) -> None:
@@ -236,29 +209,64 @@ def _check(settings: Settings) -> None:
     for cluster in settings.clusters:
         if cluster.shard >= cluster.shards:
             raise ConfigError(f"configuration: cluster `{cluster.name}`: shard {cluster.shard} must be below shards {cluster.shards}.")
-    if settings.topics.min_in_sync_replicas > settings.topics.replication_factor:
-        raise ConfigError("configuration: topics.min_in_sync_replicas must not exceed topics.replication_factor, or nothing can be published.")
+    topics = settings.topics
+    if topics.min_in_sync_replicas > topics.replication_factor:
+        raise ConfigError(
+            f"configuration: topics.min_in_sync_replicas {topics.min_in_sync_replicas} must not exceed "
+            f"topics.replication_factor {topics.replication_factor}, or nothing can be published."
+        )
+    for receiver in settings.notify.receivers:
+        if (receiver.url is None) == (receiver.url_file is None):
+            raise ConfigError(f"configuration: receiver `{receiver.name}` needs exactly one of url and url_file.")
+    _check_expressions(settings)
+    _check_addresses(settings)
+
+
+def _check_expressions(settings: Settings) -> None:
     expressions = [e for c in settings.clusters for e in (*c.topics_allow, *c.topics_deny)]
     expressions += [e for r in settings.notify.receivers for e in (*r.clusters, *r.alerts)]
+    expressions += [override.topics for override in settings.detect.overrides]
     for expression in expressions:
         try:
             re.compile(expression)
         except re.error as error:
             raise ConfigError(f"configuration: `{expression}` is not a regular expression: {error}.") from None
-    for receiver in settings.notify.receivers:
-        if (receiver.url is None) == (receiver.url_file is None):
-            raise ConfigError(f"configuration: receiver `{receiver.name}` needs exactly one of url and url_file.")
+
+
+def _check_addresses(settings: Settings) -> None:
+    for connection in (settings.kafka, *settings.clusters):
+        for server in connection.bootstrap_servers:
+            address(server)
+    for listen in (settings.collect.listen, settings.stream.listen, settings.export.listen):
+        if listen is not None:
+            address(listen)
+    urls = [settings.collect.watchdog_url, settings.notify.external_url, *(r.url for r in settings.notify.receivers)]
+    for url in urls:
+        if url is not None and not re.match(r"https?://[^/\s]", url):
+            # The address may carry a secret: its scheme is enough to find it.
+            raise ConfigError(f"configuration: an address that begins with `{url[:8]}` is no http:// or https:// address.")
 
 
 def client_options(connection: Connection) -> dict[str, Any]:
-    """kafka-python options of a connection: `client` with `…_file` secrets read, and the bootstrap servers."""
+    """kafka-python options of a connection: `client` with secrets read from `…_file`, and the bootstrap servers.
+
+    Raises ConfigError naming an option that kafka-python does not have or a file that cannot be read.
+    """
+    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+
+    known = KafkaAdminClient.DEFAULT_CONFIG.keys() | KafkaConsumer.DEFAULT_CONFIG.keys() | KafkaProducer.DEFAULT_CONFIG.keys()
     options: dict[str, Any] = {"bootstrap_servers": connection.bootstrap_servers}
     for key, value in connection.client.items():
-        if key.endswith("_file") and key.startswith("sasl_"):
-            try:
-                options[key.removesuffix("_file")] = Path(value).read_text(encoding="utf-8").strip()
-            except OSError as error:
-                raise ConfigError(f"configuration: client.{key}: cannot read {value}: {error.strerror}.") from None
-        else:
+        name = key.removesuffix("_file")
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"; did you mean `{close[0]}`?" if close else ""
+            raise ConfigError(f"configuration: client.{key} is no option of kafka-python{hint}")
+        if name == key:
             options[key] = value
+            continue
+        try:
+            options[name] = Path(value).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConfigError(f"configuration: client.{key}: cannot read {value}: {error.strerror}.") from None
     return options
