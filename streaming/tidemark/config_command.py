@@ -1,0 +1,63 @@
+"""`tidemark check-config` and `tidemark version`: what would run here, before it runs."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+import click
+
+from tidemark import __version__
+from tidemark.core.errors import TidemarkError
+from tidemark.settings import Settings, client_options, load_settings
+
+
+@click.command("check-config", help="Check the configuration file, the environment and the client options; exit 2 when they are wrong.")
+@click.option(
+    "--config",
+    "config",
+    type=click.Path(path_type=Path),
+    envvar="TIDEMARK_CONFIG",
+    help="The YAML file; without one, defaults and environment.",
+)
+@click.option("--reach", is_flag=True, help="Also connect to every Kafka named there; exit 1 when one does not answer.")
+def check_config(config: Path | None, reach: bool) -> None:
+    settings = load_settings(config)
+    for connection in (settings.kafka, *settings.clusters):
+        client_options(connection)
+    watched = ", ".join(cluster.name for cluster in settings.clusters) or "none"
+    click.echo(f"ok: {config or 'defaults and environment'}; watched clusters: {watched}")
+    if reach:
+        _reach(settings)
+
+
+def _reach(settings: Settings) -> None:
+    """Connects to each Kafka in turn and tells of all of them; ends with 1 if any did not answer."""
+    from tidemark.kafka import check_reachable
+
+    failed = 0
+    named = [("kafka (Tidemark's own topics)", settings.kafka), *((f"cluster {c.name}", c) for c in settings.clusters)]
+    for name, connection in named:
+        try:
+            check_reachable(connection)
+        except TidemarkError as error:
+            failed += 1
+            click.echo(f"{name}: {error}", err=True)
+        else:
+            click.echo(f"ok: {name} answers")
+    if failed:
+        raise TidemarkError(f"{failed} of {len(named)} Kafka connections failed.")
+
+
+@click.command("version", help="Print the versions that matter in a bug report.")
+def version() -> None:
+    click.echo(f"tidemark {__version__}")
+    click.echo(f"python {platform.python_version()}")
+    for package in ("pyspark", "kafka-python"):
+        try:
+            found = version_of(package)
+        except PackageNotFoundError:
+            found = "not installed"
+        click.echo(f"{package} {found}")

@@ -1,0 +1,78 @@
+"""What all tests share: the order of the sections, missing tools, hypothesis's profiles."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from hypothesis import settings
+
+from tests.scenes import Scenes, run_scenes
+
+ROOT = Path(__file__).parent.parent
+IN_CI = os.environ.get("CI") == "true"
+# Cheap and pure first: a broken reducer shows before a broker starts.
+SECTIONS = ("unit", "scenarios", "property", "collect", "export", "rules", "spark", "cluster", "drills", "browser")
+
+# The same examples in every run of CI; a failing one prints how to repeat it.
+settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("dev", deadline=None, print_blob=True)
+settings.load_profile("ci" if IN_CI else "dev")
+
+
+def need(tool: str) -> str:
+    """The path of a program that a test cannot do without; skips the test where it is missing, fails it in CI."""
+    return shutil.which(tool) or missing(f"{tool} is not installed (make system installs it as root on Debian)")
+
+
+def missing(reason: str) -> NoReturn:
+    """Skips visibly; with CI=true a missing tool is a failure."""
+    if IN_CI:
+        pytest.fail(f"with CI=true nothing may be missing: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
+    """The one run of the demo's scenes; the first test that asks starts it."""
+    return run_scenes(tmp_path_factory.mktemp("scenes"))
+
+
+def section_of(path: Path) -> str:
+    """The folder below tests/ that a test stands in."""
+    inside = path.relative_to(ROOT / "tests").parts
+    return inside[0] if len(inside) > 1 else "other"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sections in order; what needs the one run of the scenes goes last within its section."""
+
+    def rank(item: pytest.Item) -> tuple[int, bool]:
+        section = section_of(item.path)
+        place = SECTIONS.index(section) if section in SECTIONS else len(SECTIONS)
+        return place, "scenes" in getattr(item, "fixturenames", ())
+
+    items.sort(key=rank)
+
+
+_seconds: dict[str, float] = defaultdict(float)
+_began: dict[str, float] = {}
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    _began[nodeid] = time.monotonic()
+
+
+def pytest_runtest_logfinish(nodeid: str, location: tuple[str, int | None, str]) -> None:
+    _seconds[section_of(ROOT / location[0])] += time.monotonic() - _began.pop(nodeid)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.section("time by section")
+    for section, seconds in _seconds.items():
+        terminalreporter.line(f"{section:<12} {seconds:7.1f} s")
