@@ -13,8 +13,9 @@ from tidemark.core.errors import TidemarkError
 
 def cache_dir(*parts: str) -> Path:
     """A directory inside the cache, made when it does not exist. Raises TidemarkError when it cannot be made."""
-    root = os.environ.get("TIDEMARK_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "tidemark")
-    path = Path(root).expanduser().joinpath(*parts)
+    named = os.environ.get("TIDEMARK_CACHE")
+    root = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "tidemark"
+    path = root.expanduser().joinpath(*parts)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -25,6 +26,6 @@ def cache_dir(*parts: str) -> Path:
 @contextmanager
 def locked(name: str) -> Iterator[None]:
     """Holds one lock of the cache across processes; the kernel lets go of it when the holder dies."""
-    with open(cache_dir() / f"{name}.lock", "w", encoding="utf-8") as handle:
+    with (cache_dir() / f"{name}.lock").open("w", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

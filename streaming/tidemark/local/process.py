@@ -32,24 +32,31 @@ for p in $pids; do kill -s KILL -- "-$p" 2>/dev/null; done
 """
 # The child announces itself to the guard (stdin) and then to us (stdout): no moment exists in which it runs unguarded.
 _ANNOUNCE: Final = 'echo "+ $$" >&0; echo; exec "$@" </dev/null >>"$0" 2>&1'
-_lock = threading.Lock()
-_guard: subprocess.Popen[bytes] | None = None
 
 
-def _guard_pipe() -> int:
-    """The write end of the guard's pipe; starts the guard on first use in this process."""
-    global _guard
-    with _lock:
-        if _guard is None or _guard.poll() is not None:
-            _guard = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        assert _guard.stdin is not None
-        return _guard.stdin.fileno()
+class _Guard:
+    """The guard of this process, started with its first child."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def pipe(self) -> int:
+        """The write end of its pipe. It does not survive a fork's exec, so only this process holds the guard back."""
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._process = subprocess.Popen(
+                    ["/bin/sh", "-c", _GUARD],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            assert self._process.stdin is not None
+            return self._process.stdin.fileno()
+
+
+_guard = _Guard()
 
 
 class Child:
@@ -66,7 +73,7 @@ class Child:
         """Starts `command`; its output is appended to `log`. A program that does not exist ends with 127."""
         self.name = name
         self.log = log
-        pipe = _guard_pipe()
+        pipe = _guard.pipe()
         log.parent.mkdir(parents=True, exist_ok=True)
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", _ANNOUNCE, str(log.absolute()), *map(str, command)],
@@ -106,7 +113,7 @@ class Child:
         self._signal(signal.SIGKILL)
         self._process.wait()
         with contextlib.suppress(OSError):
-            os.write(_guard_pipe(), f"- {self.pid}\n".encode())
+            os.write(_guard.pipe(), f"- {self.pid}\n".encode())
 
     def pause(self) -> None:
         """SIGSTOP: it holds its connections open and answers nothing."""
@@ -122,7 +129,7 @@ class Child:
 
     def log_tail(self, lines: int = 15) -> str:
         """The last lines of its log (at most 16 KiB)."""
-        with contextlib.suppress(OSError), open(self.log, "rb") as log:
+        with contextlib.suppress(OSError), self.log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 16_384))
             return "\n".join(log.read().decode(errors="replace").splitlines()[-lines:])
         return ""
