@@ -1,0 +1,89 @@
+"""The one query: events in, views, alerts and dead letters out.
+
+The form of the query is frozen by its checkpoint: source, grouping key, stateful operator and state schema must stay.
+Rates, triggers and the function's body may change between restarts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tidemark.settings import Settings
+from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, make_fold
+from tidemark.stream.kafka_options import sink_options, source_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+QUERY: Final = "tidemark"
+# Names of the two observations in a progress report.
+READ: Final = "tidemark_read"
+WRITTEN: Final = "tidemark_written"
+TRIGGER_MS: Final = 500
+LARGE_TRIGGER_MS: Final = 5_000
+
+
+def trigger_ms(settings: Settings) -> int:
+    """The time between two starts of a batch, in milliseconds."""
+    chosen = settings.stream.trigger_ms
+    if chosen is not None:
+        return chosen
+    return LARGE_TRIGGER_MS if settings.stream.large else TRIGGER_MS
+
+
+def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
+    """The event topic's records, undecoded, with the record count and the oldest timestamp of each batch observed.
+
+    `failOnDataLoss=false`: when retention or an election took events before the stream read them, stopping would only
+    add to the hole. The passes in the hole are missing, the detectors call their partitions blind, and the stream
+    goes on with the oldest event there is; with `true` it would stay down until someone deleted the checkpoint.
+    """
+    from pyspark.sql import functions
+
+    source = (
+        spark.readStream.format("kafka")
+        .options(**source_options(settings.kafka, settings.stream))
+        .option("subscribe", settings.topics.replica_state)
+        .option("startingOffsets", settings.stream.starting_offsets)
+        .option("maxOffsetsPerTrigger", settings.stream.max_offsets_per_trigger)
+        .option("groupIdPrefix", "tidemark-stream")
+        .option("failOnDataLoss", "false")
+    )
+    columns = source.load().selectExpr("key", "value", "partition", "offset", "unix_millis(timestamp) AS timestamp_ms")
+    return columns.observe(READ, functions.count("offset").alias("records"), functions.min("timestamp_ms").alias("oldest_ms"))
+
+
+def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
+    """Rows (topic, key, value) of the sink: each Kafka partition is a group with one state."""
+    from pyspark.sql import functions
+
+    rows = events.groupBy("partition").applyInPandasWithState(
+        make_fold(settings.detect, settings.topics),
+        ROW_SCHEMA,
+        STATE_SCHEMA,
+        "update",
+        "NoTimeout",
+    )
+
+    def rows_of(topic: str, name: str) -> Column:
+        return functions.count(functions.when(functions.col("topic") == topic, 1)).alias(name)
+
+    topics = settings.topics
+    return rows.observe(
+        WRITTEN, rows_of(topics.partition_views, "views"), rows_of(topics.alerts, "alerts"), rows_of(topics.dead_letters, "dead_letters")
+    )
+
+
+def start_query(spark: SparkSession, settings: Settings, once: bool = False) -> StreamingQuery:
+    """Starts the query; `once` works off what the topic holds now and ends."""
+    rows = fold_events(read_events(spark, settings), settings)
+    writer = (
+        rows.writeStream.format("kafka")
+        .options(**sink_options(settings.kafka, settings.stream))
+        .option("checkpointLocation", settings.stream.checkpoint)
+        .outputMode("update")
+        .queryName(QUERY)
+    )
+    writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{trigger_ms(settings)} milliseconds")
+    return writer.start()

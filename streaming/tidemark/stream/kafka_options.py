@@ -1,0 +1,163 @@
+"""Spark's Kafka options from the configuration: kafka-python's client options under the names of Kafka's Java client.
+
+Certificates and keys go inline (`ssl.truststore.certificates`, KIP-651), so that executors on other machines need no
+files. Entries of `stream.spark` that begin with `kafka.` are Java client options too; they win over everything here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tidemark.core.errors import ConfigError
+from tidemark.settings import Connection, Stream, client_options
+
+# kafka-python's name with dots for underscores is the Java name.
+SAME_NAME: Final = frozenset(
+    {
+        *("security_protocol", "sasl_mechanism", "sasl_kerberos_service_name", "client_id", "client_dns_lookup", "metadata_max_age_ms"),
+        *("request_timeout_ms", "connections_max_idle_ms", "retry_backoff_ms", "reconnect_backoff_ms", "reconnect_backoff_max_ms"),
+        *("receive_buffer_bytes", "send_buffer_bytes"),
+    }
+)
+# They tune kafka-python itself: the Java client negotiates versions, waits for the bootstrap and sizes frames its own way.
+PYTHON_ONLY: Final = frozenset(
+    {"api_version", "bootstrap_timeout_ms", "receive_message_max_bytes", "max_in_flight_requests_per_connection"}
+)
+# Read together by `_tls` and `_sasl`.
+TRANSLATED: Final = frozenset(
+    {
+        *("bootstrap_servers", "sasl_plain_username", "sasl_plain_password"),
+        *("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_check_hostname"),
+    }
+)
+LOGIN_MODULES: Final = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+# What has no Java form of its own, and the Java option that does its work.
+REPLACED_BY: Final = {
+    "ssl_ciphers": "kafka.ssl.cipher.suites",
+    "ssl_context": "kafka.ssl.truststore.certificates",
+    "sasl_oauth_token_provider": "kafka.sasl.jaas.config",
+    "sasl_kerberos_name": "kafka.sasl.jaas.config",
+    "sasl_kerberos_domain_name": "kafka.sasl.jaas.config",
+}
+# A Kafka read task waits this long for more data at the end of its range; 500 ms, the default, would be most of a batch.
+FETCH_WAIT_MS: Final = 20
+# A paused broker accepts connections and never answers: leave it for another one, or for the new leader, this soon.
+REQUEST_TIMEOUT_MS: Final = 3_000
+
+
+def source_options(connection: Connection, stream: Stream) -> dict[str, str]:
+    """Options of the Kafka source without the topic. Raises ConfigError for a client option that cannot be carried over."""
+    defaults = {"kafka.fetch.max.wait.ms": str(FETCH_WAIT_MS), "kafka.request.timeout.ms": str(REQUEST_TIMEOUT_MS)}
+    return {**defaults, **java_client(connection, stream.spark)}
+
+
+def sink_options(connection: Connection, stream: Stream) -> dict[str, str]:
+    """Options of the Kafka sink without topics. Raises ConfigError as `source_options` does.
+
+    `acks=1`: with `all`, the alert that a follower stalls would wait for that follower until it leaves the in-sync
+    replicas. A record lost with its broker comes again, since open alerts stand in the views and are asserted every
+    minute. One request in flight keeps the views of a key in order without idempotence.
+    """
+    defaults = {
+        "kafka.acks": "1",
+        "kafka.max.in.flight.requests.per.connection": "1",
+        "kafka.linger.ms": "5",
+        "kafka.batch.size": str(256 * 1024),
+        "kafka.compression.type": "lz4",
+        "kafka.max.request.size": str(4 * 1024 * 1024),
+        "kafka.request.timeout.ms": str(REQUEST_TIMEOUT_MS),
+    }
+    return {**defaults, **java_client(connection, stream.spark)}
+
+
+def java_client(connection: Connection, spark: Mapping[str, str]) -> dict[str, str]:
+    """`kafka.…` options that both ends of the query share, passwords included: they never go to a log."""
+    client = client_options(connection)
+    given = {key: value for key, value in spark.items() if key.startswith("kafka.")}
+    options = {"kafka.bootstrap.servers": ",".join(connection.bootstrap_servers)}
+    for name, value in client.items():
+        if name in SAME_NAME and value is not None:
+            options["kafka." + name.replace("_", ".")] = str(value)
+        elif name not in SAME_NAME | PYTHON_ONLY | TRANSLATED:
+            _require_replacement(name, given)
+    return {**options, **_tls(client), **_sasl(client, given), **given}
+
+
+def _require_replacement(name: str, given: Mapping[str, str]) -> None:
+    replacement = REPLACED_BY.get(name)
+    if replacement is None:
+        raise ConfigError(
+            f"configuration: the stream cannot hand kafka.client.{name} to Spark's Kafka client. Take it out, or give the stream a "
+            "configuration file without it and the Java client's option as `kafka.…` in stream.spark."
+        )
+    if replacement not in given:
+        raise ConfigError(
+            f"configuration: kafka.client.{name} has no form that Spark's Kafka client reads. Give `{replacement}` in stream.spark too."
+        )
+
+
+def _tls(client: Mapping[str, Any]) -> dict[str, str]:
+    options = {}
+    if client.get("ssl_cafile"):
+        options["kafka.ssl.truststore.type"] = "PEM"
+        options["kafka.ssl.truststore.certificates"] = _pem("ssl_cafile", client["ssl_cafile"])
+    if client.get("ssl_certfile"):
+        chain = _pem("ssl_certfile", client["ssl_certfile"])
+        key_option = "ssl_keyfile" if client.get("ssl_keyfile") else "ssl_certfile"
+        key = _private_key(key_option, str(client[key_option]), _pem(key_option, client[key_option]))
+        options["kafka.ssl.keystore.type"] = "PEM"
+        options["kafka.ssl.keystore.certificate.chain"] = chain
+        options["kafka.ssl.keystore.key"] = key
+        if client.get("ssl_password"):
+            options["kafka.ssl.key.password"] = str(client["ssl_password"])
+    if client.get("ssl_check_hostname") is False:
+        options["kafka.ssl.endpoint.identification.algorithm"] = ""
+    return options
+
+
+def _pem(option: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"configuration: kafka.client.{option}: cannot read {path}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"configuration: kafka.client.{option}: {path} is not PEM text.") from None
+
+
+def _private_key(option: str, path: str, text: str) -> str:
+    """The PKCS#8 block of a PEM file: the only form that Kafka's DefaultSslEngineFactory reads."""
+    for label in ("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"):
+        begin, end = f"-----BEGIN {label}-----", f"-----END {label}-----"
+        if begin in text and end in text:
+            return text[text.index(begin) : text.index(end) + len(end)] + "\n"
+    raise ConfigError(
+        f"configuration: kafka.client.{option}: {path} holds no PKCS#8 private key, which Spark's Kafka client needs. "
+        f"Convert it: openssl pkcs8 -topk8 -nocrypt -in {path} -out key.pem"
+    )
+
+
+def _sasl(client: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+    if not str(client.get("security_protocol", "")).startswith("SASL_") or "kafka.sasl.jaas.config" in given:
+        return {}
+    mechanism = str(client.get("sasl_mechanism"))
+    module = LOGIN_MODULES.get(mechanism)
+    if module is None:
+        raise ConfigError(
+            f"configuration: kafka.client.sasl_mechanism {mechanism} is not carried over to Spark's Kafka client. "
+            "Give its login module as `kafka.sasl.jaas.config` in stream.spark."
+        )
+    for name in ("sasl_plain_username", "sasl_plain_password"):
+        if client.get(name) is None:
+            raise ConfigError(f"configuration: kafka.client.sasl_mechanism {mechanism} needs kafka.client.{name} (or {name}_file).")
+    user, password = _quoted(client["sasl_plain_username"]), _quoted(client["sasl_plain_password"])
+    return {"kafka.sasl.jaas.config": f"{module} required username={user} password={password};"}
+
+
+def _quoted(value: Any) -> str:
+    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
