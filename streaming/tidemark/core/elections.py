@@ -1,0 +1,41 @@
+"""Was an election clean? Judged from the metadata before and after it (PartitionChangeBuilder, KIP-966)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tidemark.core.partition import PartitionState
+
+Verdict = Literal["unclean", "suspected unclean", "last known leader", "eligible leader replica"]
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """An election that was not out of the in-sync set."""
+
+    verdict: Verdict
+    leader: int
+    epoch_before: int
+    epoch_after: int
+
+
+def judge_election(before: PartitionState, after: PartitionState) -> Election | None:
+    """None for no election, a clean one, or one that cannot be judged for lack of a sample before it.
+
+    Exact only from "no leader at epoch e" to "leader at e + 1": without a leader nobody can have joined in between.
+    A gap in between, or a leader that was still there when last seen, leaves a suspicion at most.
+    """
+    leader, epoch, known = after.leader, after.leader_epoch, before.leader_epoch
+    if leader is None or epoch is None or known is None or epoch <= known or before.in_sync_replicas is None:
+        return None
+    members, eligible = before.in_sync_replicas, before.eligible_leader_replicas or []
+    if leader in members or leader == before.leader:
+        return None
+    exact = before.leader is None and epoch == known + 1
+    if leader in eligible:
+        return Election("eligible leader replica", leader, known, epoch) if exact else None
+    if exact and not members and not eligible and before.last_known_eligible_leader_replicas == [leader]:
+        return Election("last known leader", leader, known, epoch)
+    unknown = not members and before.eligible_leader_replicas is None
+    return Election("unclean" if exact and not unknown else "suspected unclean", leader, known, epoch)

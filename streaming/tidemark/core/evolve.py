@@ -1,0 +1,219 @@
+"""The reducer of one partition: `evolve(state, observation) -> state'`. It concludes nothing.
+
+Ordering rules: within one collector process passes count up, so a late or repeated observation is dropped. A lower
+leader epoch never overwrites a higher one of the same topic id; a new topic id is a new partition. What a leader
+reported under the fence of its epoch is max-merged and may come late.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from tidemark.core.elections import judge_election
+from tidemark.core.epochs import NO_EPOCH, commit, is_ordered
+from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, Observation, Replica
+from tidemark.core.losses import find_loss
+from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, LossRead, PartitionState, ReplicaState
+from tidemark.core.ring import push
+
+# A ring of the leadership before is kept this long: a loss is claimed within a few passes of the election.
+RING_BEFORE_SECONDS = 600.0
+
+
+def evolve(
+    state: PartitionState | None, event: Observation, collector: str, collector_epoch: int, pass_number: int, outcomes: dict[int, str] | None = None
+) -> PartitionState:
+    """The state after an observation that was accepted (see `is_newer`). The state given is left as it is.
+
+    `outcomes` says how each broker last answered, for the suspected cause of an in-sync shrink.
+    """
+    if state is None or is_recreated(state, event):
+        state = PartitionState(topic_id=event.topic_id)
+    after = copy.copy(state)
+    after.topic_id = event.topic_id or state.topic_id
+    after.collector, after.collector_epoch, after.pass_number = collector, collector_epoch, pass_number
+    after.observed_at, after.missed_passes = event.observed_at, 0
+    stale = _is_stale(state, event)
+    if not stale:
+        _take_metadata(after, state, event, outcomes or {})
+    after.replicas = _take_replicas(after, state, event)
+    _take_leader(after, state, event, stale)
+    _take_election(after, state)
+    _take_loss(after, state)
+    return after
+
+
+def is_recreated(state: PartitionState, event: Observation) -> bool:
+    """Whether the topic was deleted and created again under its name since the state was made."""
+    return event.topic_id is not None and state.topic_id is not None and event.topic_id != state.topic_id
+
+
+def is_newer(state: PartitionState | None, collector: str, collector_epoch: int, pass_number: int, owner_silent: bool) -> bool:
+    """Whether an observation may be folded: of two collectors the newer process owns the partition while it lives."""
+    if state is None or not state.collector:
+        return True
+    if (state.collector, state.collector_epoch) == (collector, collector_epoch):
+        return pass_number > state.pass_number
+    return collector_epoch > state.collector_epoch or owner_silent
+
+
+def _is_stale(state: PartitionState, event: Observation) -> bool:
+    return state.leader_epoch is not None and (event.leader_epoch is None or event.leader_epoch < state.leader_epoch)
+
+
+def _take_metadata(after: PartitionState, before: PartitionState, event: Observation, outcomes: dict[int, str]) -> None:
+    after.leader, after.leader_epoch, after.leaderless = event.leader, event.leader_epoch, event.leaderless
+    if event.replicas:
+        after.assigned = event.replicas
+    after.adding, after.removing = event.adding, event.removing
+    if event.effective_min_in_sync_replicas is not None:
+        after.effective_min_in_sync_replicas = event.effective_min_in_sync_replicas
+    if event.eligible_leader_replicas is not None:
+        after.eligible_leader_replicas = event.eligible_leader_replicas
+        after.last_known_eligible_leader_replicas = event.last_known_eligible_leader_replicas
+    members = event.in_sync_replicas
+    if members is None:
+        return
+    after.in_sync_replicas = members
+    if before.in_sync_replicas is None or set(members) != set(before.in_sync_replicas):
+        after.isr_history = [*before.isr_history, (event.observed_at, members)][-MAX_ISR_HISTORY:]
+        left = [broker for broker in before.in_sync_replicas or [] if broker not in members]
+        news = [(event.observed_at, broker, before.leader, _cause(before, event, broker, outcomes)) for broker in left]
+        after.shrinks = [*before.shrinks, *news][-MAX_SHRINKS:]
+
+
+def _cause(before: PartitionState, event: Observation, broker: int, outcomes: dict[int, str]) -> str:
+    """Why a broker may have left the in-sync set, from what is seen outside of the controller."""
+    if broker in event.removing or broker not in event.replicas:
+        return "reassignment"
+    outcome = outcomes.get(broker, OK)
+    sample = next((s for s in event.samples if s.broker == broker), None)
+    error = (sample.error if sample else None) or outcome
+    if error == CONTROLLED_SHUTDOWN:
+        return "controlled shutdown"
+    if before.leader == broker and event.leader != broker:
+        return "fenced or stopped"
+    if error == REFUSED:
+        return "stopped or fenced"
+    if error != OK:
+        return "does not answer"
+    return "the leader's own shrink"
+
+
+def _take_replicas(after: PartitionState, before: PartitionState, event: Observation) -> list[ReplicaState]:
+    sampled = {sample.broker for sample in event.samples}
+    kept = [replica for replica in before.replicas if replica.broker in after.assigned and replica.broker not in sampled]
+    return [*(_take_replica(before.replica(sample.broker), sample, event.observed_at) for sample in event.samples), *kept]
+
+
+def _take_replica(before: ReplicaState | None, sample: Replica, observed_at: float) -> ReplicaState:
+    if sample.error is not None:
+        after = copy.copy(before) if before is not None else ReplicaState(sample.broker)
+        after.error, after.silent_passes, after.leads = sample.error, after.silent_passes + 1, None
+        return after
+    after = ReplicaState(
+        broker=sample.broker,
+        log_end_offset=sample.log_end_offset,
+        high_watermark=sample.high_watermark,
+        log_start_offset=sample.log_start_offset,
+        last_stable_offset=sample.last_stable_offset,
+        leader_epoch=sample.leader_epoch,
+        leads=sample.leads,
+        sampled_at=observed_at,
+        lineage=before.lineage if before is not None else None,
+    )
+    if sample.lineage is not None and is_ordered(sample.lineage):
+        after.lineage = sample.lineage
+    return after
+
+
+def _take_leader(after: PartitionState, before: PartitionState, event: Observation, stale: bool) -> None:
+    """What the leader said of itself: log end, fenced high watermark, lineage."""
+    if stale:
+        # Its fence still makes the reading true of its own epoch.
+        if event.committed is not None and event.leader is not None and event.leader_epoch is not None:
+            after.committed = [copy.copy(entry) for entry in before.committed]
+            commit(after.committed, event.leader_epoch, event.committed, event.committed, event.leader, event.observed_at)
+        return
+    changed = before.leader_epoch != after.leader_epoch or before.leader != after.leader
+    after.leader_before, after.leader_after = event.leader_log_end_offset_before, event.leader_log_end_offset_after
+    if changed:
+        after.ring_before, after.ring_before_until = before.ring or before.ring_before, event.observed_at + RING_BEFORE_SECONDS
+        after.ring, after.lineage, after.lineage_complete_from = [], None, None
+        after.high_watermark = None
+        after.high_watermark_moved_at = event.observed_at
+    elif after.ring_before and event.observed_at > after.ring_before_until:
+        after.ring_before = []
+    _take_ring(after, event, fresh=changed)
+    if event.lineage is not None and is_ordered(event.lineage) and event.lineage_complete_from is not None:
+        _take_lineage(after, event)
+    _take_high_watermark(after, event)
+
+
+def _take_ring(after: PartitionState, event: Observation, *, fresh: bool) -> None:
+    samples = [
+        (event.leader_before_at or event.observed_at, event.leader_log_end_offset_before),
+        (event.leader_after_at or event.observed_at, event.leader_log_end_offset_after),
+    ]
+    known = [(time, offset) for time, offset in samples if offset is not None]
+    if known:
+        after.ring = [] if fresh else list(after.ring)
+        for time, offset in known:
+            push(after.ring, time, offset)
+
+
+def _take_lineage(after: PartitionState, event: Observation) -> None:
+    """A walk that reaches further back replaces what is known; one that reads just the newest epoch renews its end."""
+    assert event.lineage is not None and event.lineage_complete_from is not None
+    known, reach = after.lineage, after.lineage_complete_from
+    if known is None or reach is None or event.lineage_complete_from <= reach:
+        after.lineage, after.lineage_complete_from = event.lineage, event.lineage_complete_from
+        return
+    older = [entry for entry in known if entry[0] < event.lineage_complete_from]
+    after.lineage = [*older, *event.lineage][-8:]
+    after.lineage_complete_from = reach if len(older) + len(event.lineage) <= 8 else after.lineage[0][0]
+
+
+def _take_high_watermark(after: PartitionState, event: Observation) -> None:
+    leader = after.replica(after.leader)
+    shown = event.committed
+    if shown is None and leader is not None and leader.error is None and leader.leads is not False:
+        shown = leader.high_watermark
+    if shown is not None and (after.high_watermark is None or shown > after.high_watermark):
+        after.high_watermark, after.high_watermark_moved_at = shown, event.observed_at
+    if event.committed is not None and event.leader is not None:
+        after.committed = [copy.copy(entry) for entry in after.committed]
+        epoch = NO_EPOCH if event.leader_epoch is None else event.leader_epoch
+        log_end = max(event.committed, after.leader_log_end_offset or 0)
+        commit(after.committed, epoch, event.committed, log_end, event.leader, event.observed_at)
+
+
+def _take_election(after: PartitionState, before: PartitionState) -> None:
+    election = judge_election(before, after)
+    if election is not None and election.verdict != "eligible leader replica":
+        after.unclean_epoch = after.leader_epoch
+
+
+def _take_loss(after: PartitionState, before: PartitionState) -> None:
+    """Two reads of different passes make a loss certain; afterwards the committed table describes what survived."""
+    claimed = before.loss_read
+    if claimed is not None and claimed.confirmed:
+        after.committed = [copy.copy(entry) for entry in after.committed]
+        for entry in after.committed:
+            if entry.epoch <= claimed.epoch_before:
+                entry.high_watermark = min(entry.high_watermark, claimed.start)
+        claimed = None
+    found = find_loss(after)
+    if found is None:
+        # A read that could not tell leaves the first one standing; a read that shows the records there refutes it.
+        after.loss_read = claimed if after.leader_epoch == getattr(claimed, "epoch_after", None) and not _refutes(after, claimed) else None
+    elif claimed is not None and (claimed.epoch_before, claimed.epoch_after, claimed.start) == (found.epoch_before, found.epoch_after, found.start):
+        found.pass_number, found.confirmed = claimed.pass_number, claimed.pass_number < after.pass_number
+        after.loss_read = found
+    else:
+        after.loss_read = found
+
+
+def _refutes(after: PartitionState, claimed: LossRead | None) -> bool:
+    leader = after.replica(after.leader)
+    return claimed is not None and leader is not None and leader.error is None and after.lineage_complete_from is not None

@@ -1,0 +1,52 @@
+"""Proof that committed records are gone.
+
+The leader of epoch E once reported high watermark h under the fence of E: every offset below h was committed, with an
+epoch <= E. If the leader of a later epoch says that its records of epochs <= E end before h, what lies between is not
+in its log any more: lost = [max(end, log start), h). A lower bound, never wrong; a lineage that does not reach E, a
+log start past h and an end at the log start without a second sign prove nothing.
+"""
+
+from __future__ import annotations
+
+from tidemark.core.epochs import NO_EPOCH, Committed, end_offset_for
+from tidemark.core.partition import LossRead, PartitionState, ReplicaState
+
+
+def find_loss(state: PartitionState) -> LossRead | None:
+    """What the newest observation shows to be lost: the range with the highest end. None: nothing, or it cannot tell."""
+    leader = _serving_leader(state)
+    if leader is None:
+        return None
+    found = [read for entry in state.committed if (read := _compare(state, leader, entry)) is not None]
+    return max(found, key=lambda read: (read.end, read.epoch_before), default=None)
+
+
+def _serving_leader(state: PartitionState) -> ReplicaState | None:
+    """The leader's own answer of this pass, given under the epoch it was elected for."""
+    leader = state.replica(state.leader)
+    if leader is None or leader.error is not None or leader.leads is False or leader.log_end_offset is None:
+        return None
+    return leader if leader.leader_epoch == state.leader_epoch else None
+
+
+def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> LossRead | None:
+    assert leader.log_end_offset is not None
+    after = NO_EPOCH if state.leader_epoch is None else state.leader_epoch
+    if entry.epoch > after or (entry.epoch == after and after != NO_EPOCH):
+        return None
+    if after == NO_EPOCH and entry.at >= state.observed_at:
+        return None
+    answer = end_offset_for(state.lineage, state.lineage_complete_from, entry.epoch) if state.lineage else None
+    if answer is None:
+        # Its log ends before h: then h - 1 is missing whatever the epochs say.
+        start = leader.log_end_offset
+    else:
+        log_start = leader.log_start_offset
+        if log_start is None or log_start >= entry.high_watermark:
+            return None
+        unclean = state.unclean_epoch is not None and entry.epoch < state.unclean_epoch <= after
+        # An end at the log start is what a rebuilt epoch cache shows too: without a second sign only the log end counts.
+        start = max(answer[1], log_start) if answer[1] > log_start or unclean else leader.log_end_offset
+    if start >= entry.high_watermark:
+        return None
+    return LossRead(entry.epoch, after, start, entry.high_watermark, entry.log_end_offset, state.pass_number)

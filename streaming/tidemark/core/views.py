@@ -1,0 +1,143 @@
+"""What the newest state of a key looks like to readers, and when it deserves to be published again."""
+
+from __future__ import annotations
+
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from tidemark.core.alerts import Rules, Scope, open_alerts
+from tidemark.core.cluster import BrokerSeen, ClusterState
+from tidemark.core.epochs import highest_committed
+from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.core.records import ReplicaView, View
+from tidemark.core.ring import age_ms
+
+# A view whose meaning did not change is published at most this often, and with an open alert at least that often.
+REFRESH_SECONDS: Final = 10.0
+REASSERT_SECONDS: Final = 60.0
+
+
+def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float) -> View:
+    """The view of a partition. Unknown stays absent."""
+    window = _window(state, now)
+    leader = state.replica(state.leader)
+    best = highest_committed(state.committed)
+    return View(
+        scope="partition",
+        kafka_cluster=scope.kafka_cluster,
+        at=now,
+        pass_number=state.pass_number,
+        collector=state.collector,
+        topic=scope.topic,
+        partition=scope.partition,
+        topic_id=state.topic_id,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        leaderless=state.leaderless,
+        assigned=state.assigned,
+        in_sync_replicas=state.in_sync_replicas,
+        eligible_leader_replicas=state.eligible_leader_replicas,
+        adding=state.adding,
+        removing=state.removing,
+        effective_min_in_sync_replicas=state.effective_min_in_sync_replicas,
+        high_watermark=state.high_watermark if state.high_watermark is not None else (best.high_watermark if best else None),
+        log_end_offset=state.leader_log_end_offset,
+        log_start_offset=None if leader is None else leader.log_start_offset,
+        uncommitted_records=None if window is None else window[0],
+        uncommitted_ms=None if window is None else window[1],
+        lineage=state.lineage,
+        replicas=[_replica_view(state, replica, now) for replica in state.replicas],
+        missed_passes=state.missed_passes,
+        isr_history=state.isr_history,
+        alerts=open_alerts(state.lives, scope, rules),
+    )
+
+
+def _window(state: PartitionState, now: float) -> tuple[int, float | None] | None:
+    """Records above the high watermark and the age of the oldest; (0, 0.0) when all is committed, None when unknown."""
+    if state.high_watermark is None or state.leader_log_end_offset is None:
+        return None
+    records = max(0, state.leader_log_end_offset - state.high_watermark)
+    return (records, age_ms(state.ring, state.high_watermark, now)) if records else (0, 0.0)
+
+
+def _replica_view(state: PartitionState, replica: ReplicaState, now: float) -> ReplicaView:
+    view = ReplicaView(
+        broker=replica.broker,
+        log_end_offset=replica.log_end_offset,
+        high_watermark=replica.high_watermark,
+        log_start_offset=replica.log_start_offset,
+        last_stable_offset=replica.last_stable_offset,
+        leader_epoch=replica.leader_epoch,
+        in_sync=None if state.in_sync_replicas is None else replica.broker in state.in_sync_replicas,
+        error=replica.error,
+        sampled_at=replica.sampled_at,
+        lineage=replica.lineage,
+    )
+    log_end: int | None = replica.log_end_offset
+    if replica.error is not None and view.in_sync and replica.broker != state.leader:
+        log_end, view.inferred = state.high_watermark, True
+    if replica.broker == state.leader:
+        view.lag_records, view.lag_ms = (0, 0.0) if replica.error is None else (None, None)
+    elif state.leader_before is not None and log_end is not None:
+        view.lag_records = max(0, state.leader_before - log_end)
+        view.lag_ms = (age_ms(state.ring, log_end, now) or 0.0) if view.lag_records else 0.0
+    return view
+
+
+def partition_digest(state: PartitionState) -> int:
+    """Changes when the meaning of a view does: leadership, membership, who answers, blindness, open alerts."""
+    return _digest(
+        state.topic_id,
+        state.leader,
+        state.leader_epoch,
+        state.leaderless,
+        state.assigned,
+        state.in_sync_replicas,
+        state.eligible_leader_replicas,
+        state.adding,
+        state.effective_min_in_sync_replicas,
+        [(replica.broker, replica.error) for replica in state.replicas],
+        state.missed_passes > 0,
+        [(life.detector, life.subject, life.severity, life.incident, life.revision) for life in state.lives if life.firing],
+    )
+
+
+def cluster_digest(cluster: ClusterState) -> int:
+    """Changes when a broker answers otherwise, the quorum's leader moves, or an alert opens or ends."""
+    return _digest(
+        [(broker, seen.outcome) for broker, seen in sorted(cluster.brokers.items())],
+        cluster.quorum_leader,
+        cluster.quorum_epoch,
+        cluster.cluster_id,
+        [(life.detector, life.subject, life.severity) for life in cluster.lives if life.firing],
+    )
+
+
+def cluster_views(cluster: ClusterState, name: str, rules: Rules, collector: str, pass_number: int, period_ms: float, now: float) -> list[View]:
+    """The view of a cluster, and one of each of its brokers."""
+    common = {"kafka_cluster": name, "at": now, "pass_number": pass_number, "collector": collector}
+    whole = View(
+        scope="cluster",
+        broker_outcomes={str(broker): seen.outcome for broker, seen in sorted(cluster.brokers.items())},
+        cluster_id=cluster.cluster_id,
+        partitions=cluster.partitions,
+        period_ms=period_ms,
+        quorum_leader=cluster.quorum_leader,
+        quorum_epoch=cluster.quorum_epoch,
+        missed_passes=cluster.blind_passes,
+        alerts=open_alerts([life for life in cluster.lives if life.subject is None], Scope(name), rules),
+        **common,
+    )
+    return [whole, *(_broker_view(cluster, broker, seen, name, rules, common) for broker, seen in sorted(cluster.brokers.items()))]
+
+
+def _broker_view(cluster: ClusterState, broker: int, seen: BrokerSeen, name: str, rules: Rules, common: dict[str, object]) -> View:
+    lives = [life for life in cluster.lives if life.subject == broker]
+    return View(scope="broker", broker=broker, outcome=seen.outcome, alerts=open_alerts(lives, Scope(name), rules), **common)  # type: ignore[arg-type]
+
+
+def _digest(*parts: object) -> int:
+    return crc32(msgspec.msgpack.encode(parts))

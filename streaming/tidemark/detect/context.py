@@ -1,0 +1,67 @@
+"""What a detector may know besides the partition's own state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.core.cluster import ClusterState
+from tidemark.core.events import OK
+from tidemark.core.partition import Life, PartitionState, ReplicaState
+from tidemark.core.ring import age_ms
+from tidemark.detect.thresholds import Thresholds
+
+# Topics whose records are bookkeeping of clients: what a loss or truncation in them puts at risk.
+AT_RISK = {
+    "__consumer_offsets": "committed offsets of consumer groups may have gone back: groups read again or skip",
+    "__transaction_state": "outcomes of transactions may be lost: transactions may hang or end the other way",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One look: at a pass (state detectors) or at an observation (event detectors). `now` is the collector's clock."""
+
+    kafka_cluster: str
+    topic: str
+    partition: int
+    now: float
+    period_ms: float
+    thresholds: Thresholds
+    cluster: ClusterState
+
+    def in_grace(self, broker: int) -> bool:
+        """Whether a broker's absence is put down to an orderly restart."""
+        return self.cluster.in_grace(broker, self.now)
+
+    def others_answer(self, broker: int) -> bool:
+        """Whether the collector reached any other broker: else it is the collector that is cut off."""
+        return any(seen.outcome == OK for number, seen in self.cluster.brokers.items() if number != broker)
+
+    @property
+    def at_risk(self) -> str:
+        """A sentence for internal topics, else empty."""
+        risk = AT_RISK.get(self.topic)
+        return f" This is {self.topic}: {risk}." if risk else ""
+
+
+def followers(state: PartitionState) -> list[ReplicaState]:
+    """Sampled replicas other than the leader, without those a reassignment is adding."""
+    return [replica for replica in state.replicas if replica.broker != state.leader and replica.broker in state.settled]
+
+
+def is_open(state: PartitionState, detector: str, subject: int | None) -> bool:
+    """Whether an alert of a detector is firing now."""
+    return any(life.firing and life.detector == detector and life.subject == subject for life in state.lives)
+
+
+def find_life(state: PartitionState, detector: str, subject: int | None) -> Life | None:
+    """The life of a detector's alert, counted or firing."""
+    return next((life for life in state.lives if life.detector == detector and life.subject == subject), None)
+
+
+def uncommitted(state: PartitionState, now: float) -> tuple[int, float] | None:
+    """(records above the high watermark, milliseconds that the oldest surely waits); None when there are none known."""
+    high_watermark, log_end = state.high_watermark, state.leader_log_end_offset
+    if high_watermark is None or log_end is None or log_end <= high_watermark:
+        return None
+    return log_end - high_watermark, age_ms(state.ring, high_watermark, now) or 0.0

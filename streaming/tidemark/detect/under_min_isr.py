@@ -1,0 +1,32 @@
+"""UNDER_MIN_ISR: too few replicas in sync for acks=all; writes are refused and the high watermark stands (since 3.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidemark.core.conditions import Condition, Detector
+from tidemark.core.partition import PartitionState
+from tidemark.detect.context import Context
+
+
+def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+    """Judged by the effective minimum, min(min.insync.replicas, replicas). Without a leader it is OFFLINE instead."""
+    minimum, members = state.effective_min_in_sync_replicas, state.in_sync_replicas
+    if state.leader is None or minimum is None or members is None or len(members) >= minimum:
+        return
+    missing = state.missing
+    yield Condition(
+        severity="critical",
+        broker=missing[0] if missing else None,
+        description=f"{context.topic}-{context.partition} has {len(members)} replicas in sync and needs {minimum}: acks=all writes are refused.",
+        evidence={
+            "in_sync_replicas": members,
+            "effective_min_in_sync_replicas": minimum,
+            "eligible_leader_replicas": state.eligible_leader_replicas,
+            "missing": missing,
+            "leader": state.leader,
+        },
+    )
+
+
+UNDER_MIN_ISR = Detector("UNDER_MIN_ISR", "state", "Fewer replicas are in sync than acks=all needs.", state=evaluate)
