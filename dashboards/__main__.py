@@ -1,0 +1,62 @@
+"""`python -m dashboards`: writes dashboards/grafana and dashboards/prometheus; `--check` only compares (exit 1)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+
+from dashboards import health_rules, overview, replication_rules
+
+HERE = Path(__file__).parent
+
+
+def encode(board: Dashboard) -> str:
+    """Classic dashboard JSON. The SDK puts links and annotations into a menu on new Grafana; that key goes."""
+    document = json.loads(JSONEncoder(sort_keys=True).encode(board.build()))
+    return json.dumps(_without_placement(document), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _without_placement(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_placement(v) for k, v in value.items() if not (k == "placement" and v == "inControlsMenu")}
+    return [_without_placement(item) for item in value] if isinstance(value, list) else value
+
+
+def generate() -> dict[Path, str]:
+    """Every generated file with its content."""
+    return {
+        HERE / "grafana" / f"{overview.UID}.json": encode(overview.build()),
+        HERE / "prometheus" / health_rules.FILE: health_rules.build(),
+        HERE / "prometheus" / replication_rules.FILE: replication_rules.build(),
+    }
+
+
+def stale(files: dict[Path, str]) -> list[Path]:
+    """Committed files that differ from the generated ones, miss, or are left over."""
+    present = {path for folder in ("grafana", "prometheus") for path in (HERE / folder).iterdir()}
+    differing = {path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text}
+    return sorted(differing | (present - files.keys()))
+
+
+def main() -> int:
+    files = generate()
+    if sys.argv[1:] == ["--check"]:
+        for path in stale(files):
+            print(f"{path.relative_to(HERE.parent)} is not what the builders make: run make dashboards")
+        return 1 if stale(files) else 0
+    if sys.argv[1:]:
+        print("usage: python -m dashboards [--check]", file=sys.stderr)
+        return 2
+    for path, text in files.items():
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(HERE.parent))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
