@@ -6,6 +6,7 @@ from dashboards.alerting import Rule, rule_file
 from dashboards.promql import increase, series
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Severity
+from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Thresholds
 
 FILE = "kafka-replication.yaml"
@@ -20,17 +21,17 @@ RESTART = "10m"
 LAG_SECONDS = Thresholds().lag_ms / 1000
 
 
-def _state(detector: str, expression: str, severity: Severity | None, summary: str, description: str, hold: str = RESTART) -> Rule:
-    return Rule(alert_name(detector), expression, severity, summary, description, hold=hold)
+def _state(detector: str, expression: str, severity: Severity | None, description: str, hold: str = RESTART) -> Rule:
+    return Rule(alert_name(detector), expression, severity, DETECTORS[detector].summary, description, hold=hold)
 
 
-def _judged(detector: str, summary: str, description: str) -> Rule:
+def _judged(detector: str, description: str) -> Rule:
     """A state that only the stream can judge: its own open alerts, as the exporter counts them, with their severity."""
-    return _state(detector, f"{series('tidemark_alert_open', alertname=alert_name(detector))} > 0", None, summary, description)
+    return _state(detector, f"{series('tidemark_alert_open', alertname=alert_name(detector))} > 0", None, description)
 
 
-def _event(detector: str, counter: str, severity: Severity, summary: str, description: str) -> Rule:
-    return Rule(alert_name(detector), f"{increase(counter, WINDOW)} > 0", severity, summary, description, keep=WINDOW)
+def _event(detector: str, counter: str, severity: Severity, description: str) -> Rule:
+    return Rule(alert_name(detector), f"{increase(counter, WINDOW)} > 0", severity, DETECTORS[detector].summary, description, keep=WINDOW)
 
 
 RULES = [
@@ -38,7 +39,6 @@ RULES = [
         "COMMITTED_DATA_LOSS",
         series("tidemark_committed_records_lost_total", kind="proven"),
         "critical",
-        "Records below a committed high watermark are gone.",
         "Cluster {{ $labels.kafka_cluster }}: committed records were lost within 15 minutes, proven by the leaders' own lineage. "
         "The alerts topic has partition, offsets and evidence.",
     ),
@@ -46,21 +46,18 @@ RULES = [
         "UNCLEAN_ELECTION",
         series("tidemark_unclean_elections_total"),
         "critical",
-        "A leader was elected from outside the in-sync set.",
-        "Cluster {{ $labels.kafka_cluster }}: an unclean election within 15 minutes; committed records may be lost.",
+        "Cluster {{ $labels.kafka_cluster }}: an unclean election, seen or suspected, within 15 minutes; committed records may be lost.",
     ),
     _event(
         "LOG_TRUNCATION",
         series("tidemark_truncations_total"),
         "info",
-        "A replica cut its log back.",
-        "Cluster {{ $labels.kafka_cluster }}: a replica's log end offset went back within 15 minutes.",
+        "Cluster {{ $labels.kafka_cluster }}: a replica's log was cut back within 15 minutes.",
     ),
     _state(
         "OFFLINE",
         f"{series('tidemark_partitions_leaderless')} > 0",
         "critical",
-        "Partitions have no leader: nobody can read or write them.",
         "Cluster {{ $labels.kafka_cluster }}: {{ $value }} partitions without a leader for a minute.",
         hold="1m",
     ),
@@ -68,7 +65,6 @@ RULES = [
         "UNDER_MIN_ISR",
         f"{series('tidemark_partitions_under_min_in_sync')} > 0",
         "critical",
-        "Partitions have fewer in-sync replicas than min.insync.replicas: producers with acks=all are refused.",
         "Cluster {{ $labels.kafka_cluster }}: {{ $value }} partitions under their minimum for 2 minutes.",
         hold="2m",
     ),
@@ -76,41 +72,24 @@ RULES = [
         "UNDER_REPLICATED",
         f"{series('tidemark_partitions_under_replicated')} > 0",
         "warning",
-        "Partitions lack in-sync replicas for longer than a broker restart.",
         "Cluster {{ $labels.kafka_cluster }}: {{ $value }} partitions under-replicated for 10 minutes.",
     ),
     _state(
         "FOLLOWER_LAG",
         f"{series('tidemark_broker_replica_lag_seconds_max')} > {LAG_SECONDS:g}",
         "warning",
-        "A follower stays behind its leader.",
         "Cluster {{ $labels.kafka_cluster }}: a replica on broker {{ $labels.broker }} is {{ $value }} seconds behind, for 10 minutes.",
     ),
+    _judged("FOLLOWER_UNREACHABLE", "Cluster {{ $labels.kafka_cluster }}: {{ $value }} replicas did not answer for 10 minutes."),
+    _judged("HW_STALLED", "Cluster {{ $labels.kafka_cluster }}: {{ $value }} high watermarks have stood for 10 minutes."),
+    _judged("ISR_CHURN", "Cluster {{ $labels.kafka_cluster }}: the in-sync sets of {{ $value }} partitions have churned for 10 minutes."),
     _judged(
-        "FOLLOWER_UNREACHABLE",
-        "A broker that metadata calls alive does not answer.",
-        "Cluster {{ $labels.kafka_cluster }}: {{ $value }} replicas did not answer for 10 minutes.",
-    ),
-    _judged(
-        "HW_STALLED",
-        "A high watermark stands while records wait above it.",
-        "Cluster {{ $labels.kafka_cluster }}: {{ $value }} high watermarks have stood for 10 minutes.",
-    ),
-    _judged(
-        "ISR_CHURN",
-        "In-sync sets shrink again and again.",
-        "Cluster {{ $labels.kafka_cluster }}: the in-sync sets of {{ $value }} partitions have churned for 10 minutes.",
-    ),
-    _judged(
-        "ISR_CHANGE",
-        "In-sync sets keep changing.",
-        "Cluster {{ $labels.kafka_cluster }}: the in-sync sets of {{ $value }} partitions have not settled for 10 minutes.",
+        "ISR_CHANGE", "Cluster {{ $labels.kafka_cluster }}: the in-sync sets of {{ $value }} partitions have not settled for 10 minutes."
     ),
     _state(
         "COLLECTOR_GAP",
         f"{series('tidemark_partitions_blind')} > 0",
         "info",
-        "Partitions are not seen: nothing is known of them, neither health nor loss.",
         "Cluster {{ $labels.kafka_cluster }}: {{ $value }} partitions unseen for 5 minutes.",
         hold="5m",
     ),
