@@ -6,6 +6,7 @@ It is deliberately written apart from Tidemark's detectors, straight from what t
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -29,8 +30,8 @@ class Sample:
     log_end_offset: int | None = None
     # Only from a broker that answered as the leader of `leader_epoch`.
     committed: int | None = None
-    # (epoch, end offset) of this broker's log for the newest epoch not above the committed one.
-    epoch_end: tuple[int, int] | None = None
+    # Asked epoch -> where this broker's log leaves the epochs up to it.
+    epoch_ends: Mapping[int, int] = field(default_factory=dict)
 
 
 class Edge(NamedTuple):
@@ -50,7 +51,8 @@ class Conditions:
     _active: set[tuple[str, int | None]] = field(default_factory=set)
     _latest: dict[int, Sample] = field(default_factory=dict)
     _ends: dict[int, int] = field(default_factory=dict)
-    _epoch_ends: dict[tuple[int, int], int] = field(default_factory=dict)
+    # broker -> (an epoch that its log has records of, where that epoch ended at most)
+    _tails: dict[int, tuple[int, int]] = field(default_factory=dict)
     _positions: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_POSITIONS))
     _leader: int | None = None
     _epoch: int = -1
@@ -100,28 +102,33 @@ class Conditions:
         self._set("UNDER_REPLICATED", None, sample.at, missing)
         self._set("OFFLINE", None, sample.at, sample.leader == -1)
 
+    def epochs_to_ask(self, broker: int, leader_epoch: int) -> set[int]:
+        """Closed epochs whose end in this broker's log would tell a truncation or a loss (at most two)."""
+        wanted = {self._tails[broker][0]} if broker in self._tails else set()
+        if self.committed is not None:
+            wanted.add(self.committed[0])
+        return {epoch for epoch in wanted if epoch < leader_epoch}
+
     def _truncation(self, sample: Sample) -> None:
         """A log that became shorter, as a whole or in one epoch: the latter shows even when it has grown again since."""
-        shorter = False
-        if sample.log_end_offset is not None:
-            shorter = sample.log_end_offset < self._ends.get(sample.broker, 0)
-            if sample.epoch_end is not None:
-                epoch, end = sample.epoch_end
-                shorter = shorter or end < self._epoch_ends.get((sample.broker, epoch), 0)
-                self._epoch_ends[sample.broker, epoch] = end
-            self._ends[sample.broker] = sample.log_end_offset
-            if sample.leader_epoch is not None and sample.epoch_end is None:
-                self._epoch_ends[sample.broker, sample.leader_epoch] = sample.log_end_offset
-        if shorter:
+        end = sample.log_end_offset
+        if end is None or sample.leader_epoch is None:
+            return
+        epoch, tail = self._tails.get(sample.broker, (sample.leader_epoch, end))
+        now = sample.epoch_ends.get(epoch, end)
+        if end < self._ends.get(sample.broker, 0) or (epoch in sample.epoch_ends and now < tail):
             self.edges.append(Edge(sample.at, "LOG_TRUNCATION", sample.broker))
+        # While all its records are of that epoch it may still have to truncate there: go on asking for it.
+        self._tails[sample.broker] = (sample.leader_epoch, end) if end > now else (epoch, now)
+        self._ends[sample.broker] = end
 
     def _loss(self, sample: Sample) -> None:
         """A leader of a later epoch whose log leaves the committed epoch before the committed offset."""
         if sample.committed is None or sample.leader_epoch is None:
             return
         if self.committed is not None and sample.leader_epoch > self.committed[0]:
-            end = sample.epoch_end[1] if sample.epoch_end is not None else sample.committed
-            if end < self.committed[1]:
+            epoch, offset = self.committed
+            if sample.epoch_ends.get(epoch, sample.committed) < offset:
                 self.edges.append(Edge(sample.at, "COMMITTED_DATA_LOSS", None))
         if self.committed is None or (sample.leader_epoch, sample.committed) > self.committed:
             self.committed = (sample.leader_epoch, sample.committed)

@@ -68,7 +68,8 @@ class Probe:
         end = self._offset(broker, _DEBUGGING_REPLICA, -1)
         committed = self._offset(broker, _CONSUMER, shown.leader_epoch) if shown.leader_id == number else None
         with self._lock:
-            epoch = self.conditions.committed[0] if self.conditions.committed is not None else None
+            epochs = self.conditions.epochs_to_ask(number, shown.leader_epoch)
+        ends = {epoch: self._epoch_end(broker, epoch) for epoch in epochs} if end is not None else {}
         return Sample(
             at=time.time(),
             broker=number,
@@ -78,7 +79,7 @@ class Probe:
             replicas=tuple(shown.replica_nodes),
             log_end_offset=end,
             committed=committed,
-            epoch_end=self._epoch_end(broker, epoch) if epoch is not None and end is not None and epoch < shown.leader_epoch else None,
+            epoch_ends={epoch: found for epoch, found in ends.items() if found is not None},
         )
 
     def _offset(self, broker: BrokerSocket, replica: int, leader_epoch: int) -> int | None:
@@ -91,8 +92,8 @@ class Probe:
         answer = broker.ask(request, ListOffsetsResponse).topics[0].partitions[0]
         return int(answer.offset) if answer.error_code == 0 and answer.offset >= 0 else None
 
-    def _epoch_end(self, broker: BrokerSocket, epoch: int) -> tuple[int, int] | None:
-        """(largest epoch not above `epoch`, where it ends) in this broker's own log."""
+    def _epoch_end(self, broker: BrokerSocket, epoch: int) -> int | None:
+        """Where this broker's own log leaves the epochs up to `epoch`."""
         kinds = FetchRequest.FetchTopic
         wanted = kinds.FetchPartition(
             partition=self._partition, fetch_offset=_BEYOND, last_fetched_epoch=epoch, current_leader_epoch=-1, partition_max_bytes=1
@@ -102,7 +103,7 @@ class Probe:
         answer: Any = broker.ask(request, FetchResponse, 12).responses[0].partitions[0]
         diverging = answer.diverging_epoch
         known = answer.error_code == 0 and diverging is not None and diverging.epoch >= 0
-        return (int(diverging.epoch), int(diverging.end_offset)) if known else None
+        return int(diverging.end_offset) if known else None
 
     def __enter__(self) -> Self:
         for thread in self._threads:
