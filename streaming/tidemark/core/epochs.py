@@ -25,6 +25,13 @@ class Committed(Struct, array_like=True):
     # Highest log end offset seen under this epoch: what acks=1 producers may have been promised.
     log_end_offset: int
     leader: int
+    # Set once a loss was claimed: committed offsets from here on are known to be gone.
+    lost_from: int | None = None
+
+    @property
+    def surviving(self) -> int:
+        """The high watermark without what is already known to be lost."""
+        return self.high_watermark if self.lost_from is None else min(self.high_watermark, self.lost_from)
 
 
 def end_offset_for(lineage: LineageEntries, complete_from: int | None, epoch: int) -> tuple[int, int] | None:
@@ -60,6 +67,6 @@ def commit(table: list[Committed], epoch: int, high_watermark: int, log_end_offs
         del table[0]
 
 
-def highest_committed(table: list[Committed]) -> Committed | None:
-    """The entry with the highest high watermark; of equal ones the newest epoch."""
-    return max(table, key=lambda entry: (entry.high_watermark, entry.epoch), default=None)
+def highest_committed(table: list[Committed], up_to: int | None = None) -> int | None:
+    """The highest high watermark committed under any epoch, or under epochs <= `up_to`, whether it survived or not."""
+    return max((entry.high_watermark for entry in table if up_to is None or entry.epoch <= up_to), default=None)

@@ -91,9 +91,7 @@ def _cause(before: PartitionState, event: Observation, broker: int, outcomes: di
     error = (sample.error if sample else None) or outcome
     if error == CONTROLLED_SHUTDOWN:
         return "controlled shutdown"
-    if before.leader == broker and event.leader != broker:
-        return "fenced or stopped"
-    if error == REFUSED:
+    if error == REFUSED or (before.leader == broker and event.leader != broker):
         return "stopped or fenced"
     if error != OK:
         return "does not answer"
@@ -103,7 +101,8 @@ def _cause(before: PartitionState, event: Observation, broker: int, outcomes: di
 def _take_replicas(after: PartitionState, before: PartitionState, event: Observation) -> list[ReplicaState]:
     sampled = {sample.broker for sample in event.samples}
     kept = [replica for replica in before.replicas if replica.broker in after.assigned and replica.broker not in sampled]
-    return [*(_take_replica(before.replica(sample.broker), sample, event.observed_at) for sample in event.samples), *kept]
+    fresh = [_take_replica(before.replica(sample.broker), sample, event.observed_at) for sample in event.samples]
+    return sorted([*fresh, *kept], key=lambda replica: replica.broker)
 
 
 def _take_replica(before: ReplicaState | None, sample: Replica, observed_at: float) -> ReplicaState:
@@ -195,13 +194,13 @@ def _take_election(after: PartitionState, before: PartitionState) -> None:
 
 
 def _take_loss(after: PartitionState, before: PartitionState) -> None:
-    """Two reads of different passes make a loss certain; afterwards the committed table describes what survived."""
+    """Two reads of different passes make a loss certain; afterwards the committed table says from where it is gone."""
     claimed = before.loss_read
     if claimed is not None and claimed.confirmed:
         after.committed = [copy.copy(entry) for entry in after.committed]
         for entry in after.committed:
             if entry.epoch <= claimed.epoch_before:
-                entry.high_watermark = min(entry.high_watermark, claimed.start)
+                entry.lost_from = min(entry.surviving, claimed.start)
         claimed = None
     found = find_loss(after)
     if found is None:

@@ -42,11 +42,11 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
         start = leader.log_end_offset
     else:
         log_start = leader.log_start_offset
-        if log_start is None or log_start >= entry.high_watermark:
+        if log_start is None or log_start >= entry.surviving:
             return None
         unclean = state.unclean_epoch is not None and entry.epoch < state.unclean_epoch <= after
         # An end at the log start is what a rebuilt epoch cache shows too: without a second sign only the log end counts.
         start = max(answer[1], log_start) if answer[1] > log_start or unclean else leader.log_end_offset
-    if start >= entry.high_watermark:
+    if start >= entry.surviving:
         return None
-    return LossRead(entry.epoch, after, start, entry.high_watermark, entry.log_end_offset, state.pass_number)
+    return LossRead(entry.epoch, after, start, entry.surviving, entry.log_end_offset, state.pass_number)

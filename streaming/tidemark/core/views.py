@@ -23,7 +23,6 @@ def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float
     """The view of a partition. Unknown stays absent."""
     window = _window(state, now)
     leader = state.replica(state.leader)
-    best = highest_committed(state.committed)
     return View(
         scope="partition",
         kafka_cluster=scope.kafka_cluster,
@@ -42,7 +41,7 @@ def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float
         adding=state.adding,
         removing=state.removing,
         effective_min_in_sync_replicas=state.effective_min_in_sync_replicas,
-        high_watermark=state.high_watermark if state.high_watermark is not None else (best.high_watermark if best else None),
+        high_watermark=state.high_watermark if state.high_watermark is not None else highest_committed(state.committed),
         log_end_offset=state.leader_log_end_offset,
         log_start_offset=None if leader is None else leader.log_start_offset,
         uncommitted_records=None if window is None else window[0],

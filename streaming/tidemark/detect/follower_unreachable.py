@@ -21,11 +21,12 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         in_sync = follower.broker in (state.in_sync_replicas or [])
         if not in_sync and not is_open(state, ID, follower.broker):
             continue
+        silent = "ever" if follower.sampled_at is None else f"for {max(0.0, context.now - follower.sampled_at):.1f} s"
         yield Condition(
             severity="warning",
             subject=follower.broker,
             broker=follower.broker,
-            description=f"Broker {follower.broker} has not answered for {follower.silent_passes} passes ({follower.error}); its replica of "
+            description=f"Broker {follower.broker} has not answered {silent} ({follower.error}); its replica of "
             f"{context.topic}-{context.partition} is {'still' if in_sync else 'no longer'} in the in-sync set.",
             evidence={
                 "outcome": follower.error,

@@ -55,9 +55,9 @@ def _end_of_known(known: ReplicaState, replica: ReplicaState, after: PartitionSt
 def _condition(known: ReplicaState, replica: ReplicaState, cut: int, after: PartitionState, context: Context) -> Condition:
     assert known.log_end_offset is not None
     count = known.log_end_offset - cut
-    committed = highest_committed(after.committed)
-    below = committed is not None and cut < committed.high_watermark
-    meaning = "below the highest high watermark seen" if below else "above the high watermark: promised by acks=1 at most"
+    committed = highest_committed(after.committed, up_to=known.leader_epoch)
+    below = committed is not None and cut < committed
+    meaning = f"below {committed}, which was committed" if below else "above the high watermark: promised by acks=1 at most"
     return Condition(
         severity="info",
         subject=replica.broker,
@@ -70,7 +70,7 @@ def _condition(known: ReplicaState, replica: ReplicaState, cut: int, after: Part
             "cut_at": cut,
             "log_end_offset_after": replica.log_end_offset,
             "records": count,
-            "highest_high_watermark": None if committed is None else committed.high_watermark,
+            "highest_high_watermark": committed,
             "leader_epoch_before": known.leader_epoch,
             "leader_epoch_after": after.leader_epoch,
             "sampled_at": [known.sampled_at, replica.sampled_at],

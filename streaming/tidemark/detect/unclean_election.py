@@ -29,12 +29,13 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
 def _condition(election: Election, before: PartitionState, context: Context) -> Condition:
     severity: Severity = "critical" if election.verdict == "unclean" else "warning"
     eligible = before.eligible_leader_replicas
+    shown = "not known" if eligible is None else eligible
     return Condition(
         severity=severity,
         broker=election.leader,
         epochs=(election.epoch_before, election.epoch_after),
         description=f"{election.verdict.capitalize()} election: broker {election.leader} leads {context.topic}-{context.partition} since epoch "
-        f"{election.epoch_after}; the in-sync set before was {before.in_sync_replicas}, eligible leaders {eligible}.",
+        f"{election.epoch_after}; the in-sync set before was {before.in_sync_replicas}, the eligible leaders were {shown}.",
         evidence={
             "verdict": election.verdict,
             "leader": election.leader,
@@ -56,7 +57,8 @@ def _confirmed(life: Life) -> Condition:
         subject=life.subject,
         broker=life.broker,
         epochs=(life.evidence["leader_epoch_before"], life.evidence["leader_epoch_after"]),
-        description=f"{life.description} Records of the epochs before it are proven gone.",
+        description=f"Unclean election: broker {life.broker} leads since epoch {life.evidence['leader_epoch_after']}. It was suspected at "
+        "first; committed records of the epochs before it are proven gone.",
         evidence={**life.evidence, "verdict": "unclean"},
         revision="unclean",
     )

@@ -15,9 +15,9 @@ ID = "UNDER_REPLICATED"
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Silent while every missing replica's broker is in restart grace."""
+    """Silent while every missing replica's broker is in restart grace. Holds without a leader too."""
     missing = state.missing
-    if state.leader is None or not missing or all(context.in_grace(broker) for broker in missing):
+    if not missing or all(context.in_grace(broker) for broker in missing):
         return
     life = find_life(state, ID, None)
     lasted_ms = 0.0 if life is None else (context.now - life.since) * 1000.0

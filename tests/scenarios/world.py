@@ -1,0 +1,230 @@
+"""A small world that scenario texts describe: one watched partition, passes, and what the detectors say of them.
+
+Commands (one a line, `key=value` words; what is not named stays as it was):
+
+    thresholds lag_ms=500                 thresholds of the whole scenario; comes first
+    partition orders-0 replicas=1,2,3     the partition; sets leader 1, epoch 0, everybody in sync, offsets 0
+    pass [N] [every=SECONDS] WORDS        N passes (default 1, one a second), each one observation and its pass record
+    gone | ack NAME                       the partition is deleted; an operator closes the event alert NAME
+
+Words of `pass`: leader=2 (or none) epoch=1 isr=1,2 elr=3 last_elr=3 adding=4 replicas=… min_isr=2 topic_id=b
+leo=100 (all) or leo=1:100,3:90   hw=100 (what the leader reports under its fence; none: it reports none)
+add=10 (the leader and every in-sync replica that answers gain 10 records each pass; hw follows)
+start=1:5   lineage=0:5,2:9 (the leader's, from its first epoch)   lineage@1=0:5,2:9 (a follower's)
+down=3:timed_out,1:refused (or none)   knows=1:0 (the leader epoch a broker knows)
+missed (the pass does not see the partition)   all-missed   unseen (thinned: neither observed nor missed)
+leaderless (two brokers agree that nobody leads)   collector=NAME@EPOCH
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tidemark.core.events import OK, Ack, Batch, BrokerAnswer, Event, Gone, Observation, Pass, Replica
+from tidemark.core.records import Alert, View, decode_record
+from tidemark.core.wire import encode_batch
+from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.reduce.group import Fold
+from tidemark.reduce.rows import RawRecord
+from tidemark.reduce.state import GroupState
+
+ORIGIN = 1_700_000_000.0
+
+
+def numbers(text: str) -> list[int]:
+    """`1,2,3`; `none` is an empty list."""
+    return [] if text in ("", "none") else [int(part) for part in text.split(",")]
+
+
+def pairs(text: str) -> dict[int, Any]:
+    """`1:100,2:90` or `3:timed_out`; `none` is empty."""
+    if text in ("", "none"):
+        return {}
+    items = (part.split(":") for part in text.split(","))
+    return {int(key): int(value) if value.lstrip("-").isdigit() else value for key, value in items}
+
+
+@dataclass
+class World:
+    """The partition as it is, the clock, and the fold that watches."""
+
+    topic: str = "orders"
+    partition: int = 0
+    clock: float = ORIGIN
+    number: int = 0
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    collector: tuple[str, int] = ("c1", 1)
+    words: dict[str, str] = field(default_factory=dict)
+    log_ends: dict[int, int] = field(default_factory=dict)
+    starts: dict[int, int] = field(default_factory=dict)
+    knows: dict[int, int] = field(default_factory=dict)
+    high_watermark: int | None = 0
+    batches: list[Batch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.fold: Fold | None = None
+        self.alerts: dict[str, Alert] = {}
+
+    def run(self, line: str) -> list[str]:
+        """Carries out one command; returns what came of it, a line each."""
+        command, *words = line.split()
+        match command:
+            case "thresholds":
+                self.thresholds = msgspec.convert({**msgspec.to_builtins(self.thresholds), **dict(w.split("=") for w in words)}, Thresholds, strict=False)
+                return []
+            case "partition":
+                self._begin(words)
+                return []
+            case "pass":
+                return self._passes(words)
+            case "gone":
+                return self._send([Gone(topic=self.topic, partition=self.partition, observed_at=self.clock)])
+            case "ack":
+                alert = next(alert for alert in self.alerts.values() if alert.labels["alertname"] == words[0])
+                event = Ack(fingerprint=alert.fingerprint, observed_at=self.clock, topic=self.topic, partition=self.partition, by="on-call")
+                return self._send([event])
+        raise ValueError(f"unknown command: {line}")
+
+    def _begin(self, words: list[str]) -> None:
+        self.topic, _, number = words[0].rpartition("-")
+        self.partition = int(number)
+        given = dict(word.split("=", 1) for word in words[1:])
+        replicas = given["replicas"]
+        self.words = {"replicas": replicas, "isr": replicas, "leader": replicas.split(",")[0], "epoch": "0", "min_isr": "1", "down": "none", **given}
+        self.log_ends = dict.fromkeys(numbers(replicas), 0)
+
+    def _passes(self, words: list[str]) -> list[str]:
+        count = int(words.pop(0)) if words and words[0].isdigit() else 1
+        flags = {word for word in words if "=" not in word}
+        given = dict(word.split("=", 1) for word in words if "=" in word)
+        every = float(given.pop("every", "1"))
+        add = int(given.pop("add", "0"))
+        self._set(given)
+        once = {key: value for key, value in given.items() if key.startswith("lineage")}
+        out = []
+        for _ in range(count):
+            self.clock += every
+            self.number += 1
+            self._grow(add)
+            out += self._send(self._events(flags, once, every))
+        return out
+
+    def _set(self, given: dict[str, str]) -> None:
+        for key, value in given.items():
+            match key:
+                case "leo":
+                    self.log_ends |= pairs(value) if ":" in value else dict.fromkeys(numbers(self.words["replicas"]), int(value))
+                case "hw":
+                    self.high_watermark = None if value == "none" else int(value)
+                case "start":
+                    self.starts |= pairs(value)
+                case "knows":
+                    self.knows = pairs(value)
+                case "collector":
+                    name, _, epoch = value.partition("@")
+                    self.collector = (name, int(epoch))
+                case _ if not key.startswith("lineage"):
+                    self.words[key] = value
+
+    def _grow(self, add: int) -> None:
+        if not add:
+            return
+        down, leader, members = pairs(self.words["down"]), self.words["leader"], numbers(self.words["isr"])
+        if leader == "none":
+            return
+        for broker in {int(leader), *members}:
+            if broker not in down:
+                self.log_ends[broker] = self.log_ends.get(broker, 0) + add
+        self.high_watermark = min(self.log_ends[broker] for broker in members or [int(leader)])
+
+    def _events(self, flags: set[str], once: dict[str, str], every: float) -> list[Event]:
+        events: list[Event] = [] if flags & {"missed", "all-missed", "unseen"} else [self._observation(flags, once)]
+        down = pairs(self.words["down"])
+        brokers = sorted({1, 2, 3, *numbers(self.words["replicas"])})
+        missed: Any = "all" if "all-missed" in flags else ({self.topic: [(self.partition, self.partition)]} if "missed" in flags else {})
+        closing = Pass(
+            number=self.number,
+            started_at=self.clock,
+            ended_at=self.clock,
+            monotonic=self.clock,
+            period_ms=every * 1000,
+            brokers=[BrokerAnswer(broker=broker, outcome=str(down.get(broker, OK))) for broker in brokers],
+            missed=missed,
+        )
+        return [*events, closing]
+
+    def _observation(self, flags: set[str], once: dict[str, str]) -> Observation:
+        words, down = self.words, pairs(self.words["down"])
+        leader = None if words["leader"] == "none" else int(words["leader"])
+        answers = leader is not None and leader not in down
+        log_end = self.log_ends.get(leader, 0) if answers and leader is not None else None
+        lineage = list(pairs(once["lineage"]).items()) if "lineage" in once else None
+        return Observation(
+            topic=self.topic,
+            partition=self.partition,
+            observed_at=self.clock,
+            topic_id=words.get("topic_id", "a"),
+            leader=leader,
+            leader_epoch=int(words["epoch"]),
+            leaderless="leaderless" in flags,
+            replicas=numbers(words["replicas"]),
+            in_sync_replicas=numbers(words["isr"]),
+            eligible_leader_replicas=numbers(words["elr"]) if "elr" in words else None,
+            last_known_eligible_leader_replicas=numbers(words["last_elr"]) if "last_elr" in words else None,
+            adding=numbers(words.get("adding", "")),
+            effective_min_in_sync_replicas=min(int(words["min_isr"]), len(numbers(words["replicas"]))),
+            metadata_from=[1, 2],
+            samples=[self._replica(broker, leader, down.get(broker), once) for broker in numbers(words["replicas"])],
+            leader_log_end_offset_before=log_end,
+            leader_log_end_offset_after=log_end,
+            committed=self.high_watermark if answers else None,
+            lineage=lineage if answers else None,
+            lineage_complete_from=0 if lineage and answers else None,
+        )
+
+    def _replica(self, broker: int, leader: int | None, error: str | None, once: dict[str, str]) -> Replica:
+        if error is not None:
+            return Replica(broker=broker, error=error)
+        log_end = self.log_ends.get(broker, 0)
+        lineage = once.get(f"lineage@{broker}")
+        return Replica(
+            broker=broker,
+            log_end_offset=log_end,
+            high_watermark=min(log_end, self.high_watermark or 0),
+            log_start_offset=self.starts.get(broker, 0),
+            leader_epoch=self.knows.get(broker, int(self.words["epoch"])),
+            leads=broker == leader,
+            lineage=None if lineage is None else list(pairs(lineage).items()),
+        )
+
+    def _send(self, events: list[Event]) -> list[str]:
+        if self.fold is None:
+            self.fold = Fold(GroupState(), Detection(thresholds=self.thresholds), 0, 1)
+        name, epoch = self.collector
+        batch = Batch(v=1, cluster="main", collector=name, collector_epoch=epoch, pass_number=self.number, events=events)
+        self.batches.append(batch)
+        self.fold.record(RawRecord(0, len(self.batches), self.clock, encode_batch(batch)))
+        rows, self.fold.rows = self.fold.rows, []
+        lines = []
+        for row in rows:
+            record = decode_record(row.value) if row.value is not None else None
+            if isinstance(record, Alert):
+                self.alerts[record.fingerprint] = record
+                lines.append(self._alert_line(record))
+            elif record is None:
+                lines.append(f"{self._when()}  tombstone {row.key.decode()}")
+            else:
+                assert isinstance(record, View)
+        return lines
+
+    def _alert_line(self, alert: Alert) -> str:
+        who = f" broker={alert.labels['broker']}" if "broker" in alert.labels else ""
+        state = alert.state if alert.reason is None else f"{alert.state}/{alert.reason}"
+        text = "" if alert.state == "resolved" else f": {alert.annotations['description']}"
+        return f"{self._when()}  {state} {alert.labels['severity']} {alert.labels['alertname']}{who}{text}"
+
+    def _when(self) -> str:
+        return f"{self.clock - ORIGIN:6.1f} s"
