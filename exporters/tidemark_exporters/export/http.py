@@ -1,0 +1,137 @@
+"""The exporter's HTTP side: `/metrics`, `/-/healthy`, `/-/ready` and a page that lists them."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from socketserver import TCPServer, ThreadingMixIn
+from typing import Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from tidemark.core.errors import TidemarkError
+from tidemark.settings import address
+from tidemark_exporters.export.exposition import Snapshot
+from tidemark_exporters.export.text import CONTENT_TYPE
+
+# Requests served at a time; others wait in the listen queue.
+MAX_REQUESTS: Final = 32
+# A client that sends or reads nothing for so long is let go.
+CLIENT_SECONDS: Final = 15.0
+
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+Answer = tuple[HTTPStatus, str, bytes]
+
+
+class Site:
+    """What is served now. `snapshot` is swapped whole by the refreshing thread; a request only reads it."""
+
+    def __init__(self, own: Callable[[], bytes], clusters: Callable[[], list[str]], waiting: Callable[[], list[str]]) -> None:
+        """`own`: the exporter's own metrics; `waiting`: what it waits for until it is ready, nothing once it is."""
+        self.snapshot = Snapshot()
+        self._waiting = waiting
+        self._own = own
+        self._clusters = clusters
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """The WSGI application."""
+        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
+            status, kind, body = HTTPStatus.METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", b"only GET and HEAD\n"
+        else:
+            status, kind, body = self._answer(environ.get("PATH_INFO", "/"))
+        headers = [("Content-Type", kind), ("X-Content-Type-Options", "nosniff")]
+        if kind.startswith("text/html"):
+            headers.append(("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"))
+        if kind == CONTENT_TYPE:
+            headers.append(("Vary", "Accept-Encoding"))
+            own = self._own()
+            if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", ""):
+                # Two gzip members one after the other are one gzip file: the large one is compressed once a refresh.
+                headers.append(("Content-Encoding", "gzip"))
+                body = self.snapshot.compressed + gzip.compress(own, 1)
+            else:
+                body = self.snapshot.body + own
+        headers.append(("Content-Length", str(len(body))))
+        start_response(f"{status.value} {status.phrase}", headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def _answer(self, path: str) -> Answer:
+        plain = "text/plain; charset=utf-8"
+        if path == "/metrics":
+            return HTTPStatus.OK, CONTENT_TYPE, b""
+        if path == "/-/healthy":
+            return HTTPStatus.OK, plain, b"healthy\n"
+        if path == "/-/ready":
+            waiting = self._waiting()
+            if not waiting:
+                return HTTPStatus.OK, plain, b"ready\n"
+            return HTTPStatus.SERVICE_UNAVAILABLE, plain, f"not ready: waiting for {' and '.join(waiting)}\n".encode()
+        if path == "/":
+            return HTTPStatus.OK, "text/html; charset=utf-8", index_page(self._clusters()).encode("utf-8", "replace")
+        return HTTPStatus.NOT_FOUND, plain, b"not found: there are /, /metrics, /-/healthy and /-/ready\n"
+
+
+def index_page(clusters: list[str]) -> str:
+    """The page at `/`: the addresses served and the clusters known."""
+    known = "".join(f"<li>{html.escape(name)}</li>" for name in sorted(clusters)) or "<li>none yet</li>"
+    links = "".join(f'<li><a href="{path}">{path}</a></li>' for path in ("/metrics", "/-/healthy", "/-/ready"))
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Tidemark</title>'
+        "<style>body{font:16px/1.5 system-ui,sans-serif;margin:2rem;color-scheme:light dark}</style></head>"
+        f"<body><h1>Tidemark</h1><h2>Addresses</h2><ul>{links}</ul><h2>Clusters</h2><ul>{known}</ul></body></html>\n"
+    )
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = CLIENT_SECONDS
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the name is the base class's)
+        """Scrapes are not news."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+    def __init__(self, where: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
+        self._slots = threading.BoundedSemaphore(MAX_REQUESTS)
+        self.address_family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
+        super().__init__(where, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._slots.acquire()
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up in the middle is its own affair."""
+
+    def server_bind(self) -> None:
+        # HTTPServer's own looks the host's full name up, which can take long.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+        self.setup_environ()
+
+
+def serve(site: Site, listen: str) -> _Server:
+    """Serves in a thread of its own; `shutdown` and `server_close` end it. Port 0 takes a free one (`server_port`).
+
+    Raises ConfigError when `listen` is no HOST:PORT, TidemarkError when it cannot be had.
+    """
+    host, port = address(listen)
+    try:
+        server = _Server((host, port), _Handler)
+    except OSError as error:
+        raise TidemarkError(
+            f"cannot listen on {listen}: {error.strerror or error}. Stop what holds the port, or set export.listen to another HOST:PORT."
+        ) from None
+    server.set_app(site)
+    threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
+    return server

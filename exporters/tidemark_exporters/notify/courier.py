@@ -1,0 +1,168 @@
+"""One receiver's worker: posts its batches one after the other, so that a slow receiver delays nobody else."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+import stamina
+import structlog
+
+from tidemark.core.records import Alert
+from tidemark.settings import Receiver
+from tidemark_exporters.notify.gather import Batch
+from tidemark_exporters.notify.outbox import Outbox
+from tidemark_exporters.notify.payload import render
+from tidemark_exporters.notify.positions import Mark, Position
+from tidemark_exporters.notify.receiver import NotDeliveredError, Transport
+
+IDLE_SECONDS: Final = 1.0
+FIRST_WAIT_SECONDS: Final = 0.5
+LONGEST_WAIT_SECONDS: Final = 5.0
+
+log = structlog.get_logger()
+
+
+class OffsetStore(Protocol):
+    """Where a receiver's progress survives the process. `save` raises OSError or returns False when it could not."""
+
+    def load(self) -> dict[int, Mark]: ...
+
+    def save(self, marks: dict[int, Mark]) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+class Courier:
+    """Owns an outbox. `offer…` and `tick` are called by readers, `run` by the worker thread."""
+
+    def __init__(
+        self, receiver: Receiver, outbox: Outbox, transport: Transport, store: OffsetStore, external_url: str, clock: Callable[[], float]
+    ) -> None:
+        self.receiver = receiver
+        self._outbox = outbox
+        self._transport = transport
+        self._store = store
+        self._external_url = external_url
+        self._clock = clock
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._saved: dict[int, Mark] = {}
+        # Posts by how they ended: ok, again, rejected.
+        self.attempts: Counter[str] = Counter()
+
+    def offer(self, records: Iterable[tuple[Alert, Position]]) -> None:
+        """Takes records of one poll together: alerts that are not held back still share a post."""
+        with self._wake:
+            now = self._clock()
+            for alert, position in records:
+                self._outbox.offer(alert, position, now)
+            self._outbox.flush(now)
+            self._wake.notify()
+
+    def offer_own(self, alerts: Iterable[Alert]) -> None:
+        with self._wake:
+            for alert in alerts:
+                self._outbox.offer_own(alert, self._clock())
+            self._wake.notify()
+
+    def tick(self, newest: dict[str, float]) -> None:
+        with self._wake:
+            self._outbox.tick(newest, self._clock())
+            self._wake.notify()
+
+    def drain_counts(self) -> tuple[Counter[str], Counter[str], int]:
+        """Outcomes and attempts since the last call, and how many alerts wait."""
+        with self._wake:
+            outcomes, self._outbox.outcomes = self._outbox.outcomes, Counter()
+            attempts, self.attempts = self.attempts, Counter()
+            return outcomes, attempts, len(self._outbox)
+
+    def run(self) -> None:
+        """The worker's whole life, until `stop`; commits once more at the end."""
+        while not self._stopping:
+            with self._wake:
+                self._wake.wait_for(self._due, timeout=self._patience())
+            self.step()
+        self._save()
+        self._store.close()
+
+    def stop(self) -> None:
+        """Ends `run` after the post in hand. What is not delivered is not committed, and comes again."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+
+    def step(self) -> None:
+        """Posts everything that is due now, committing after each post."""
+        while not self._stopping and self._post_next():
+            self._save()
+        self._save()
+
+    def _due(self) -> bool:
+        deadline = self._outbox.next_deadline()
+        return self._stopping or (deadline is not None and deadline <= self._clock())
+
+    def _patience(self) -> float:
+        deadline = self._outbox.next_deadline()
+        return IDLE_SECONDS if deadline is None else min(IDLE_SECONDS, max(0.0, deadline - self._clock()))
+
+    def _post_next(self) -> bool:
+        """Posts the first batch until it succeeds, is refused or the process stops; False when nothing is due.
+
+        Each attempt takes the first batch anew: while a receiver is down the queue may have dropped from it.
+        """
+        try:
+            for attempt in stamina.retry_context(
+                on=self._again, attempts=None, timeout=None, wait_initial=FIRST_WAIT_SECONDS, wait_max=LONGEST_WAIT_SECONDS
+            ):
+                with attempt:
+                    if not self._post_once():
+                        return False
+        except NotDeliveredError:
+            return False
+        return True
+
+    def _again(self, error: Exception) -> bool | float:
+        if self._stopping or not isinstance(error, NotDeliveredError) or not error.again:
+            return False
+        return True if error.after_seconds is None else error.after_seconds
+
+    def _post_once(self) -> bool:
+        with self._wake:
+            batch = self._outbox.take(self._clock())
+            if batch is None:
+                return False
+            message_id, body = render(batch, self.receiver, self._external_url)
+        try:
+            self._transport.post(message_id, body)
+        except NotDeliveredError as error:
+            self._not_delivered(batch, error)
+            if error.again:
+                raise
+            return True
+        with self._wake:
+            self.attempts["ok"] += 1
+            self._outbox.delivered(batch)
+        return True
+
+    def _not_delivered(self, batch: Batch, error: NotDeliveredError) -> None:
+        with self._wake:
+            if error.again:
+                self.attempts["again"] += 1
+                self._outbox.failed()
+                return
+            self.attempts["rejected"] += 1
+            self._outbox.rejected(batch)
+        log.error("receiver refused alerts", receiver=self.receiver.name, reason=str(error), alerts=len(batch.entries))
+
+    def _save(self) -> None:
+        with self._wake:
+            marks = self._outbox.marks()
+        if marks and marks != self._saved:
+            if self._store.save(marks):
+                self._saved = marks
+            else:
+                log.warning("cannot commit what was delivered; a restart now would post it again", receiver=self.receiver.name)

@@ -1,0 +1,118 @@
+"""Closes two holes in the life of an alert: a stream that forgot it, and a stream that fell silent.
+
+Open alerts stand in the views, which the stream repeats every 60 s. One that no view holds for five minutes while
+passes flow is over ("state_lost"). When passes do not flow nothing is over: the watchdog says so instead.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from tidemark.core.identity import fingerprint
+from tidemark.core.records import Alert, View
+
+MAX_OPEN: Final = 50_000
+LOST_SECONDS: Final = 300.0
+# How long a configured cluster may take until its first view, from the exporter's start: Spark starts slowly.
+FIRST_VIEW_SECONDS: Final = 120.0
+STALE: Final = "TidemarkStreamStale"
+
+
+class Assertions:
+    """Open alerts and when the stream last vouched for each. Bounded to MAX_OPEN, the oldest forgotten."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, Alert] = OrderedDict()
+        self._asserted: dict[str, float] = {}
+
+    def take(self, alert: Alert) -> None:
+        """One alert record, in the order of the topic."""
+        mark = alert.fingerprint
+        if alert.state == "resolved":
+            self._forget(mark)
+            return
+        self._open[mark] = alert
+        self._asserted[mark] = max(alert.at, self._asserted.get(mark, 0.0))
+        if len(self._open) > MAX_OPEN:
+            self._forget(next(iter(self._open)))
+
+    def vouch(self, view: View) -> None:
+        """A view vouches for the alerts in it."""
+        for alert in view.alerts:
+            if alert.fingerprint in self._asserted:
+                self._asserted[alert.fingerprint] = max(view.at, self._asserted[alert.fingerprint])
+
+    def lost(self, newest: dict[str, float], now: float, stale_seconds: float) -> list[Alert]:
+        """Resolutions of the alerts that nobody vouches for any more; each is returned once.
+
+        `newest`: the newest pass by cluster. A cluster whose passes do not flow loses nothing.
+        """
+        ended = []
+        for mark, alert in list(self._open.items()):
+            seen = newest.get(alert.labels.get("kafka_cluster", ""))
+            if seen is not None and now - seen <= stale_seconds and seen - self._asserted[mark] > LOST_SECONDS:
+                ended.append(_state_lost(alert, seen))
+                self._forget(mark)
+        return ended
+
+    def _forget(self, mark: str) -> None:
+        self._open.pop(mark, None)
+        self._asserted.pop(mark, None)
+
+
+def _state_lost(alert: Alert, at: float) -> Alert:
+    return Alert(
+        id=f"{alert.fingerprint}.{round(alert.starts_at * 1000):x}.state_lost",
+        fingerprint=alert.fingerprint,
+        state="resolved",
+        labels=alert.labels,
+        annotations=alert.annotations,
+        evidence=alert.evidence,
+        starts_at=alert.starts_at,
+        ends_at=at,
+        reason="state_lost",
+        at=at,
+    )
+
+
+class Watchdog:
+    """Whether passes reach the exporter, by cluster. Its clock and the collectors' must agree to a few seconds."""
+
+    def __init__(self, clusters: Iterable[str], stale_seconds: float, runbook_url: str, started_at: float) -> None:
+        self._clusters = set(clusters)
+        self._stale_seconds = stale_seconds
+        self._runbook_url = runbook_url
+        self._started_at = started_at
+
+    def judge(self, newest: dict[str, float], now: float) -> list[Alert]:
+        """The alert of each cluster, configured or seen, in the state that it should be in now."""
+        return [self._alert(cluster, newest.get(cluster), now) for cluster in sorted(self._clusters | set(newest))]
+
+    def _alert(self, cluster: str, seen: float | None, now: float) -> Alert:
+        if seen is None:
+            stale = now - self._started_at > max(FIRST_VIEW_SECONDS, self._stale_seconds)
+            told = "no view of it has arrived since the exporter started"
+        else:
+            stale = now - seen > self._stale_seconds
+            told = f"the newest pass that the stream has judged is {now - seen:.0f} s old"
+        labels = {"kafka_cluster": cluster, "alertname": STALE, "severity": "warning"}
+        mark = fingerprint(labels)
+        since = self._started_at if seen is None else seen
+        return Alert(
+            id=f"{mark}.{round(since * 1000):x}.{'firing' if stale else 'resolved'}",
+            fingerprint=mark,
+            state="firing" if stale else "resolved",
+            labels=labels,
+            annotations={
+                "summary": "No fresh passes reach the exporter.",
+                "description": f"Cluster {cluster}: {told}. Until passes flow again no alert of this cluster fires or resolves. "
+                "Look at `tidemark collect` and `tidemark stream`, and at the Kafka that carries Tidemark's topics.",
+                "runbook_url": f"{self._runbook_url}#{STALE.lower()}",
+            },
+            evidence={"newest_pass_at": seen, "stale_since": since} if stale else {},
+            starts_at=since,
+            ends_at=None if stale else now,
+            at=now,
+        )

@@ -1,0 +1,90 @@
+"""The webhook's body in Alertmanager's form, version 4, so that whatever takes Alertmanager's webhooks takes ours."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from tidemark.core.records import Alert
+from tidemark.settings import Receiver
+from tidemark_exporters.evidence import range_text
+from tidemark_exporters.notify.gather import URGENT, Batch, Group
+
+# Alertmanager's endsAt of an alert that has not ended.
+NOT_ENDED: Final = "0001-01-01T00:00:00Z"
+_SEVERITY_RANK: Final = {"critical": 0, "warning": 1, "info": 2}
+
+
+def render(batch: Batch, receiver: Receiver, external_url: str) -> tuple[str, bytes]:
+    """(message id, JSON body). The id is the same for the same transitions, however often they are posted."""
+    alerts = sorted((entry.alert for entry in batch.entries), key=_worst_first)
+    shown = alerts[: receiver.max_alerts] if receiver.max_alerts else alerts
+    posted = [_alert(alert, external_url) for alert in shown]
+    body = {
+        "receiver": receiver.name,
+        "status": "firing" if any(alert.state == "firing" for alert in alerts) else "resolved",
+        "alerts": posted,
+        "groupLabels": _group_labels(batch.group),
+        "commonLabels": _common([alert["labels"] for alert in posted]),
+        "commonAnnotations": _common([alert["annotations"] for alert in posted]),
+        "externalURL": external_url,
+        "version": "4",
+        "groupKey": group_key(receiver.name, batch.group),
+        "truncatedAlerts": len(alerts) - len(shown),
+    }
+    marks = "\n".join([receiver.name, *sorted(alert.id for alert in alerts)])
+    return f"msg_{hashlib.sha256(marks.encode('utf-8', 'replace')).hexdigest()[:32]}", msgspec.json.encode(body)
+
+
+def group_key(receiver: str, group: Group) -> str:
+    """Alertmanager's form: the route, then the group's labels. Stable over restarts."""
+    labels = ", ".join(f"{name}={_quoted(value)}" for name, value in sorted(_group_labels(group).items()))
+    return f"{{}}/{{receiver={_quoted(receiver)}}}:{{{labels}}}"
+
+
+def rfc3339(seconds: float) -> str:
+    """2026-11-21T09:47:01.736Z of Unix seconds."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _alert(alert: Alert, external_url: str) -> dict[str, Any]:
+    annotations = dict(alert.annotations)
+    for kind in ("proven", "exposed"):
+        text = range_text(alert.evidence.get(kind))
+        if text is not None:
+            annotations[kind] = text
+    if alert.reason is not None:
+        annotations["reason"] = alert.reason
+    return {
+        "status": "resolved" if alert.state == "resolved" else "firing",
+        "labels": alert.labels,
+        "annotations": annotations,
+        "startsAt": rfc3339(alert.starts_at),
+        "endsAt": rfc3339(alert.ends_at if alert.ends_at is not None else alert.at) if alert.state == "resolved" else NOT_ENDED,
+        "generatorURL": f"{external_url.rstrip('/')}/?alert={quote(alert.fingerprint)}",
+        "fingerprint": alert.fingerprint,
+    }
+
+
+def _worst_first(alert: Alert) -> tuple[bool, int, bool, str]:
+    rank = _SEVERITY_RANK.get(alert.labels.get("severity", ""), 3)
+    return (alert.state != "firing", rank, alert.labels.get("alertname") not in URGENT, alert.fingerprint)
+
+
+def _group_labels(group: Group) -> dict[str, str]:
+    labels = {"kafka_cluster": group.kafka_cluster}
+    return {**labels, "broker": group.broker} if group.broker else labels
+
+
+def _common(maps: list[dict[str, str]]) -> dict[str, str]:
+    if not maps:
+        return {}
+    return {name: value for name, value in maps[0].items() if all(other.get(name) == value for other in maps)}
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()

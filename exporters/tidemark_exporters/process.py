@@ -1,0 +1,198 @@
+"""The running exporter: one thread reads views and renders, one reads alerts, one worker posts for each receiver."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import structlog
+
+from tidemark.core.errors import TidemarkError
+from tidemark.core.records import Alert, View, decode_record
+from tidemark.settings import Settings
+from tidemark_exporters.export.counters import EventCounters
+from tidemark_exporters.export.exposition import Snapshot, render
+from tidemark_exporters.export.http import Site, serve
+from tidemark_exporters.export.own_metrics import OwnMetrics
+from tidemark_exporters.export.source import Message, TopicReader
+from tidemark_exporters.export.table import Table
+from tidemark_exporters.notify.courier import Courier
+from tidemark_exporters.notify.delivery import Delivery, earliest, make_courier
+from tidemark_exporters.notify.ledger import Ledger
+from tidemark_exporters.notify.offsets import KafkaOffsets
+from tidemark_exporters.notify.receiver import WebhookTransport
+
+POLL_MS: Final = 200
+TICK_SECONDS: Final = 1.0
+DEAD_LETTER_SECONDS: Final = 10.0
+# Rendering takes at most a tenth of one core, however large the table is.
+RENDER_SHARE: Final = 10.0
+STOP_SECONDS: Final = 8.0
+
+log = structlog.get_logger()
+
+
+class Exporter:
+    """Built in the main thread, so that whatever is configured wrongly is told before anything runs.
+
+    Raises ConfigError, ClusterError or TidemarkError.
+    """
+
+    def __init__(self, settings: Settings, *, serve_metrics: bool = True, notify: bool = True) -> None:
+        self._settings = settings
+        self._serve_metrics = serve_metrics
+        self.own = OwnMetrics()
+        self.table = Table()
+        self._counters = EventCounters()
+        self._seen = Ledger()
+        # What is still being read up to its end as of the start: not ready before.
+        self._waiting = {"partition views", "alerts"}
+        transports = [WebhookTransport(receiver) for receiver in settings.notify.receivers] if notify else []
+        self.site = Site(self.own.render, lambda: list(self.table.newest.copy()), lambda: sorted(self._waiting.copy()))
+        self.server = serve(self.site, settings.export.listen)
+        topics = settings.topics
+        self._views = TopicReader(settings.kafka, topics.partition_views)
+        self._alerts = TopicReader(settings.kafka, topics.alerts)
+        self._dead_letters = TopicReader(settings.kafka, topics.dead_letters)
+        self.delivery = self._make_delivery(transports)
+        self._stopped = threading.Event()
+        self._failure: Exception | None = None
+        self._threads: list[threading.Thread] = []
+        for cluster in settings.clusters:
+            self._counters.known(cluster.name)
+
+    def _make_delivery(self, transports: list[WebhookTransport]) -> Delivery:
+        couriers: list[Courier] = []
+        starts = []
+        for index, transport in enumerate(transports):
+            group = f"{self._settings.topics.prefix}.notify.{self._settings.notify.receivers[index].name}"
+            store = KafkaOffsets(self._settings.kafka, self._alerts.topic, group, list(self._alerts.end))
+            courier, start = make_courier(self._settings, index, transport, store, self._alerts.end)
+            couriers.append(courier)
+            starts.append(start)
+        return Delivery(self._settings, couriers, earliest(starts) if starts else dict(self._alerts.end))
+
+    def start(self) -> None:
+        self._views.start()
+        self._alerts.start(self.delivery.starts)
+        self.delivery.start()
+        for name, target in (("views", self._read_views), ("alerts", self._read_alerts)):
+            thread = threading.Thread(target=self._guarded, args=(target,), name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        log.info("exporter started", listen=self._settings.export.listen, receivers=len(self.delivery.couriers))
+
+    def wait(self, stop: threading.Event) -> None:
+        """Returns once `stop` is set; raises TidemarkError when a reader had to give up."""
+        while not stop.wait(0.2):
+            if self._failure is not None:
+                raise (
+                    self._failure if isinstance(self._failure, TidemarkError) else TidemarkError(f"the exporter failed: {self._failure!r}.")
+                )
+
+    def stop(self) -> None:
+        """Ends all threads within STOP_SECONDS; posts in hand are finished and committed."""
+        deadline = time.monotonic() + STOP_SECONDS
+        self._stopped.set()
+        self.delivery.stop(STOP_SECONDS)
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        # A client in the middle of a slow request must not hold the end back.
+        ending = threading.Thread(target=self.server.shutdown, daemon=True)
+        ending.start()
+        ending.join(1.0)
+
+    def _guarded(self, target: Callable[[], None]) -> None:
+        try:
+            target()
+        except Exception as error:
+            self._failure = error
+
+    def _read_views(self) -> None:
+        """The only thread that touches the table."""
+        next_render = next_tick = 0.0
+        while not self._stopped.is_set():
+            for message in self._views.poll(POLL_MS):
+                self._apply_view(message)
+            self._check_caught_up("partition views", self._views)
+            now = time.monotonic()
+            if self._serve_metrics and now >= next_render:
+                took = self._refresh()
+                next_render = now + max(self._settings.export.refresh_seconds, took * RENDER_SHARE)
+            if not self._waiting and now >= next_tick:
+                self.delivery.tick(dict(self.table.newest))
+                next_tick = now + TICK_SECONDS
+        self._views.close()
+
+    def _apply_view(self, message: Message) -> None:
+        key = (message.key or b"").decode("utf-8", "replace")
+        self.own.records_read.labels(topic=self._views.topic).inc()
+        if message.value is None:
+            self.table.apply(key, None)
+            return
+        record = self._decode(message.value, self._views.topic)
+        if isinstance(record, View):
+            self.table.apply(key, record)
+            self.delivery.view(record)
+
+    def _read_alerts(self) -> None:
+        dead_letters_at, next_look = sum(self._dead_letters.end.values()), 0.0
+        while not self._stopped.is_set():
+            messages = self._alerts.poll(POLL_MS)
+            records = [(alert, (m.partition, m.offset)) for m in messages if (alert := self._alert(m)) is not None]
+            if records:
+                self.delivery.alerts(records)
+            self._check_caught_up("alerts", self._alerts)
+            self._count_deliveries()
+            if time.monotonic() >= next_look:
+                total = sum(self._dead_letters.end_now().values())
+                self.own.dead_letters.inc(max(0, total - dead_letters_at))
+                dead_letters_at, next_look = total, time.monotonic() + DEAD_LETTER_SECONDS
+        self._alerts.close()
+        self._dead_letters.close()
+
+    def _alert(self, message: Message) -> Alert | None:
+        """The record as an alert, counted when it is newer than this process and not a repetition."""
+        self.own.records_read.labels(topic=self._alerts.topic).inc()
+        record = None if message.value is None else self._decode(message.value, self._alerts.topic)
+        if not isinstance(record, Alert):
+            return None
+        if self._seen.first_sight(record.id) and message.offset >= self._alerts.end[message.partition]:
+            self._counters.count(record)
+        return record
+
+    def _decode(self, value: bytes, topic: str) -> object:
+        """None for a record that is none of ours: it is counted, and skipped."""
+        try:
+            return decode_record(value)
+        except msgspec.DecodeError as error:
+            self.own.undecodable.labels(topic=topic).inc()
+            log.warning("skipped a record that is no Tidemark record", topic=topic, reason=str(error)[:200])
+            return None
+
+    def _check_caught_up(self, what: str, reader: TopicReader) -> None:
+        if what in self._waiting and reader.caught_up():
+            self._waiting.discard(what)
+            self.own.ready.set(0 if self._waiting else 1)
+
+    def _refresh(self) -> float:
+        started = time.monotonic()
+        export = self._settings.export
+        snapshot: Snapshot = render(self.table, self._counters, time.time(), export.max_series, export.granularity)
+        self.site.snapshot = snapshot
+        took = time.monotonic() - started
+        self.own.refreshed(snapshot, took)
+        return took
+
+    def _count_deliveries(self) -> None:
+        for courier in self.delivery.couriers:
+            outcomes, attempts, waiting = courier.drain_counts()
+            name = courier.receiver.name
+            for outcome, count in outcomes.items():
+                self.own.deliveries.labels(receiver=name, outcome=outcome).inc(count)
+            for outcome, count in attempts.items():
+                self.own.attempts.labels(receiver=name, outcome=outcome).inc(count)
+            self.own.queue_length.labels(receiver=name).set(waiting)
