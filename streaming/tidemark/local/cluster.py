@@ -94,6 +94,10 @@ class LocalCluster:
                     raise ClusterError(f"{child.name} {state}; the end of {child.log}:\n{child.log_tail()}")
                 time.sleep(0.1)
 
+    def ready(self, broker: int) -> bool:
+        """Whether a broker serves and knows every broker that runs."""
+        return self._knows(broker, {node for node, child in self._children.items() if node != CONTROLLER and child.running()})
+
     def _knows(self, broker: int, wanted: set[int]) -> bool:
         with contextlib.suppress(OSError):
             return wanted <= {b.node_id for b in metadata_of(self.address(broker), timeout_seconds=2.0).brokers}
@@ -147,15 +151,18 @@ class LocalCluster:
     def wait_partitions(self, topic: str, wanted: Callable[[Any], bool], seconds: float = 30.0) -> None:
         """Returns when every running broker's metadata shows each partition of `topic` as `wanted`. Raises ClusterError."""
         deadline = time.monotonic() + seconds
-        for broker in BROKERS:
-            while self._children[broker].running() and not self._shows(broker, topic, wanted):
-                if time.monotonic() > deadline:
-                    raise ClusterError(f"the topic {topic} did not reach the wanted state on broker {broker} within {seconds:.0f} s.")
-                time.sleep(0.1)
+        while not self.shows(topic, wanted):
+            if time.monotonic() > deadline:
+                raise ClusterError(f"the topic {topic} did not reach the wanted state within {seconds:.0f} s; logs: {self.directory}.")
+            time.sleep(0.1)
+
+    def shows(self, topic: str, wanted: Callable[[Any], bool]) -> bool:
+        """Whether each running broker's metadata shows each partition of `topic` (MetadataResponsePartition) as `wanted`."""
+        return all(self._shows(broker, topic, wanted) for broker in BROKERS if self._children[broker].running())
 
     def _shows(self, broker: int, topic: str, wanted: Callable[[Any], bool]) -> bool:
         with contextlib.suppress(OSError):
-            partitions = metadata_of(self.address(broker), [topic]).topics[0].partitions
+            partitions = metadata_of(self.address(broker), [topic], timeout_seconds=1.0).topics[0].partitions
             return bool(partitions) and all(wanted(partition) for partition in partitions)
         return False
 

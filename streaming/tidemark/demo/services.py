@@ -1,0 +1,138 @@
+"""The processes of the product, as an operator would start them: one configuration file, one process a verb."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import requests
+import yaml
+
+import tidemark
+from tidemark.core.errors import TidemarkError
+from tidemark.demo.expectations import WITNESS
+from tidemark.kafka import topic_specifications
+from tidemark.local.cluster import BROKERS, LocalCluster
+from tidemark.local.java import JavaHome
+from tidemark.local.layout import free_ports
+from tidemark.local.process import Child
+from tidemark.settings import Settings, load_settings
+
+CLUSTER_NAME: Final = "demo"
+WATCHED: Final = "demo.orders"
+READY_SECONDS: Final = 120.0
+# In the order in which they are started; ended the other way round.
+VERBS: Final = ("collect", "stream", "export")
+
+
+def configuration(cluster: LocalCluster, workdir: Path, webhook: str, listen: str, jars: str | None) -> dict[str, Any]:
+    """The document that all verbs read: addresses, and replication as small as three brokers allow; detection as shipped."""
+    return {
+        "kafka": {"bootstrap_servers": cluster.bootstrap_servers},
+        "clusters": [{"name": CLUSTER_NAME, "bootstrap_servers": cluster.bootstrap_servers}],
+        "topics": {"replication_factor": 3, "min_in_sync_replicas": 1},
+        "stream": {"checkpoint": str(workdir / "checkpoint"), **({"jars": jars} if jars else {})},
+        "export": {"listen": listen},
+        "notify": {"receivers": [{"name": "demo", "url": webhook}], "external_url": f"http://{listen}"},
+    }
+
+
+def create_own_topics(cluster: LocalCluster, settings: Settings) -> dict[str, list[int]]:
+    """Tidemark's topics as specified, led by the broker that no scene pauses or kills: topic -> partitions.
+
+    They live on the cluster that they tell of only because the demo has no other; a production set-up separates them.
+    """
+    order = (WITNESS, *(broker for broker in BROKERS if broker != WITNESS))
+    specifications = topic_specifications(settings.topics)
+    for name, (partitions, configs) in specifications.items():
+        cluster.create_topic(name, dict.fromkeys(range(partitions), order), configs)
+    return {name: list(range(partitions)) for name, (partitions, _) in specifications.items()}
+
+
+class Services:
+    """collect, stream, export, and Prometheus where it is installed: child processes with their logs in `workdir`."""
+
+    def __init__(self, cluster: LocalCluster, workdir: Path, webhook: str, java: JavaHome, jars: str | None = None) -> None:
+        export_port, self._prometheus_port = free_ports(2)
+        self.listen = f"127.0.0.1:{export_port}"
+        self.config = workdir / "tidemark.yaml"
+        self.config.write_text(
+            yaml.safe_dump(configuration(cluster, workdir, webhook, self.listen, jars), sort_keys=False), encoding="utf-8"
+        )
+        self.settings = load_settings(self.config)
+        self._workdir, self._environment = workdir, java.environment()
+        self.children: dict[str, Child] = {}
+
+    def start(self) -> None:
+        for verb in VERBS:
+            self.children[verb] = Child(
+                f"tidemark {verb}",
+                [sys.executable, "-m", "tidemark.cli", verb, "--config", self.config.absolute()],
+                self._workdir / f"{verb}.log",
+                self._environment,
+                self._workdir,
+            )
+        prometheus = shutil.which("prometheus")
+        if prometheus is not None:
+            self._start_prometheus(prometheus)
+
+    def _start_prometheus(self, program: str) -> None:
+        config = self._workdir / "prometheus.yml"
+        config.write_text(yaml.safe_dump(prometheus_configuration(self.listen, rule_files())), encoding="utf-8")
+        flags = [f"--config.file={config}", f"--storage.tsdb.path={self._workdir / 'prometheus'}"]
+        listen = f"--web.listen-address=127.0.0.1:{self._prometheus_port}"
+        self.children["prometheus"] = Child("Prometheus", [program, *flags, listen], self._workdir / "prometheus.log")
+
+    def check(self) -> None:
+        """Raises TidemarkError with the end of its log when a process of the product is gone."""
+        for child in self.children.values():
+            if not child.running():
+                raise TidemarkError(f"{child.name} ended with {child.returncode()}; the end of {child.log}:\n{child.log_tail()}")
+
+    def wait_ready(self, seconds: float = READY_SECONDS) -> None:
+        """Returns when the exporter has caught up and has seen a pass judged: the whole chain has run once."""
+        deadline = time.monotonic() + seconds
+        while not self._chain_runs():
+            self.check()
+            if time.monotonic() > deadline:
+                tails = "\n".join(f"--- {child.log}\n{child.log_tail(8)}" for child in self.children.values())
+                raise TidemarkError(f"the pipeline was not ready after {seconds:.0f} s; the ends of the logs:\n{tails}")
+            time.sleep(0.2)
+
+    def _chain_runs(self) -> bool:
+        try:
+            if requests.get(f"http://{self.listen}/-/ready", timeout=2).status_code != requests.codes.ok:
+                return False
+            metrics = requests.get(f"http://{self.listen}/metrics", timeout=2).text
+        except requests.RequestException:
+            return False
+        return any(
+            line.startswith("tidemark_last_pass_timestamp_seconds{") and f'"{CLUSTER_NAME}"' in line for line in metrics.splitlines()
+        )
+
+    def addresses(self) -> Mapping[str, str]:
+        found = {"exporter": f"http://{self.listen}/", "metrics": f"http://{self.listen}/metrics"}
+        if "prometheus" in self.children:
+            found["Prometheus"] = f"http://127.0.0.1:{self._prometheus_port}/"
+        return found
+
+    def stop(self) -> None:
+        for child in reversed(self.children.values()):
+            child.stop(10.0)
+
+
+def prometheus_configuration(listen: str, rules: Sequence[Path]) -> dict[str, Any]:
+    return {
+        "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
+        "rule_files": [str(path) for path in rules],
+        "scrape_configs": [{"job_name": "tidemark", "static_configs": [{"targets": [listen]}]}],
+    }
+
+
+def rule_files() -> list[Path]:
+    """The rules of the checkout this runs from; none where tidemark is installed without one."""
+    return sorted((Path(tidemark.__file__).parents[2] / "dashboards" / "prometheus").glob("*.yaml"))
