@@ -47,7 +47,7 @@ unit: setup ## The tests that start neither Spark, brokers nor a browser
 tests: setup ## All tests; one run of the scenes serves every test that needs a live cluster
 	@$(bin)/python -m pytest $(PYTEST_ARGS)
 
-dashboards: setup ## Regenerates dashboards/grafana and dashboards/prometheus
+dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 	@$(bin)/python -m dashboards
 
 clean: ## Removes .venv and what tools and tests left here

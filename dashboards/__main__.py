@@ -1,4 +1,4 @@
-"""`python -m dashboards`: writes dashboards/grafana and dashboards/prometheus; `--check` only compares (exit 1)."""
+"""`python -m dashboards`: writes dashboards/grafana, dashboards/prometheus and deploy/kubernetes/rules; `--check` only compares (exit 1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from dashboards import health_rules, overview, replication_rules
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parent.parent
 
 
 def encode(board: Dashboard) -> str:
@@ -28,18 +28,18 @@ def _without_placement(value: Any) -> Any:
 
 
 def generate() -> dict[Path, str]:
-    """Every generated file with its content."""
-    return {
-        HERE / "grafana" / f"{overview.UID}.json": encode(overview.build()),
-        HERE / "prometheus" / health_rules.FILE: health_rules.build(),
-        HERE / "prometheus" / replication_rules.FILE: replication_rules.build(),
-    }
+    """Every generated file, by its path below the project's folder, with its content."""
+    files = {Path("dashboards", "grafana", f"{overview.UID}.json"): encode(overview.build())}
+    for rules in (health_rules.FILE, replication_rules.FILE):
+        files[Path("dashboards", "prometheus", f"{rules.name}.yaml")] = rules.prometheus()
+        files[Path("deploy", "kubernetes", "rules", f"{rules.name}.yaml")] = rules.kubernetes()
+    return files
 
 
-def stale(files: dict[Path, str]) -> list[Path]:
+def stale(files: dict[Path, str], root: Path = ROOT) -> list[Path]:
     """Committed files that differ from the generated ones, miss, or are left over."""
-    present = {path for folder in ("grafana", "prometheus") for path in (HERE / folder).iterdir()}
-    differing = {path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text}
+    present = {path.relative_to(root) for folder in {path.parent for path in files} for path in (root / folder).iterdir()}
+    differing = {path for path, text in files.items() if path not in present or (root / path).read_text(encoding="utf-8") != text}
     return sorted(differing | (present - files.keys()))
 
 
@@ -47,14 +47,14 @@ def main() -> int:
     files = generate()
     if sys.argv[1:] == ["--check"]:
         for path in stale(files):
-            print(f"{path.relative_to(HERE.parent)} is not what the builders make: run make dashboards")
+            print(f"{path} is not what the builders make: run make dashboards")
         return 1 if stale(files) else 0
     if sys.argv[1:]:
         print("usage: python -m dashboards [--check]", file=sys.stderr)
         return 2
     for path, text in files.items():
-        path.write_text(text, encoding="utf-8")
-        print(path.relative_to(HERE.parent))
+        (ROOT / path).write_text(text, encoding="utf-8")
+        print(path)
     return 0
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dashboards.alerting import Rule, rule_file
+from dashboards.alerting import Rule, RuleFile
 from dashboards.promql import increase, series
 
-FILE = "tidemark-health.yaml"
 HEADER = "Tidemark's own health. Load it wherever Tidemark is scraped; alerts about Kafka are in kafka-replication.yaml."
 # A pass comes every 5 s at the slowest default, a micro-batch of a large cluster every 5 s more.
 STALE_SECONDS = 60
@@ -69,6 +68,4 @@ RULES = [
     ),
 ]
 
-
-def build() -> str:
-    return rule_file(HEADER, "tidemark-health", RULES)
+FILE = RuleFile("tidemark-health", HEADER, RULES)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dashboards.alerting import Rule, rule_file
+from dashboards.alerting import Rule, RuleFile
 from dashboards.promql import increase, series
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Severity
 from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Thresholds
 
-FILE = "kafka-replication.yaml"
 HEADER = """
 Only where direct delivery is off (tidemark export --no-notify): with both, each fault is notified twice.
 The alert names are those of direct delivery; the topic and the evidence are on the status page and in the alerts topic.
@@ -95,6 +94,4 @@ RULES = [
     ),
 ]
 
-
-def build() -> str:
-    return rule_file(HEADER, "kafka-replication", RULES)
+FILE = RuleFile("kafka-replication", HEADER, RULES)

@@ -53,18 +53,18 @@ def test_the_committed_files_are_what_the_builders_make() -> None:
     assert stale(generate()) == []
 
 
-def test_a_difference_is_found_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_is_found_and_named(tmp_path: Path) -> None:
     for path, text in generate().items():
-        copy = tmp_path / path.parent.name / path.name
-        copy.parent.mkdir(exist_ok=True)
-        copy.write_text(text, encoding="utf-8")
-    monkeypatch.setattr("dashboards.__main__.HERE", tmp_path)
-    assert stale(generate()) == []
-    edited, left_over, missing = FILES[0].name, "old.json", "tidemark-health.yaml"
-    (tmp_path / "grafana" / edited).write_text("{}", encoding="utf-8")
-    (tmp_path / "grafana" / left_over).write_text("{}", encoding="utf-8")
-    (tmp_path / "prometheus" / missing).unlink()
-    assert {path.name for path in stale(generate())} == {edited, left_over, missing}
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    assert stale(generate(), tmp_path) == []
+    edited = Path("dashboards/grafana") / FILES[0].name
+    left_over = Path("dashboards/prometheus/old.yaml")
+    missing = Path("deploy/kubernetes/rules/kafka-replication.yaml")
+    (tmp_path / edited).write_text("{}", encoding="utf-8")
+    (tmp_path / left_over).write_text("{}", encoding="utf-8")
+    (tmp_path / missing).unlink()
+    assert stale(generate(), tmp_path) == sorted([edited, left_over, missing])
 
 
 def test_check_by_the_command_line() -> None:
