@@ -1,7 +1,7 @@
-"""What runs on the executors: the rows of one group, sorted by offset, through the reducer.
+"""What runs on the executors: the records of one group through the reducer, its rows to the sink.
 
-A group is one Kafka partition of the event topic. Its state is one opaque binary value that `core` alone reads. The
-reducer drops what it folded before, so a batch that Spark runs again gives the same state and the same rows.
+A group is one Kafka partition of the event topic. Its state is one opaque binary value that the
+reducer alone reads; a batch that Spark runs again starts from the same state and gives the same rows.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from tidemark.core.group import RawRecord, Row, fold_group
 from tidemark.detect.thresholds import Detection
+from tidemark.reduce.group import fold_group
+from tidemark.reduce.rows import RawRecord, Row
 from tidemark.settings import Topics
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ Fold = Callable[[tuple[Any, ...], Iterable[pd.DataFrame], "GroupState"], Iterato
 def make_fold(detection: Detection, topics: Topics) -> Fold:
     """The function that `applyInPandasWithState` calls once per group and batch."""
     groups = topics.partitions
-    topic_of = {"views": topics.partition_views, "alerts": topics.alerts, "dead_letters": topics.dead_letters}
+    topic_of = {"partition_views": topics.partition_views, "alerts": topics.alerts, "dead_letters": topics.dead_letters}
 
     def fold(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         before = bytes(state.get[0]) if state.exists else None
-        after, rows = fold_group(before, in_order(frames), detection, int(key[0]), groups)
+        after, rows = fold_group(before, records_of(frames), detection, int(key[0]), groups)
         if after != before:
             state.update((after,))
         yield from to_frames(rows, topic_of)
@@ -41,13 +42,14 @@ def make_fold(detection: Detection, topics: Topics) -> Fold:
     return fold
 
 
-def in_order(frames: Iterable[pd.DataFrame]) -> list[RawRecord]:
-    """The records of a group by offset; Spark hands them over in chunks and in no order."""
+def records_of(frames: Iterable[pd.DataFrame]) -> list[RawRecord]:
+    """All records of a group in this batch. Spark hands them over in chunks and in no order; the reducer sorts them."""
     records: list[RawRecord] = []
     for frame in frames:
-        columns = (frame[name].tolist() for name in ("partition", "offset", "timestamp_ms", "value"))
-        records += [RawRecord(*fields) for fields in zip(*columns, strict=True)]
-    records.sort(key=lambda record: record.offset)
+        columns = zip(
+            frame["partition"].tolist(), frame["offset"].tolist(), frame["timestamp_ms"].tolist(), frame["value"].tolist(), strict=True
+        )
+        records += [RawRecord(partition, offset, milliseconds / 1000, value) for partition, offset, milliseconds, value in columns]
     return records
 
 

@@ -54,7 +54,7 @@ def check_frozen(found: Frozen, wanted: Frozen, checkpoint: str) -> None:
     """Raises ConfigError naming the setting, both values and the two ways out when they disagree."""
     if found.v > VERSION:
         raise ConfigError(
-            f"the checkpoint {checkpoint} was written by a newer Tidemark (form {found.v}). Upgrade this one, or give another stream.checkpoint."
+            f"the checkpoint {checkpoint} was written by a newer Tidemark. Upgrade this one, or give another stream.checkpoint."
         )
     for field, setting in SETTING_OF.items():
         before, now = getattr(found, field), getattr(wanted, field)
