@@ -20,6 +20,7 @@ from tidemark.settings import Connection, Topics, client_options
 
 __all__ = [
     "check_reachable",
+    "checked_options",
     "client_options",
     "ensure_topics",
     "make_admin",
@@ -65,7 +66,7 @@ def check_reachable(connection: Connection, timeout_seconds: float = BOOTSTRAP_S
     that kafka-python does not take.
     """
     quiet_client_logs()
-    options = _checked(client_options(connection), KafkaAdminClient.DEFAULT_CONFIG)
+    options = checked_options(connection)
     net = NetworkSelector(**options)
     manager = KafkaConnectionManager(net, **options)
     failures: dict[str, str] = {}
@@ -119,7 +120,7 @@ def make_consumer(connection: Connection, *topics: str, **options: Any) -> Any:
 
 def _make(kind: Any, connection: Connection, topics: tuple[str, ...], options: dict[str, Any]) -> Any:
     known = kind.DEFAULT_CONFIG
-    merged = {**_checked(client_options(connection), known), **options}
+    merged = {**checked_options(connection), **options}
     merged.setdefault("bootstrap_timeout_ms", int(BOOTSTRAP_SECONDS * 1000))
     merged = {key: value for key, value in merged.items() if key in known or key in options}
     check_reachable(connection)
@@ -131,10 +132,15 @@ def _make(kind: Any, connection: Connection, topics: tuple[str, ...], options: d
         raise ClusterError(f"cannot use {', '.join(connection.bootstrap_servers)}: {_explain(error)}.") from None
 
 
-def _checked(options: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """Client options that kafka-python's class knows, and receive limits that fit large clusters."""
+def checked_options(connection: Connection) -> dict[str, Any]:
+    """Client options that one of kafka-python's classes knows, with a receive limit that fits large clusters.
+
+    Raises ConfigError for an option none of them has, and for a bootstrap server that is not host:port.
+    """
+    options = client_options(connection)
+    known = {*KafkaAdminClient.DEFAULT_CONFIG, *KafkaConsumer.DEFAULT_CONFIG, *KafkaProducer.DEFAULT_CONFIG}
     for key in options:
-        if key not in known and key not in KafkaConsumer.DEFAULT_CONFIG and key not in KafkaProducer.DEFAULT_CONFIG:
+        if key not in known:
             raise ConfigError(f"configuration: kafka-python has no client option `{key}`. {_LIST_CURE}")
     for server in options["bootstrap_servers"]:
         _, colon, port = str(server).rpartition(":")

@@ -1,0 +1,116 @@
+"""`tidemark collect`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+import structlog
+
+from tidemark.collect.collector import Collector
+from tidemark.collect.metrics import CollectMetrics
+from tidemark.collect.publish import KafkaPublisher, LinePublisher, Publisher
+from tidemark.collect.watchdog import Watchdog
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.kafka import check_reachable, ensure_topics, quiet_client_logs
+from tidemark.logs import configure_logs
+from tidemark.settings import Cluster, Settings, load_settings
+
+log = structlog.get_logger()
+
+# The pass under way, then what is queued: both within the ten seconds of SIGTERM.
+PASS_SECONDS: Final = 4.0
+FLUSH_SECONDS: Final = 4.0
+
+
+@click.command("collect", help="Observe clusters and publish replica-state events.")
+@click.option("--config", type=click.Path(path_type=Path), envvar="TIDEMARK_CONFIG", help="The YAML file.")
+@click.option("--bootstrap", metavar="HOST:PORT,…", help="Watch this cluster, without a file.")
+@click.option("--cluster", "name", help="The name to give it, or the one cluster of the file to watch.")
+@click.option("--to", "to", type=click.Choice(["topic", "-"]), default="topic", show_default=True, help="-: JSON lines on standard output.")
+@click.option("--passes", type=click.IntRange(min=1), help="Stop after so many passes.")
+def collect(config: Path | None, bootstrap: str | None, name: str | None, to: str, passes: int | None) -> None:
+    quiet_client_logs()
+    settings = chosen_settings(load_settings(config), bootstrap, name)
+    configure_logs(settings.log_format)
+    _reach(settings)
+    publisher: Publisher
+    if to == "-":
+        publisher = LinePublisher()
+    else:
+        ensure_topics(settings.kafka, settings.topics)
+        publisher = KafkaPublisher(settings)
+    metrics = CollectMetrics()
+    if settings.collect.listen is not None:
+        metrics.serve(settings.collect.listen)
+    epoch = int(time.time() * 1000)
+    collectors = [Collector(cluster, settings, publisher, metrics, epoch, passes) for cluster in settings.clusters]
+    _watch(settings, collectors, publisher)
+
+
+def chosen_settings(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:
+    """Settings with the clusters that the flags name. Raises ConfigError when that leaves none."""
+    if bootstrap is not None:
+        servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
+        if not servers:
+            raise ConfigError("--bootstrap is empty; write host:port.")
+        settings.clusters = [Cluster(name=name or "local", bootstrap_servers=servers)]
+        if settings.kafka.bootstrap_servers == ["127.0.0.1:9092"]:
+            settings.kafka.bootstrap_servers = servers
+    elif name is not None:
+        known = [cluster.name for cluster in settings.clusters]
+        settings.clusters = [cluster for cluster in settings.clusters if cluster.name == name]
+        if not settings.clusters:
+            raise ConfigError(f"no cluster is called `{name}`; the configuration has {', '.join(known) or 'none'}.")
+    if not settings.clusters:
+        raise ConfigError("no cluster to watch: list clusters in the file of --config, or give --bootstrap HOST:PORT.")
+    return settings
+
+
+def _reach(settings: Settings) -> None:
+    """At the start one cluster at least must answer; the others are tried again in every pass."""
+    failures = []
+    for cluster in settings.clusters:
+        try:
+            check_reachable(cluster)
+        except ClusterError as error:
+            failures.append(error)
+            log.warning("a cluster does not answer", cluster=cluster.name, reason=str(error))
+    if len(failures) == len(settings.clusters):
+        raise failures[0]
+
+
+def _watch(settings: Settings, collectors: list[Collector], publisher: Publisher) -> None:
+    """Runs the collectors until a signal, the last of their passes, or the end of the reader."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    watchdog = None
+    if settings.collect.watchdog_url is not None:
+
+        def ages() -> dict[tuple[str, str], float]:
+            now = time.monotonic()
+            found = {(c.cluster.name, "no_broker"): now - c.answered_at for c in collectors}
+            found.update({(c.cluster.name, "cannot_publish"): now - publisher.published_at for c in collectors})
+            return found
+
+        watchdog = Watchdog(settings.collect.watchdog_url, settings.collect.watchdog_seconds, settings.collect.collector, ages)
+        watchdog.start()
+    for collector in collectors:
+        collector.start()
+        log.info("watching", cluster=collector.cluster.name)
+    while any(collector.is_alive() for collector in collectors) and not stop.wait(0.2):
+        if isinstance(publisher, LinePublisher) and publisher.broken:
+            break
+    deadline = time.monotonic() + PASS_SECONDS
+    for collector in collectors:
+        collector.stop()
+    for collector in collectors:
+        collector.join(max(deadline - time.monotonic(), 0.1))
+    publisher.close(FLUSH_SECONDS)
+    if watchdog is not None:
+        watchdog.stop()
