@@ -16,9 +16,10 @@ TIMEOUT_SECONDS = 600
 
 @dataclass(frozen=True)
 class Scenes:
-    """What a finished run left: its exit code, what it printed, its report, and the folder it ran in."""
+    """What a finished run left: its exit code, what it printed, its report and its records."""
 
-    folder: Path
+    # Logs of every process, acknowledged.jsonl (the producer's own record), probe.jsonl, tidemark.yaml.
+    workdir: Path
     code: int
     output: str
     # demo-report.json: a list of {scene, alert, expected, received, fault_at, detectable_at, received_at, …}.
@@ -27,8 +28,9 @@ class Scenes:
 
 def run_scenes(folder: Path) -> Scenes:
     """Runs `tidemark demo` in a folder and waits for its end."""
+    workdir = folder / "work"
     run = subprocess.run(
-        [sys.executable, "-m", "tidemark.cli", "demo"],
+        [sys.executable, "-m", "tidemark.cli", "demo", "--workdir", str(workdir)],
         cwd=folder,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
@@ -40,4 +42,4 @@ def run_scenes(folder: Path) -> Scenes:
     )
     written = folder / "demo-report.json"
     report = json.loads(written.read_text(encoding="utf-8")) if written.exists() else []
-    return Scenes(folder=folder, code=run.returncode, output=run.stdout, report=report)
+    return Scenes(workdir=workdir, code=run.returncode, output=run.stdout, report=report)

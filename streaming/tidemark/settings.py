@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from tidemark.core.errors import ConfigError
+from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Detection
 from tidemark.settings_sources import from_environment, put, read_document
 
@@ -141,7 +142,6 @@ class Notify(Struct, kw_only=True, forbid_unknown_fields=True):
     queue_size: Count = 10_000
     # Linked from notifications.
     external_url: str = "http://127.0.0.1:9754"
-    runbook_url: str = "https://tidemark.invalid/runbooks"
 
 
 class Export(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -218,6 +218,11 @@ def _check(settings: Settings) -> None:
     for receiver in settings.notify.receivers:
         if (receiver.url is None) == (receiver.url_file is None):
             raise ConfigError(f"configuration: receiver `{receiver.name}` needs exactly one of url and url_file.")
+    for detector in settings.detect.disabled:
+        if detector not in DETECTORS:
+            raise ConfigError(
+                f"configuration: detect.disabled: there is no detector `{detector}`; there are {', '.join(sorted(DETECTORS))}."
+            )
     _check_expressions(settings)
     _check_addresses(settings)
 
