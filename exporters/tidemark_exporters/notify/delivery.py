@@ -30,7 +30,7 @@ class Delivery:
         self._lock = threading.Lock()
         self._assertions = Assertions()
         names = [cluster.name for cluster in settings.clusters]
-        self._watchdog = Watchdog(names, self._stale_seconds, settings.notify.runbook_url, clock())
+        self._watchdog = Watchdog(names, self._stale_seconds, settings.detect.runbook_url, clock())
         self._threads: list[threading.Thread] = []
 
     def alerts(self, records: list[tuple[Alert, Position]]) -> None:
