@@ -27,7 +27,7 @@ RULES = [
         hold="10m",
     ),
     Rule(
-        "TidemarkPassesStale",
+        "TidemarkStreamStale",
         f"time() - {series('tidemark_last_pass_timestamp_seconds')} > {STALE_SECONDS}",
         "warning",
         "No collection pass arrives: the collector or the stream stands still, and Kafka is not being watched.",
