@@ -25,6 +25,7 @@ from tidemark.settings import Settings, load_settings
 CLUSTER_NAME: Final = "demo"
 WATCHED: Final = "demo.orders"
 READY_SECONDS: Final = 120.0
+FRESH_SECONDS: Final = 4.0
 # In the order in which they are started; ended the other way round.
 VERBS: Final = ("collect", "stream", "export")
 
@@ -94,7 +95,7 @@ class Services:
                 raise TidemarkError(f"{child.name} ended with {child.returncode()}; the end of {child.log}:\n{child.log_tail()}")
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
-        """Returns when the exporter has caught up and has seen a pass judged: the whole chain has run once."""
+        """Returns when the exporter knows of a pass that is fresh: the whole chain runs and has caught up."""
         deadline = time.monotonic() + seconds
         while not self._chain_runs():
             self.check()
@@ -123,6 +124,12 @@ class Services:
     def stop(self) -> None:
         for child in reversed(self.children.values()):
             child.stop(10.0)
+
+
+def newest_pass(exposition: str) -> float | None:
+    """Unix time of the newest judged pass in the exporter's metrics."""
+    lines = [line for line in exposition.splitlines() if line.startswith("tidemark_last_pass_timestamp_seconds{")]
+    return max((float(line.rsplit(" ", 1)[1]) for line in lines), default=None)
 
 
 def prometheus_configuration(listen: str, rules: Sequence[Path]) -> dict[str, Any]:

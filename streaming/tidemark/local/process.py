@@ -30,8 +30,9 @@ while read -r operation pid; do
 done
 for p in $pids; do kill -s KILL -- "-$p" 2>/dev/null; done
 """
-# The child announces itself to the guard (stdin) and then to us (stdout): no moment exists in which it runs unguarded.
-_ANNOUNCE: Final = 'echo "+ $$" >&0; echo; exec "$@" </dev/null >>"$0" 2>&1'
+# The child announces itself to the guard (stdin), lets go of the guard's pipe and then tells us (stdout): no moment exists
+# in which it runs unguarded, and none in which a paused child holds the pipe open.
+_ANNOUNCE: Final = 'echo "+ $$" >&0; exec </dev/null; echo; exec "$@" >>"$0" 2>&1'
 
 
 class _Guard:
