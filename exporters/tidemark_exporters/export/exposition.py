@@ -6,6 +6,7 @@ import gzip
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from tidemark.core.records import ReplicaView, View
@@ -56,23 +57,23 @@ BROKER_VALUES: dict[str, Callable[[BrokerTally], Value]] = {
     "tidemark_broker_replica_lag_records_max": lambda b: b.lag_records,
 }
 PARTITION_VALUES: dict[str, Callable[[View], Value]] = {
-    "tidemark_partition_leader": lambda v: v.leader,
-    "tidemark_partition_leader_epoch": lambda v: v.leader_epoch,
-    "tidemark_partition_log_end_offset": lambda v: v.log_end_offset,
-    "tidemark_partition_high_watermark": lambda v: v.high_watermark,
-    "tidemark_partition_uncommitted_records": lambda v: v.uncommitted_records,
+    "tidemark_partition_leader": attrgetter("leader"),
+    "tidemark_partition_leader_epoch": attrgetter("leader_epoch"),
+    "tidemark_partition_log_end_offset": attrgetter("log_end_offset"),
+    "tidemark_partition_high_watermark": attrgetter("high_watermark"),
+    "tidemark_partition_uncommitted_records": attrgetter("uncommitted_records"),
     "tidemark_partition_uncommitted_age_seconds": lambda v: _seconds(v.uncommitted_ms),
     "tidemark_partition_replicas": lambda v: len(v.assigned) or None,
     "tidemark_partition_in_sync_replicas": lambda v: None if v.in_sync_replicas is None else len(v.in_sync_replicas),
-    "tidemark_partition_min_in_sync_replicas": lambda v: v.effective_min_in_sync_replicas,
+    "tidemark_partition_min_in_sync_replicas": attrgetter("effective_min_in_sync_replicas"),
     "tidemark_partition_leaderless": lambda v: int(v.leaderless),
-    "tidemark_partition_missed_passes": lambda v: v.missed_passes,
+    "tidemark_partition_missed_passes": attrgetter("missed_passes"),
 }
 REPLICA_VALUES: dict[str, Callable[[ReplicaView], Value]] = {
-    "tidemark_replica_log_end_offset": lambda r: r.log_end_offset,
-    "tidemark_replica_high_watermark": lambda r: r.high_watermark,
-    "tidemark_replica_log_start_offset": lambda r: r.log_start_offset,
-    "tidemark_replica_lag_records": lambda r: r.lag_records,
+    "tidemark_replica_log_end_offset": attrgetter("log_end_offset"),
+    "tidemark_replica_high_watermark": attrgetter("high_watermark"),
+    "tidemark_replica_log_start_offset": attrgetter("log_start_offset"),
+    "tidemark_replica_lag_records": attrgetter("lag_records"),
     "tidemark_replica_lag_seconds": lambda r: _seconds(r.lag_ms),
     "tidemark_replica_in_sync": lambda r: _flag(r.in_sync),
 }
@@ -98,17 +99,17 @@ def render(table: Table, counters: EventCounters, now: float, max_series: int, g
     lines: list[str] = []
     series: Counter[str] = Counter()
 
-    def emit(name: str, rendered: Iterable[str]) -> None:
-        block = family(name, rendered)
+    def emit(name: str, labels: Iterable[str], values: Iterable[Value]) -> None:
+        block = family(name, [f"{name}{{{inside}}} {value}" for inside, value in zip(labels, values, strict=True) if value is not None])
         lines.extend(block)
         series[SIGNALS[name].tier] += max(0, len(block) - 2)
 
     for name, values in _always(table, aggregate, counters, now).items():
-        emit(name, (f"{name}{{{labels}}} {value}" for labels, value in values.items() if value is not None))
+        emit(name, values.keys(), values.values())
     budget = max(0, max_series - sum(series.values()))
     topics, dropped = _topics(aggregate, budget, granularity)
     for name, of_topic in TOPIC_VALUES.items():
-        emit(name, (f"{name}{{{labels}}} {value}" for labels, tally in topics if (value := of_topic(tally)) is not None))
+        emit(name, (labels for labels, _ in topics), (of_topic(tally) for _, tally in topics))
     selection = select(
         table.partitions.values(), granularity, budget - len(topics) * len(TOPIC_VALUES), len(PARTITION_VALUES), len(REPLICA_VALUES)
     )
@@ -118,13 +119,15 @@ def render(table: Table, counters: EventCounters, now: float, max_series: int, g
     return Snapshot(body, gzip.compress(body, 1), dict(series), {"topic": dropped, **selection.dropped})
 
 
-def _detail(selection: Selection, emit: Callable[[str, Iterable[str]], None]) -> None:
+def _detail(selection: Selection, emit: Callable[[str, Iterable[str], Iterable[Value]], None]) -> None:
+    labels = [row.labels for row in selection.partitions]
+    views = [row.view for row in selection.partitions]
     for name, of_view in PARTITION_VALUES.items():
-        rows = selection.partitions
-        emit(name, (f"{name}{{{row.labels}}} {value}" for row in rows if (value := of_view(row.view)) is not None))
-    pairs = [pair for row in selection.replicas for pair in zip(row.replica_labels, row.view.replicas, strict=True)]
+        emit(name, labels, map(of_view, views))
+    labels = [inside for row in selection.replicas for inside in row.replica_labels]
+    replicas = [replica for row in selection.replicas for replica in row.view.replicas]
     for name, of_replica in REPLICA_VALUES.items():
-        emit(name, (f"{name}{{{labels}}} {value}" for labels, replica in pairs if (value := of_replica(replica)) is not None))
+        emit(name, labels, map(of_replica, replicas))
 
 
 def _topics(aggregate: Aggregate, budget: int, granularity: str) -> tuple[list[tuple[str, Tally]], int]:

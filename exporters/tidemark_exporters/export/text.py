@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tidemark_exporters.signals import SIGNALS
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -21,13 +19,12 @@ def label_set(**labels: object) -> str:
     return ",".join(f'{name}="{escape(str(value))}"' for name, value in labels.items())
 
 
-def family(name: str, lines: Iterable[str]) -> list[str]:
+def family(name: str, lines: list[str]) -> list[str]:
     """All lines of one metric, HELP and TYPE first; nothing at all when it has no series.
 
     `name` must be in the signals table (KeyError): no metric exists beside it.
     """
     signal = SIGNALS[name]
-    body = list(lines)
-    if not body:
+    if not lines:
         return []
-    return [f"# HELP {name} {signal.help}", f"# TYPE {name} {signal.kind}", *body]
+    return [f"# HELP {name} {signal.help}", f"# TYPE {name} {signal.kind}", *lines]

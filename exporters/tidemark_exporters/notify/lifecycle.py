@@ -26,6 +26,9 @@ class Assertions:
     def __init__(self) -> None:
         self._open: OrderedDict[str, Alert] = OrderedDict()
         self._asserted: dict[str, float] = {}
+        # By cluster: the newest pass when it was last looked at, and the pass since which they flow without a gap.
+        self._newest: dict[str, float] = {}
+        self._flowing_since: dict[str, float] = {}
 
     def take(self, alert: Alert) -> None:
         """One alert record, in the order of the topic."""
@@ -47,15 +50,27 @@ class Assertions:
     def lost(self, newest: dict[str, float], now: float, stale_seconds: float) -> list[Alert]:
         """Resolutions of the alerts that nobody vouches for any more; each is returned once.
 
-        `newest`: the newest pass by cluster. A cluster whose passes do not flow loses nothing.
+        `newest`: the newest pass by cluster. A cluster whose passes do not flow loses nothing, and after a gap the stream
+        has five minutes to vouch anew.
         """
+        self._look(newest, now, stale_seconds)
         ended = []
         for mark, alert in list(self._open.items()):
-            seen = newest.get(alert.labels.get("kafka_cluster", ""))
-            if seen is not None and now - seen <= stale_seconds and seen - self._asserted[mark] > LOST_SECONDS:
-                ended.append(_state_lost(alert, seen))
+            cluster = alert.labels.get("kafka_cluster", "")
+            since = self._flowing_since.get(cluster)
+            if since is not None and newest[cluster] - max(since, self._asserted[mark]) > LOST_SECONDS:
+                ended.append(_state_lost(alert, newest[cluster]))
                 self._forget(mark)
         return ended
+
+    def _look(self, newest: dict[str, float], now: float, stale_seconds: float) -> None:
+        for cluster, seen in newest.items():
+            gap = seen - self._newest.get(cluster, seen)
+            if now - seen > stale_seconds:
+                self._flowing_since.pop(cluster, None)
+            elif gap > stale_seconds or cluster not in self._flowing_since:
+                self._flowing_since[cluster] = seen
+        self._newest = dict(newest)
 
     def _forget(self, mark: str) -> None:
         self._open.pop(mark, None)

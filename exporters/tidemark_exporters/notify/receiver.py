@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import requests
-from standardwebhooks.webhooks import Webhook
+from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
 
 from tidemark import __version__
 from tidemark.core.errors import ConfigError
@@ -82,7 +82,7 @@ def _signer(receiver: Receiver) -> Webhook | None:
         return None
     try:
         return Webhook(_read(receiver, "secret_file", receiver.secret_file))
-    except ValueError:
+    except (ValueError, EmptyWebhookSecretError):
         raise ConfigError(
             f"configuration: receiver `{receiver.name}`: {receiver.secret_file} holds no signing secret; write whsec_ and base64."
         ) from None

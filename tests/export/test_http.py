@@ -1,0 +1,106 @@
+"""The HTTP side over a real socket."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+import requests
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.export.make import NOW, view
+from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark_exporters.export.counters import EventCounters
+from tidemark_exporters.export.exposition import render
+from tidemark_exporters.export.http import Site, index_page, serve
+from tidemark_exporters.export.own_metrics import OwnMetrics
+from tidemark_exporters.export.table import Table
+
+WAITING: list[str] = []
+
+
+@pytest.fixture
+def site() -> Iterator[tuple[Site, str]]:
+    WAITING[:] = ["alerts", "partition views"]
+    made = Site(OwnMetrics().render, lambda: ["east"], lambda: list(WAITING))
+    server = serve(made, "127.0.0.1:0")
+    yield made, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def get(url: str, **headers: str) -> requests.Response:
+    return requests.get(url, headers=headers, timeout=5)
+
+
+def test_ready_only_when_nothing_is_waited_for(site: tuple[Site, str]) -> None:
+    _, url = site
+    before = get(f"{url}/-/ready")
+    assert (before.status_code, before.text) == (503, "not ready: waiting for alerts and partition views\n")
+    assert get(f"{url}/-/healthy").status_code == 200
+    WAITING.clear()
+    assert get(f"{url}/-/ready").status_code == 200
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+def test_a_scrape_is_the_snapshot_and_the_exporters_own(site: tuple[Site, str], encoding: str) -> None:
+    made, url = site
+    table = Table()
+    table.apply("east/orders/0", view())
+    made.snapshot = render(table, EventCounters(), NOW, 1000)
+    answer = get(f"{url}/metrics", **{"Accept-Encoding": encoding})
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert answer.headers.get("Content-Encoding") == ("gzip" if encoding == "gzip" else None)
+    named = {metric.name for metric in text_string_to_metric_families(answer.text)}
+    assert {"tidemark_partition_leader", "tidemark_build_info", "tidemark_export_ready"} <= named
+    assert answer.text.startswith(made.snapshot.body.decode())
+
+
+def test_anything_else_is_not_there(site: tuple[Site, str]) -> None:
+    _, url = site
+    assert get(f"{url}/metrics/").status_code == 404
+    assert get(f"{url}/-/").status_code == 404
+    assert requests.post(f"{url}/metrics", timeout=5).status_code == 405
+    head = requests.head(f"{url}/-/healthy", timeout=5)
+    assert (head.status_code, head.content) == (200, b"")
+
+
+def test_the_page_lists_addresses_and_escapes(site: tuple[Site, str]) -> None:
+    _, url = site
+    answer = get(f"{url}/")
+    assert 'href="/metrics"' in answer.text
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    hostile = index_page(['<script>alert("x")</script>'])
+    assert "<script" not in hostile
+    assert "&lt;script&gt;" in hostile
+
+
+def test_a_port_in_use_is_one_clear_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(TidemarkError) as told:
+            serve(Site(bytes, list, list), f"127.0.0.1:{port}")
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use." in str(told.value)
+    assert "export.listen" in str(told.value)
+
+
+def test_an_address_that_is_none_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigError):
+        serve(Site(bytes, list, list), "9754")
+
+
+def test_clients_that_say_nothing_do_not_hold_others_up(site: tuple[Site, str]) -> None:
+    _, url = site
+    port = int(url.rpartition(":")[2])
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(10)]
+    answers: list[int] = []
+    threads = [threading.Thread(target=lambda: answers.append(get(f"{url}/-/healthy").status_code)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for connection in silent:
+        connection.close()
+    assert answers == [200] * 5
