@@ -6,13 +6,14 @@ stays below 400 bytes). Every list has a bound, named here or where it is filled
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
 
 from tidemark.core.epochs import Committed, LineageEntries
-from tidemark.core.ring import Ring
+from tidemark.core.ring import Ring, pack, unpack
 
 STATE_VERSION: Final = 1
 MAX_ISR_HISTORY: Final = 16
@@ -140,16 +141,28 @@ class PartitionState(Struct, array_like=True):
         return self.leader_after if self.leader_after is not None else self.leader_before
 
 
+class _Document(Struct, array_like=True):
+    """What is stored: the state without its rings, and the rings packed, which halves it."""
+
+    state: PartitionState
+    ring: list[int]
+    ring_before: list[int]
+
+
 _encoder = msgspec.msgpack.Encoder()
-_decoder: msgspec.msgpack.Decoder[PartitionState] = msgspec.msgpack.Decoder(PartitionState)
+_decoder: msgspec.msgpack.Decoder[_Document] = msgspec.msgpack.Decoder(_Document)
 
 
 def encode_state(state: PartitionState) -> bytes:
     """Version byte and msgpack."""
-    return bytes((STATE_VERSION,)) + _encoder.encode(state)
+    bare = copy.copy(state)
+    bare.ring = bare.ring_before = []
+    return bytes((STATE_VERSION,)) + _encoder.encode(_Document(bare, pack(state.ring), pack(state.ring_before)))
 
 
 def decode_state(blob: bytes) -> PartitionState:
     """The inverse of `encode_state`; older versions are upcast here. An unknown version is a programmer error."""
     assert blob[0] == STATE_VERSION, f"partition state version {blob[0]}"
-    return _decoder.decode(memoryview(blob)[1:])
+    document = _decoder.decode(memoryview(blob)[1:])
+    document.state.ring, document.state.ring_before = unpack(document.ring), unpack(document.ring_before)
+    return document.state

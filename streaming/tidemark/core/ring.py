@@ -13,12 +13,13 @@ SIZE: Final = 16
 # Age (seconds) that the k-th newest sample should at least have; the oldest reaches beyond one hour.
 _GROWTH: Final = 1.72
 
-# (Unix seconds, log end offset), oldest first; both never decrease.
+# (Unix seconds, in whole milliseconds; log end offset), oldest first; both never decrease.
 Ring = list[tuple[float, int]]
 
 
 def push(ring: Ring, time: float, log_end_offset: int) -> None:
     """Adds a sample in place. A log end that fell cuts the samples above it off: they speak of records now gone."""
+    time = round(time * 1000.0) / 1000.0
     while ring and ring[-1][1] > log_end_offset:
         ring.pop()
     if ring and time <= ring[-1][0]:
@@ -57,3 +58,25 @@ def age_ms(ring: Ring, offset: int, now: float) -> float | None:
     """Milliseconds for which record `offset` has surely been at the leader: a lower bound. None when it was not seen."""
     _, not_after = passed_at(ring, offset)
     return None if not_after is None else max(0.0, (now - not_after) * 1000.0)
+
+
+def pack(ring: Ring) -> list[int]:
+    """Differences instead of values, as stored: milliseconds and records, the oldest sample first."""
+    packed: list[int] = []
+    last_ms = last_offset = 0
+    for time, offset in ring:
+        now_ms = round(time * 1000.0)
+        packed += (now_ms - last_ms, offset - last_offset)
+        last_ms, last_offset = now_ms, offset
+    return packed
+
+
+def unpack(packed: list[int]) -> Ring:
+    """The inverse of `pack`."""
+    ring: Ring = []
+    now_ms = offset = 0
+    for index in range(0, len(packed), 2):
+        now_ms += packed[index]
+        offset += packed[index + 1]
+        ring.append((now_ms / 1000.0, offset))
+    return ring

@@ -165,14 +165,17 @@ class Fold:
             self._look_at_cluster(batch, cluster, event)
 
     def _missed(self, batch: Batch, event: Pass) -> set[str]:
+        """The known partitions that the pass lists as missed; a range may be as wide as it likes."""
         assert event.missed != "all"
-        keys = (
+        if not event.missed:
+            return set()
+        prefix = f"{batch.cluster}/"
+        known = [split_key(key) for key in {*self.state.partitions, *self._decoded} if key.startswith(prefix)]
+        return {
             partition_key(batch.cluster, topic, number)
-            for topic, ranges in event.missed.items()
-            for first, last in ranges
-            for number in range(first, last + 1)
-        )
-        return {key for key in keys if key in self._decoded or key in self.state.partitions}
+            for _, topic, number in known
+            if any(first <= number <= last for first, last in event.missed.get(topic, ()))
+        }
 
     def _serves(self, cluster: str, broker: int) -> bool:
         """Whether a broker leads, or is in sync with, any partition of this group."""

@@ -1,0 +1,117 @@
+"""The reducer of a group: however its records are split into calls, repeated or delayed, the outcome is the same."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.property.events import batches
+from tests.scenarios.world import World
+from tidemark.core.partition import PartitionState, decode_state, encode_state
+from tidemark.core.wire import encode_batch
+from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.reduce.group import fold_group
+from tidemark.reduce.rows import RawRecord, Row
+from tidemark.reduce.state import decode_group, encode_group
+
+DETECTION = Detection(thresholds=Thresholds(fire_passes=2, clear_passes=1, lag_ms=1000))
+
+words = st.sampled_from(
+    [
+        "add=10",
+        "add=10 down=3:timed_out",
+        "add=10 down=2:refused,3:refused",
+        "down=none",
+        "isr=1,2 add=5",
+        "isr=1",
+        "isr=1,2,3",
+        "leader=none isr=none elr=1 leaderless",
+        "leader=2 isr=2 lineage=0:5,1:9",
+        "leader=1 isr=1,2,3 lineage=0:50",
+        "leo=2:3 leader=2 isr=2",
+        "hw=none",
+        "missed",
+        "unseen",
+        "all-missed",
+        "topic_id=b",
+        "collector=c2@9",
+        "collector=c1@1",
+    ]
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[RawRecord]:
+    """The records that a world of one partition writes over a few passes."""
+    world = World(thresholds=DETECTION.thresholds)
+    world.run("partition orders-0 replicas=1,2,3 min_isr=2")
+    epoch = 0
+    for word in draw(st.lists(words, min_size=3, max_size=25)):
+        epoch += "leader=" in word
+        world.run(f"pass {word} epoch={epoch}")
+    return [RawRecord(0, offset, 0.0, encode_batch(batch)) for offset, batch in enumerate(world.batches)]
+
+
+def fold(parts: list[list[RawRecord]]) -> tuple[bytes, list[Row]]:
+    blob: bytes | None = None
+    rows: list[Row] = []
+    for part in parts:
+        blob, new = fold_group(blob, part, DETECTION, 0, 1)
+        rows += new
+    return blob or b"", rows
+
+
+@given(histories(), st.data())
+def test_another_split_gives_the_same_rows_and_state(records: list[RawRecord], data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(records)), max_size=6)))
+    parts = [records[a:b] for a, b in zip([0, *cuts], [*cuts, len(records)], strict=True)]
+    assert fold(parts) == fold([records])
+
+
+@given(histories(), st.randoms(use_true_random=False))
+def test_the_order_of_rows_in_a_call_does_not_matter(records: list[RawRecord], random: st.random.Random) -> None:  # type: ignore[name-defined]
+    shuffled = list(records)
+    random.shuffle(shuffled)
+    assert fold([shuffled]) == fold([records])
+
+
+@given(histories(), st.data())
+def test_repeated_and_late_records_change_nothing(records: list[RawRecord], data: st.DataObject) -> None:
+    """A producer's retry repeats a record at once or a little later; a collector's own passes never run back."""
+    sent: list[bytes | None] = []
+    for record in records:
+        sent.append(record.value)
+        back = data.draw(st.integers(0, 3))
+        if 0 < back <= len(sent):
+            sent.append(sent[-back])
+    again = [RawRecord(0, offset, 0.0, value) for offset, value in enumerate(sent)]
+    assert fold([again]) == fold([records])
+
+
+@given(histories())
+def test_state_decodes_to_what_was_encoded(records: list[RawRecord]) -> None:
+    blob, _ = fold([records])
+    group = decode_group(blob)
+    assert encode_group(group) == blob
+    for partition in group.partitions.values():
+        assert encode_state(decode_state(partition)) == partition
+
+
+@given(st.lists(batches, max_size=4))
+def test_anything_the_schema_allows_is_folded(history: list) -> None:  # type: ignore[type-arg]
+    records = [RawRecord(0, offset, 0.0, encode_batch(batch)) for offset, batch in enumerate(history)]
+    blob, rows = fold([records])
+    assert fold([[record] for record in records] or [[]]) == (blob, rows)
+
+
+def test_a_healthy_partition_of_three_replicas_stays_below_400_bytes() -> None:
+    world = World()
+    world.run("partition orders-0 replicas=1,2,3 min_isr=2 topic_id=AAAAAAAAAAAAAAAAAAAAAQ")
+    world.run("pass 1 leo=4000000000 hw=4000000000 lineage=1:100,2:4000000000")
+    world.run("pass 60 every=60 leo=4000000000 hw=4000000000")
+    world.run("pass 20 add=1000")
+    assert world.fold is not None
+    world.fold.close()
+    (blob,) = world.fold.state.partitions.values()
+    assert isinstance(decode_state(blob), PartitionState)
+    assert len(blob) <= 400, len(blob)
