@@ -116,7 +116,7 @@ def _fits(data: bytes, start: int, end: int) -> bool:
 
 def _entry(reader: Reader) -> Entry:
     partition, code, high_watermark, last_stable_offset, log_start_offset = reader.take(_FIXED)
-    for _ in range(reader.count(_ABORTED.size + 1, compact=True)):
+    for _ in range(reader.count(_ABORTED.size + 1, compact=True, nullable=True)):
         reader.skip(_ABORTED.size)
         reader.skip_tags()
     reader.take(_INT32)

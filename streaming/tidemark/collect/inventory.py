@@ -81,6 +81,8 @@ class Inventory:
         self.brokers: dict[int, Address] = {}
         self.cluster_id: str | None = None
         self.controller = -1
+        # All topics in the newest images, watched or not.
+        self.listed: set[str] = set()
         self._cluster = cluster
         self._groups = groups
         self._allow = [re.compile(pattern) for pattern in cluster.topics_allow]
@@ -104,6 +106,7 @@ class Inventory:
         new_topics: set[str] = set()
         recreated: list[Watched] = []
         known = self.topics()
+        self.listed = {name for view in views for name in view.topics}
         for view in sorted(views, key=lambda v: v.at):
             self.brokers.update(view.brokers)
             self.cluster_id = view.cluster_id or self.cluster_id

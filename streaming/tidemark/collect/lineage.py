@@ -18,61 +18,68 @@ OFFSET_OUT_OF_RANGE: Final = 1
 MAX_ROUNDS: Final = 2 * MAX_LINEAGE
 
 
-class _Walk:
-    """One partition's walk: entries found, newest first, and the epoch to ask next (null: it is over)."""
+class Walk:
+    """One replica's walk: entries found, newest first, and the epoch to ask next (null: it is over).
 
-    __slots__ = ("complete_from", "entries", "failed", "fence", "next_epoch")
+    `tip` is the probe's answer when it named the newest epoch in this log; else the walk looks for that epoch first, at
+    and below the leader epoch `known` to the broker. `end` is the log end offset.
+    """
 
-    def __init__(self, tip: Entry | None, known: int) -> None:
+    __slots__ = ("_end", "_refused", "complete_from", "entries", "failed", "fence", "next_epoch")
+
+    def __init__(self, tip: Entry | None, known: int, end: int) -> None:
         self.fence = known
         self.entries: list[tuple[int, int]] = []
         self.complete_from: int | None = None
         self.failed = False
-        self.next_epoch: int | None = known
+        self.next_epoch: int | None = known if end > 0 or tip is not None else None
+        self._end = end
+        # The lowest epoch that this log has nothing of, nor of any above it.
+        self._refused = known + 1
         if tip is not None:
-            self.entries.append((tip[5], tip[6]))
-            self._descend(tip[5])
+            self._found(tip[5], tip[6])
 
-    def _descend(self, epoch: int) -> None:
+    def _found(self, epoch: int, end: int) -> None:
+        self.entries.append((epoch, end))
         self.complete_from = epoch
-        self.next_epoch = epoch - 1
-        if epoch == 0:
-            self.next_epoch = None
-        if len(self.entries) == MAX_LINEAGE:
-            self.next_epoch = None
+        self.next_epoch = epoch - 1 if epoch > 0 and len(self.entries) < MAX_LINEAGE else None
 
     def take(self, entry: Entry | None, hints: list[int]) -> None:
-        """`hints`: epochs the leader's log has, where it is worth to look for an older newest epoch of a follower."""
+        """`hints`: epochs of the leader's log, where an older newest epoch of a follower most likely is."""
         asked = self.next_epoch
         assert asked is not None
         if entry is not None and entry[1] == 0 and entry[5] >= 0 and entry[6] >= 0:
-            self.entries.append((entry[5], entry[6]))
-            self._descend(entry[5])
-        elif entry is not None and entry[1] == OFFSET_OUT_OF_RANGE:
-            if self.entries:
-                # Nothing older is in this log at all.
-                self.complete_from, self.next_epoch = 0, None
+            if not self.entries and asked < self._refused - 1 and entry[6] != self._end:
+                # A hint was passed over an epoch that this log does have: look one by one.
+                self.next_epoch = self._refused - 1
             else:
-                older = [epoch for epoch in hints if epoch < asked]
-                self.next_epoch = max(older) if older else asked - 1
-                if self.next_epoch < 0:
-                    self.next_epoch = None
+                self._found(entry[5], entry[6])
+        elif entry is not None and entry[1] == OFFSET_OUT_OF_RANGE:
+            self._nothing_at(asked, hints)
         else:
             self.failed, self.next_epoch = True, None
+
+    def _nothing_at(self, asked: int, hints: list[int]) -> None:
+        if self.entries:
+            # Nothing older is in this log at all.
+            self.complete_from, self.next_epoch = 0, None
+            return
+        jumped = asked < self._refused - 1
+        self._refused = asked
+        older = [epoch for epoch in hints if epoch < asked] if jumped or asked == self.fence else []
+        following = max(older) if older else asked - 1
+        self.next_epoch = following if following >= 0 else None
 
 
 async def walk(link: Link, plan: BrokerPlan, seconds: float) -> None:
     """Fills `plan.walked` for partitions whose lineage may have changed. Raises LinkError or WireError."""
-    walks: dict[int, _Walk] = {}
+    walks: dict[int, Walk] = {}
     for index, watched in enumerate(plan.slots):
         latest, fetched = plan.latest[index], plan.fetched[index]
         if watched.walks_left <= 0 or latest is None or latest[1] or latest[3] < 0 or fetched is None or fetched[1]:
             continue
         newest_known = index not in plan.plain and fetched[5] >= 0
-        walks[index] = _Walk(fetched if newest_known else None, latest[3])
-        if not newest_known and latest[2] == 0:
-            # An empty log has no epochs.
-            walks[index].next_epoch = None
+        walks[index] = Walk(fetched if newest_known else None, latest[3], latest[2])
     for _ in range(MAX_ROUNDS):
         due = [index for index, one in walks.items() if one.next_epoch is not None]
         if not due:
@@ -83,7 +90,7 @@ async def walk(link: Link, plan: BrokerPlan, seconds: float) -> None:
             plan.walked[index] = (one.entries[::-1], one.complete_from)
 
 
-async def _round(link: Link, plan: BrokerPlan, walks: dict[int, _Walk], subset: Subset, seconds: float) -> None:
+async def _round(link: Link, plan: BrokerPlan, walks: dict[int, Walk], subset: Subset, seconds: float) -> None:
     epochs = [walks[i].next_epoch for i in subset.indices]
     fences = [walks[i].fence for i in subset.indices]
     request = FetchTemplate(subset.blocks).request([e for e in epochs if e is not None], fences, [BEYOND] * len(fences))

@@ -98,7 +98,10 @@ class Observer:
         leads = None if committed is None else _leads(committed[1])
         self.stale |= committed is not None and committed[1] in STALE_CODES
         if latest is None or (fetched is None and latest[1] == 0):
-            failed = plan.outcome if plan.outcome not in {None, OK} else "no_answer"
+            failed = plan.outcome or self._outcomes.get(plan.broker, UNREACHABLE)
+            if failed == OK:
+                # It answered, but left this partition out: a throttled Fetch is answered empty.
+                failed = "no_answer"
             return Replica(broker=plan.broker, leads=leads, error=failed)
         code = latest[1] or (fetched[1] if fetched is not None else 0)
         epoch = latest[3] if latest[3] >= 0 else None

@@ -20,7 +20,7 @@ from tidemark.settings import Cluster, Collect, address
 SMALL_CLUSTER: Final = 2_000
 # A sampler has this many time-outs in all; one that trickles is cut off.
 SAMPLER_TIMEOUTS: Final = 4
-# How long brokers that do answer are waited for at a gate: three times what the slowest took lately, within these bounds.
+# How long brokers that do answer are waited for at a gate: twice what the slowest took lately, but this at least.
 PATIENCE_SECONDS: Final = 0.05
 
 
@@ -46,7 +46,8 @@ class Passes:
         self._epoch = epoch
         self._clock = Clock()
         self._metadata_at = self._side_at = self._minimums_at = -1e9
-        self._slowest = 0.0
+        # How long the slowest broker that answered took for its first look; it rises at once and falls slowly.
+        self._slowest = settings.broker_timeout_seconds
         self._replan = True
         self.outcomes: dict[int, str] = {}
         self._broker_states: dict[int, object] = {}
@@ -61,7 +62,7 @@ class Passes:
         started = time.monotonic()
         self.number += 1
         timeout = self._settings.broker_timeout_seconds
-        patience = min(max(3 * self._slowest, PATIENCE_SECONDS), timeout)
+        patience = min(max(2 * self._slowest, PATIENCE_SECONDS), timeout)
         packer = Packer(self.cluster.name, self._settings.collector, self._epoch, self.number, self._groups)
         await self._prepare(packer, started, timeout, patience)
         await self._sample(timeout, patience)
@@ -78,6 +79,7 @@ class Passes:
         first = self.number == 1
         attempts = [(link, link.connect(seconds)) for link in self.links.values() if not link.connected]
         due = self._metadata_due(started)
+        self.hurry = False
         views = self._read_views() if due else []
         self._read_aside(started, due)
         # One that failed before may take its time; it is not waited for.
@@ -148,12 +150,12 @@ class Passes:
             packer.add(w.group, Gone(topic=w.topic, partition=w.number, observed_at=self._clock.wall(now), topic_id=w.topic_id))
 
     def _sync_links(self) -> None:
-        for broker, address in self.inventory.brokers.items():
+        for broker, place in self.inventory.brokers.items():
             link = self.links.get(broker)
-            if link is None or (link.host, link.port) != (address.host, address.port):
+            if link is None or (link.host, link.port) != (place.host, place.port):
                 if link is not None:
                     link.close()
-                self.links[broker] = Link(self._loop, self._options, broker, *address)
+                self.links[broker] = Link(self._loop, self._options, broker, *place)
         for broker in set(self.links) - set(self.inventory.brokers):
             self.links.pop(broker).close()
             self.outcomes.pop(broker, None)
@@ -168,13 +170,14 @@ class Passes:
 
     async def _sample(self, seconds: float, patience: float) -> None:
         live = self.live()
+        begun = time.monotonic()
         gates = (Gate(self._loop, len(live), patience), Gate(self._loop, len(live), 2 * patience))
         for every in self.plans.values():
             every.begin()
         futures = [self._loop.spawn(self._sample_one, link, self.plans[b], gates, seconds) for b, link in live.items() if b in self.plans]
         await self._loop.wait(futures, (SAMPLER_TIMEOUTS + 1) * seconds)
-        took = [p.latest_asked.answered_at - p.latest_asked.requested_at for p in self.plans.values() if p.outcome == OK and p.latest_asked]
-        self._slowest = 0.7 * self._slowest + 0.3 * max(took, default=0.0)
+        took = [p.latest_asked.answered_at - begun for p in self.plans.values() if p.outcome == OK and p.latest_asked]
+        self._slowest = max([0.8 * self._slowest, *took])
         for broker, link in self.links.items():
             before = self.outcomes.get(broker)
             plan = self.plans.get(broker)
@@ -210,13 +213,8 @@ class Passes:
                 self.observed += 1
                 packer.add(watched.group, found)
         self.missed = len(missed)
-        self.hurry = observer.stale or self.hurry_left()
+        self.hurry |= observer.stale
         return missed
-
-    def hurry_left(self) -> bool:
-        """One hurried pass follows a change of a broker's outcome, not a row of them."""
-        hurried, self.hurry = self.hurry, False
-        return hurried
 
     def _add_broker_states(self, packer: Packer) -> None:
         """Each node of the quorum whose standing changed."""
@@ -243,7 +241,7 @@ class Passes:
         quorum = self.control.quorum
         ended = time.monotonic()
         brokers = []
-        for broker, address in self.inventory.brokers.items():
+        for broker, place in self.inventory.brokers.items():
             plan = self.plans.get(broker)
             asked = plan.leaders_asked or plan.followers_asked or plan.latest_asked if plan else None
             took = round((asked.answered_at - started) * 1000, 3) if asked else None
@@ -251,9 +249,9 @@ class Passes:
                 BrokerAnswer(
                     broker=broker,
                     outcome=self.outcomes.get(broker, TIMED_OUT),
-                    host=address.host,
-                    port=address.port,
-                    rack=address.rack,
+                    host=place.host,
+                    port=place.port,
+                    rack=place.rack,
                     answered_ms=took,
                 )
             )

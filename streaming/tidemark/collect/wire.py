@@ -163,10 +163,10 @@ class Reader:
             if shift > 28:
                 raise self.fail("a length above 2^32")
 
-    def count(self, smallest: int, compact: bool) -> int:
-        """The number of elements of an array, each of at least `smallest` bytes; null is none."""
+    def count(self, smallest: int, compact: bool, nullable: bool = False) -> int:
+        """The number of elements of an array, each of at least `smallest` bytes; null, where it may be, is none."""
         found = self.uvarint() - 1 if compact else int(self.take(_INT32)[0])
-        if found < -1 or found * smallest > self.end - self.position:
+        if found < (-1 if nullable else 0) or found * smallest > self.end - self.position:
             raise self.fail(f"an array of {found} elements")
         return max(found, 0)
 
