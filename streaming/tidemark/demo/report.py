@@ -96,12 +96,16 @@ class Report:
             and alert.name == expectation.alert
             and alert.labels.get("topic", self._topic) == self._topic
             and alert.received_at >= caused_at
+            and self.timeline.scene_at(alert.received_at) == expectation.scene
             and _seconds(alert.starts_at) >= caused_at - _EARLY_SECONDS
             and (expectation.about is None or alert.labels.get("broker") == str(expectation.about))
         )
 
     def ended(self, fired: Received, alerts: Sequence[Received]) -> bool:
-        return any(a.status == "resolved" and a.labels == fired.labels and a.received_at >= fired.received_at for a in alerts)
+        """Whether an alert was resolved in the scene in which it fired."""
+        scene = self.timeline.scene_at(fired.received_at)
+        ends = (a.received_at for a in alerts if a.status == "resolved" and a.labels == fired.labels)
+        return any(at >= fired.received_at and self.timeline.scene_at(at) == scene for at in ends)
 
     def missing(self, expectations: Sequence[Expectation], alerts: Sequence[Received], ended: bool = False) -> list[Expectation]:
         """Those that have not come yet, or (`ended`) that should have been resolved and are not."""
