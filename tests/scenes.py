@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 # The demo's own bar is 6 minutes after the downloads.
 TIMEOUT_SECONDS = 600
+CLEAN_UP_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,27 @@ class Scenes:
 
 
 def run_scenes(folder: Path) -> Scenes:
-    """Runs `tidemark demo` in a folder and waits for its end."""
+    """Runs `tidemark demo` in a folder and waits for its end. One that hangs is asked to end, so that it cleans up."""
     workdir = folder / "work"
-    run = subprocess.run(
-        [sys.executable, "-m", "tidemark.cli", "demo", "--workdir", str(workdir)],
-        cwd=folder,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
+    with (folder / "demo.log").open("w+", encoding="utf-8") as log:
+        demo = subprocess.Popen(
+            [sys.executable, "-m", "tidemark.cli", "demo", "--workdir", str(workdir)],
+            cwd=folder,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            code = demo.wait(TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            demo.send_signal(signal.SIGTERM)
+            code = demo.wait(CLEAN_UP_SECONDS)
+        finally:
+            if demo.poll() is None:
+                demo.kill()
+        log.seek(0)
+        output = log.read()
     written = folder / "demo-report.json"
     report = json.loads(written.read_text(encoding="utf-8")) if written.exists() else []
-    return Scenes(workdir=workdir, code=run.returncode, output=run.stdout, report=report)
+    return Scenes(workdir=workdir, code=code, output=output, report=report)
