@@ -55,7 +55,7 @@ class WebhookReceiver:
         self._alerts: list[Received] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, name="webhooks", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="webhooks", daemon=True)
 
     @property
     def url(self) -> str:
