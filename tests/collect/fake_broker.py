@@ -1,0 +1,186 @@
+"""A broker of a few requests on 127.0.0.1, for what real brokers do not do on demand: hang, lie, and fall silent half-way."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+
+FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 1, 2, 3, 18
+VERSIONS = {FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 12), API_VERSIONS: (0, 3)}
+REQUESTS = {FETCH: FetchRequest, LIST_OFFSETS: ListOffsetsRequest, METADATA: MetadataRequest, API_VERSIONS: ApiVersionsRequest}
+
+
+class Log:
+    """A replica: its epochs as ascending (epoch, end offset), its high watermark, and the leader epoch its broker knows."""
+
+    def __init__(self, epochs: list[tuple[int, int]], high_watermark: int, leader_epoch: int, leads: bool = False) -> None:
+        self.epochs, self.high_watermark, self.leader_epoch, self.leads = epochs, high_watermark, leader_epoch, leads
+
+    @property
+    def end(self) -> int:
+        return self.epochs[-1][1] if self.epochs else 0
+
+
+class FakeBroker:
+    """Answers for `logs` (by topic and partition) and with `metadata` while `hangs` says no for the API key."""
+
+    def __init__(self, broker: int, versions: dict[int, tuple[int, int]] | None = None) -> None:
+        self.broker = broker
+        self.logs: dict[tuple[str, int], Log] = {}
+        self.metadata: Callable[[], tuple[list[FakeBroker], dict[str, dict[int, tuple[int, int, list[int], list[int], int]]]]] = lambda: (
+            [],
+            {},
+        )
+        self.hangs: Callable[[int], bool] = lambda _: False
+        self.versions = versions or VERSIONS
+        self.requests: list[Any] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        # A socket that another thread waits on is only closed once that wait is ended.
+        for one in [self._listener, *self._open]:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._open.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError, struct.error):
+            while True:
+                (size,) = struct.unpack(">i", self._exactly(connection, 4))
+                self._answer(connection, self._exactly(connection, size))
+
+    def _exactly(self, connection: socket.socket, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            chunk = connection.recv(size - len(data))
+            if not chunk:
+                raise OSError("closed")
+            data += chunk
+        return data
+
+    def _answer(self, connection: socket.socket, data: bytes) -> None:
+        key, version, correlation = struct.unpack_from(">hhi", data)
+        if self.hangs(key):
+            return
+        request = REQUESTS[key].decode(data, version=version, header=True) if key != API_VERSIONS else None
+        self.requests.append(request)
+        body = {FETCH: self._fetch, LIST_OFFSETS: self._list_offsets, METADATA: self._metadata, API_VERSIONS: self._api_versions}[key](
+            request, version
+        )
+        flexible = {FETCH: version >= 12, LIST_OFFSETS: version >= 6, METADATA: version >= 9, API_VERSIONS: False}[key]
+        payload = struct.pack(">i", correlation) + (b"\x00" if flexible else b"") + body
+        connection.sendall(struct.pack(">i", len(payload)) + payload)
+
+    def _api_versions(self, _: Any, version: int) -> bytes:
+        keys = [ApiVersionsResponse.ApiVersion(api_key=k, min_version=low, max_version=high) for k, (low, high) in self.versions.items()]
+        return bytes(ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0).encode(version=version))
+
+    def _metadata(self, request: Any, version: int) -> bytes:
+        brokers, topics = self.metadata()
+        topic_class = MetadataResponse.MetadataResponseTopic
+        listed = []
+        wanted = None if request.topics is None else [t.name for t in request.topics]
+        for name in topics if wanted is None else wanted:
+            partitions = [
+                topic_class.MetadataResponsePartition(
+                    error_code=error,
+                    partition_index=number,
+                    leader_id=leader,
+                    leader_epoch=epoch,
+                    replica_nodes=replicas,
+                    isr_nodes=in_sync,
+                    offline_replicas=[],
+                )
+                for number, (leader, epoch, replicas, in_sync, error) in topics.get(name, {}).items()
+            ]
+            listed.append(topic_class(error_code=0 if name in topics else 3, name=name, is_internal=False, partitions=partitions))
+        nodes = [MetadataResponse.MetadataResponseBroker(node_id=b.broker, host="127.0.0.1", port=b.port, rack=None) for b in brokers]
+        answer = MetadataResponse(throttle_time_ms=0, brokers=nodes, cluster_id="fake", controller_id=1, topics=listed)
+        return bytes(answer.encode(version=version))
+
+    def _list_offsets(self, request: Any, version: int) -> bytes:
+        topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for asked in topic.partitions:
+                log = self.logs.get((topic.name, asked.partition_index))
+                code, offset, epoch = _offset(
+                    log, request.replica_id, -1 if asked.current_leader_epoch is None else asked.current_leader_epoch
+                )
+                partitions.append(
+                    topic_class.ListOffsetsPartitionResponse(
+                        partition_index=asked.partition_index, error_code=code, timestamp=-1, offset=offset, leader_epoch=epoch
+                    )
+                )
+            topics.append(topic_class(name=topic.name, partitions=partitions))
+        return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=version))
+
+    def _fetch(self, request: Any, version: int) -> bytes:
+        topic_class = FetchResponse.FetchableTopicResponse
+        topics = []
+        for topic in request.topics:
+            partitions = [_fetched(self.logs.get((topic.topic, asked.partition)), asked) for asked in topic.partitions]
+            topics.append(topic_class(topic=topic.topic, partitions=partitions))
+        answer = FetchResponse(throttle_time_ms=0, error_code=0, session_id=0, responses=topics, node_endpoints=[])
+        return bytes(answer.encode(version=version))
+
+
+def _fence(log: Log, current_leader_epoch: int) -> int:
+    if current_leader_epoch < 0 or current_leader_epoch == log.leader_epoch:
+        return 0
+    return 74 if current_leader_epoch < log.leader_epoch else 75
+
+
+def _offset(log: Log | None, replica: int, current_leader_epoch: int) -> tuple[int, int, int]:
+    if log is None:
+        return 6, -1, -1
+    code = _fence(log, current_leader_epoch) or (6 if replica == -1 and not log.leads else 0)
+    if code:
+        return code, -1, -1
+    return 0, log.high_watermark if replica == -1 else log.end, log.leader_epoch
+
+
+def _fetched(log: Log | None, asked: Any) -> Any:
+    part_class = FetchResponse.FetchableTopicResponse.PartitionData
+    code = 6 if log is None else _fence(log, asked.current_leader_epoch)
+    extra: dict[str, Any] = {}
+    if not code and log is not None and asked.last_fetched_epoch >= 0:
+        older = [(epoch, end) for epoch, end in log.epochs if epoch <= asked.last_fetched_epoch]
+        if not log.epochs or asked.last_fetched_epoch > log.epochs[-1][0] or not older:
+            code = 1
+        else:
+            extra["diverging_epoch"] = part_class.EpochEndOffset(epoch=older[-1][0], end_offset=older[-1][1])
+    elif not code and log is not None and asked.fetch_offset > log.end:
+        code = 1
+    high_watermark = -1 if code or log is None else log.high_watermark
+    return part_class(
+        partition_index=asked.partition,
+        error_code=code,
+        high_watermark=high_watermark,
+        last_stable_offset=high_watermark,
+        log_start_offset=-1 if code else 0,
+        aborted_transactions=None,
+        preferred_read_replica=-1,
+        records=b"",
+        **extra,
+    )

@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, VERSIONS, FakeBroker, Log
+from tidemark.collect.loop import Loop
+from tidemark.collect.pack import Record
+from tidemark.collect.passes import Passes
+from tidemark.core.events import Event, Gone, Observation, Pass
+from tidemark.core.wire import decode_batch
+from tidemark.settings import Cluster, Collect
+
+Topics = dict[str, dict[int, tuple[int, int, list[int], list[int], int]]]
+
+
+class Lab:
+    """Three fake brokers and the passes over them."""
+
+    def __init__(self, versions: dict[int, tuple[int, int]] | None = None) -> None:
+        self.brokers = [FakeBroker(number, versions) for number in (1, 2, 3)]
+        self.topics: Topics = {}
+        for broker in self.brokers:
+            broker.metadata = lambda: (self.brokers, self.topics)
+        cluster = Cluster(name="c", bootstrap_servers=[f"127.0.0.1:{self.brokers[0].port}"], topics_deny=["hidden"])
+        self.loop = Loop()
+        settings = Collect(collector="k", broker_timeout_seconds=0.3, metadata_seconds=1e-6)
+        self.passes = Passes(self.loop, {}, cluster, settings, 4, 1_000)
+        self.records: list[Record] = []
+
+    def topic(self, name: str, end: int, epoch: int = 0) -> None:
+        """One partition on all three, led by 1, everything replicated."""
+        self.topics[name] = {0: (1, epoch, [1, 2, 3], [1, 2, 3], 0)}
+        for broker in self.brokers:
+            broker.logs[name, 0] = Log([(epoch, end)], end, epoch, leads=broker.broker == 1)
+
+    def run(self, passes: int = 1) -> list[Event]:
+        """The events of the last of some passes."""
+
+        async def work() -> None:
+            for _ in range(passes):
+                self.records = await self.passes.run(set())
+
+        self.loop.run(work)
+        return [event for record in self.records for event in decode_batch(record.payload).events]
+
+    def one(self, passes: int = 1) -> Observation:
+        return next(event for event in self.run(passes) if isinstance(event, Observation))
+
+    def close(self) -> None:
+        self.passes.close()
+        self.loop.close()
+        for broker in self.brokers:
+            broker.close()
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    made = Lab()
+    yield made
+    made.close()
+
+
+def outcomes(events: list[Event]) -> dict[int, str]:
+    return {answer.broker: answer.outcome for answer in next(e for e in events if isinstance(e, Pass)).brokers}
+
+
+def test_a_healthy_partition_is_one_observation_with_all_replicas(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.topic("hidden", 1)
+    events = lab.run()
+    seen = [event for event in events if isinstance(event, Observation)]
+    assert [event.topic for event in seen] == ["t"]
+    observed = seen[0]
+    assert (observed.leader, observed.leader_epoch, observed.committed, observed.leaderless) == (1, 0, 7, False)
+    assert observed.leader_log_end_offset_before == observed.leader_log_end_offset_after == 7
+    assert [(s.broker, s.log_end_offset, s.high_watermark, s.log_start_offset, s.leader_epoch, s.error) for s in observed.samples] == [
+        (1, 7, 7, 0, 0, None),
+        (2, 7, 7, 0, 0, None),
+        (3, 7, 7, 0, 0, None),
+    ]
+    assert observed.samples[0].leads is True
+    assert (observed.lineage, observed.lineage_complete_from) == ([(0, 7)], 0)
+    leader, follower = observed.samples[0], observed.samples[1]
+    assert follower.answered_ms is not None
+    assert leader.requested_ms is not None
+    assert follower.answered_ms <= leader.requested_ms
+    # A pass record ends every group of the topic.
+    assert [sum(isinstance(e, Pass) for e in decode_batch(r.payload).events) for r in lab.records].count(1) == 4
+    assert outcomes(events) == {1: "ok", 2: "ok", 3: "ok"}
+
+
+def test_no_broker_is_impersonated_and_no_topic_created(lab: Lab) -> None:
+    lab.topic("t", 1)
+    lab.run(2)
+    asked = [request for broker in lab.brokers for request in broker.requests]
+    assert {request.replica_id for request in asked if isinstance(request, ListOffsetsRequest)} == {-1, -2}
+    assert {request.replica_id for request in asked if isinstance(request, FetchRequest)} == {-1}
+    assert {request.allow_auto_topic_creation for request in asked if isinstance(request, MetadataRequest)} == {False}
+
+
+def test_a_broker_that_hangs_costs_no_other_brokers_samples(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.run()
+    lab.brokers[1].hangs = lambda _: True
+    for _ in range(3):
+        events = lab.run()
+        observed = next(event for event in events if isinstance(event, Observation))
+        assert [s.error for s in observed.samples] == [None, "timed_out", None]
+        assert observed.committed == 7
+        assert observed.leader_log_end_offset_before == 7
+        assert outcomes(events) == {1: "ok", 2: "timed_out", 3: "ok"}
+    lab.brokers[1].hangs = lambda _: False
+    # It is asked again in every pass, by an attempt that holds up none of them.
+    back = next(events for events in (lab.run() for _ in range(100_000)) if outcomes(events)[2] == "ok")
+    assert [s.error for event in back if isinstance(event, Observation) for s in event.samples] == [None, None, None]
+
+
+def test_a_broker_that_falls_silent_half_way_keeps_what_it_said(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.run()
+    lab.brokers[0].hangs = lambda key: key == FETCH
+    observed = lab.one()
+    assert observed.committed == 7
+    assert [s.error for s in observed.samples] == ["timed_out", None, None]
+    assert observed.lineage is None
+
+
+def test_a_dead_broker_is_refused(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.run()
+    lab.brokers[2].close()
+    assert outcomes(lab.run(2)) == {1: "ok", 2: "ok", 3: "refused"}
+
+
+def test_a_follower_without_the_newest_epoch_still_shows_its_offsets(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.topics["t"][0] = (1, 4, [1, 2, 3], [1, 2, 3], 0)
+    for broker in lab.brokers:
+        broker.logs["t", 0] = Log([(0, 7)], 6, 4, leads=broker.broker == 1)
+    lab.brokers[0].logs["t", 0].epochs = [(0, 7), (4, 9)]
+    for _ in range(3):
+        observed = lab.one()
+        assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [(9, 6, 4), (7, 6, 4), (7, 6, 4)]
+        assert (observed.lineage, observed.lineage_complete_from) == ([(0, 7), (4, 9)], 0)
+        assert observed.samples[1].lineage == [(0, 7)]
+
+
+def test_an_empty_follower_is_read_though_it_knows_no_epoch(lab: Lab) -> None:
+    lab.topic("t", 0)
+    for broker in lab.brokers[1:]:
+        broker.logs["t", 0] = Log([], 0, 0)
+    assert [(s.log_end_offset, s.high_watermark, s.error) for s in lab.one().samples] == [(0, 0, None)] * 3
+
+
+def test_no_high_watermark_counts_as_committed_but_under_the_fence(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.run()
+    # The leader has moved on to an epoch that metadata does not show yet: its answers are fenced.
+    for broker in lab.brokers:
+        broker.logs["t", 0] = Log([(0, 7), (1, 8)], 8, 1, leads=broker.broker == 1)
+    observed = lab.one()
+    assert observed.committed is None
+    assert observed.leader_epoch == 0
+    assert observed.lineage is None
+    assert [(s.log_end_offset, s.leader_epoch) for s in observed.samples] == [(8, 1)] * 3
+    assert lab.passes.hurry
+
+
+def test_the_lineage_is_walked_after_a_loss_and_for_three_more_passes(lab: Lab) -> None:
+    lab.topic("t", 12)
+    lab.run(6)
+    lab.topics["t"][0] = (2, 2, [1, 2, 3], [2], 0)
+    for broker in lab.brokers:
+        broker.logs["t", 0] = Log([(0, 5), (2, 9)], 9, 2, leads=broker.broker == 2)
+    reads = [lab.one() for _ in range(5)]
+    assert [read.lineage for read in reads[:4]] == [[(0, 5), (2, 9)]] * 4
+    assert [read.lineage_complete_from for read in reads[:4]] == [0] * 4
+    assert reads[0].samples[0].lineage == [(0, 5), (2, 9)]
+    assert (reads[4].lineage, reads[4].lineage_complete_from) == ([(2, 9)], 2)
+    assert reads[4].samples[0].lineage is None
+
+
+def test_a_truncated_follower_is_walked_again(lab: Lab) -> None:
+    lab.topic("t", 12)
+    lab.run(6)
+    lab.brokers[2].logs["t", 0] = Log([(0, 9)], 9, 0)
+    lab.run()
+    assert lab.one().samples[2].lineage == [(0, 9)]
+
+
+def test_a_quiet_partition_is_thinned_and_a_change_seen_at_once(lab: Lab) -> None:
+    lab.topic("t", 7)
+    # Walked in four passes; then a fifth observation shows the quiet state, and is the last for a while.
+    lab.run(5)
+    events = lab.run()
+    assert not [event for event in events if isinstance(event, Observation)]
+    assert [event.missed for event in events if isinstance(event, Pass)] == [{}] * 4
+    assert lab.passes.thinned == 1
+    lab.brokers[0].logs["t", 0].epochs = [(0, 8)]
+    assert lab.one().samples[0].log_end_offset == 8
+
+
+def test_partitions_without_any_answer_are_missed_in_their_group_alone(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.run()
+    for broker in lab.brokers:
+        broker.hangs = lambda key: key in {LIST_OFFSETS, METADATA}
+    lab.run()
+    missed = [e.missed for r in lab.records for e in decode_batch(r.payload).events if isinstance(e, Pass)]
+    assert sorted(missed, key=str) == [{"t": [(0, 0)]}, {}, {}, {}]
+
+
+def test_observations_lost_later_are_listed_as_missed(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.run(6)
+
+    async def work() -> list[Record]:
+        return await lab.passes.run({("t", 0)})
+
+    events = [e for record in lab.loop.run(work) for e in decode_batch(record.payload).events]
+    assert sum(e.missed == {"t": [(0, 0)]} for e in events if isinstance(e, Pass)) == 1
+    # And it is observed anew, though it is quiet.
+    assert [e.topic for e in events if isinstance(e, Observation)] == ["t"]
+
+
+def test_two_brokers_must_agree_that_no_leader_serves(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.run(2)
+    lab.topics["t"][0] = (-1, 1, [1, 2, 3], [], 5)
+    observed = lab.one()
+    assert (observed.leader, observed.leader_epoch, observed.leaderless) == (None, 1, True)
+    lab.topics["t"][0] = (-1, 2, [1, 2, 3], [1], 72)
+    observed = lab.one()
+    assert (observed.leader, observed.leaderless) == (None, False)
+
+
+def test_one_witness_alone_is_not_enough(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.run(2)
+    for broker in lab.brokers[1:]:
+        broker.close()
+    lab.run(2)
+    lab.topics["t"][0] = (-1, 1, [1, 2, 3], [], 5)
+    observed = lab.one(2)
+    assert (observed.leader, observed.leaderless, observed.metadata_from) == (None, False, [1])
+
+
+def test_a_deleted_topic_is_told_once_two_brokers_do_not_know_it(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.topic("u", 7)
+    lab.run(2)
+    del lab.topics["t"]
+    gone = [event for _ in range(3) for event in lab.run() if isinstance(event, Gone)]
+    assert [(event.topic, event.partition) for event in gone] == [("t", 0)]
+    assert {event.topic for event in lab.run() if isinstance(event, Observation)} <= {"u"}
+
+
+def test_brokers_without_fences_commit_only_what_metadata_confirms() -> None:
+    old = Lab({**VERSIONS, LIST_OFFSETS: (1, 3)})
+    try:
+        old.topic("t", 7)
+        observed = old.one(2)
+        assert observed.committed == 7
+        assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [(7, 7, None)] * 3
+        # The leader changes between the read of metadata before and the one after.
+        original = old.brokers[0]._list_offsets
+
+        def elected_meanwhile(request: object, version: int) -> bytes:
+            old.topics["t"][0] = (2, 1, [1, 2, 3], [1, 2, 3], 0)
+            return original(request, version)
+
+        old.brokers[0]._list_offsets = elected_meanwhile  # type: ignore[method-assign]
+        assert old.one().committed is None
+    finally:
+        old.close()
+
+
+def test_brokers_before_fetch_12_are_read_by_the_librarys_messages() -> None:
+    old = Lab({**VERSIONS, FETCH: (0, 11)})
+    try:
+        old.topic("t", 7)
+        observed = old.one(2)
+        assert [(s.log_end_offset, s.high_watermark, s.error) for s in observed.samples] == [(7, 7, None)] * 3
+        assert observed.committed == 7
+        assert observed.lineage is None
+    finally:
+        old.close()
