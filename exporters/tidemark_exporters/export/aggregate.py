@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidemark.core.records import View
-from tidemark_exporters.export.table import Row, Table
+from tidemark_exporters.export.table import Row, Table, larger
 
 # A cluster's name with a broker's number or a topic's name.
 Pair = tuple[str, object]
@@ -32,10 +32,8 @@ class Tally:
         self.under_min += row.under_min
         self.at_min += row.at_min
         self.blind += row.blind
-        if row.lag_records is not None and (self.lag_records is None or row.lag_records > self.lag_records):
-            self.lag_records = row.lag_records
-        if row.lag_ms is not None and (self.lag_ms is None or row.lag_ms > self.lag_ms):
-            self.lag_ms = row.lag_ms
+        self.lag_records = larger(self.lag_records, row.lag_records)
+        self.lag_ms = larger(self.lag_ms, row.lag_ms)
         if row.view.uncommitted_records is not None:
             self.uncommitted = (self.uncommitted or 0) + row.view.uncommitted_records
 
@@ -71,21 +69,18 @@ class Aggregate:
             self._brokers_of(view)
 
     def _brokers_of(self, view: View) -> None:
-        in_sync = view.in_sync_replicas
+        cluster, in_sync = view.kafka_cluster, view.in_sync_replicas
         for broker in view.assigned:
-            tally = self._broker(view.kafka_cluster, broker)
+            tally = self._broker(cluster, broker)
             tally.replicas += 1
             tally.out_of_sync += in_sync is not None and broker not in in_sync
         if view.leader is not None:
-            self._broker(view.kafka_cluster, view.leader).leaders += 1
+            self._broker(cluster, view.leader).leaders += 1
         for replica in view.replicas:
-            if replica.broker == view.leader or (replica.lag_records is None and replica.lag_ms is None):
-                continue
-            tally = self._broker(view.kafka_cluster, replica.broker)
-            if replica.lag_records is not None and (tally.lag_records is None or replica.lag_records > tally.lag_records):
-                tally.lag_records = replica.lag_records
-            if replica.lag_ms is not None and (tally.lag_ms is None or replica.lag_ms > tally.lag_ms):
-                tally.lag_ms = replica.lag_ms
+            if replica.broker != view.leader and (replica.lag_records is not None or replica.lag_ms is not None):
+                tally = self._broker(cluster, replica.broker)
+                tally.lag_records = larger(tally.lag_records, replica.lag_records)
+                tally.lag_ms = larger(tally.lag_ms, replica.lag_ms)
 
     def _broker(self, cluster: str, broker: int) -> BrokerTally:
         key = (cluster, broker)

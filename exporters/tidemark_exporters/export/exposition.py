@@ -96,13 +96,13 @@ def render(table: Table, counters: EventCounters, now: float, max_series: int, g
     are never cut.
     """
     aggregate = Aggregate(table)
-    lines: list[str] = []
+    families: list[bytes] = []
     series: Counter[str] = Counter()
 
     def emit(name: str, labels: Iterable[str], values: Iterable[Value]) -> None:
-        block = family(name, [f"{name}{{{inside}}} {value}" for inside, value in zip(labels, values, strict=True) if value is not None])
-        lines.extend(block)
-        series[SIGNALS[name].tier] += max(0, len(block) - 2)
+        lines = [f"{name}{{{inside}}} {value}" for inside, value in zip(labels, values, strict=True) if value is not None]
+        families.append(family(name, lines).encode("utf-8", "replace"))
+        series[SIGNALS[name].tier] += len(lines)
 
     for name, values in _always(table, aggregate, counters, now).items():
         emit(name, values.keys(), values.values())
@@ -114,8 +114,7 @@ def render(table: Table, counters: EventCounters, now: float, max_series: int, g
         table.partitions.values(), granularity, budget - len(topics) * len(TOPIC_VALUES), len(PARTITION_VALUES), len(REPLICA_VALUES)
     )
     _detail(selection, emit)
-    text = "\n".join(lines)
-    body = (text + "\n" if text else "").encode("utf-8", "replace")
+    body = b"".join(families)
     return Snapshot(body, gzip.compress(body, 1), dict(series), {"topic": dropped, **selection.dropped})
 
 

@@ -5,8 +5,17 @@ Bounded by the topic itself: one row per watched partition, broker and cluster.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.text import label_set
+
+Number = TypeVar("Number", int, float)
+
+
+def larger(known: Number | None, other: Number | None) -> Number | None:
+    """The larger of two numbers of which either may be unknown."""
+    return known if other is None or (known is not None and known >= other) else other
 
 
 class Row:
@@ -19,18 +28,21 @@ class Row:
 
     def __init__(self, view: View, previous: Row | None) -> None:
         self.view = view
-        brokers = [replica.broker for replica in view.replicas]
+        replicas = view.replicas
         self.labels: str
         self.replica_labels: list[str]
-        if previous is not None and [replica.broker for replica in previous.view.replicas] == brokers:
+        if previous is not None and [r.broker for r in previous.view.replicas] == [r.broker for r in replicas]:
             self.labels, self.replica_labels = previous.labels, previous.replica_labels
         else:
             self.labels = label_set(kafka_cluster=view.kafka_cluster, topic=view.topic, partition=view.partition)
-            self.replica_labels = [f'{self.labels},broker="{broker}"' for broker in brokers]
+            self.replica_labels = [f'{self.labels},broker="{replica.broker}"' for replica in replicas]
         self.under_replicated, self.under_min, self.at_min = _replication(view)
-        followers = [replica for replica in view.replicas if replica.broker != view.leader]
-        self.lag_records = max((r.lag_records for r in followers if r.lag_records is not None), default=None)
-        self.lag_ms = max((r.lag_ms for r in followers if r.lag_ms is not None), default=None)
+        self.lag_records: int | None = None
+        self.lag_ms: float | None = None
+        for replica in replicas:
+            if replica.broker != view.leader:
+                self.lag_records = larger(self.lag_records, replica.lag_records)
+                self.lag_ms = larger(self.lag_ms, replica.lag_ms)
 
     @property
     def blind(self) -> bool:
@@ -47,7 +59,7 @@ def _replication(view: View) -> tuple[bool, bool, bool]:
     if view.in_sync_replicas is None:
         return False, False, False
     in_sync = len(view.in_sync_replicas)
-    lacking = not set(view.assigned) - set(view.adding) <= set(view.in_sync_replicas)
+    lacking = view.in_sync_replicas != view.assigned and not set(view.assigned) - set(view.adding) <= set(view.in_sync_replicas)
     minimum = view.effective_min_in_sync_replicas
     if minimum is None:
         return lacking, False, False

@@ -19,12 +19,10 @@ def label_set(**labels: object) -> str:
     return ",".join(f'{name}="{escape(str(value))}"' for name, value in labels.items())
 
 
-def family(name: str, lines: list[str]) -> list[str]:
-    """All lines of one metric, HELP and TYPE first; nothing at all when it has no series.
+def family(name: str, lines: list[str]) -> str:
+    """All lines of one metric with a line end each, HELP and TYPE first; empty when it has no series.
 
     `name` must be in the signals table (KeyError): no metric exists beside it.
     """
     signal = SIGNALS[name]
-    if not lines:
-        return []
-    return [f"# HELP {name} {signal.help}", f"# TYPE {name} {signal.kind}", *lines]
+    return "\n".join([f"# HELP {name} {signal.help}", f"# TYPE {name} {signal.kind}", *lines, ""]) if lines else ""
