@@ -64,10 +64,13 @@ class Walk:
             # Nothing older is in this log at all.
             self.complete_from, self.next_epoch = 0, None
             return
-        jumped = asked < self._refused - 1
-        self._refused = asked
-        older = [epoch for epoch in hints if epoch < asked] if jumped or asked == self.fence else []
-        following = max(older) if older else asked - 1
+        if asked < self._refused - 1:
+            # A hint below the oldest epoch here is refused like one above the newest: it told nothing.
+            following = self._refused - 1
+        else:
+            self._refused = asked
+            older = [epoch for epoch in hints if epoch < asked] if asked == self.fence else []
+            following = max(older) if older else asked - 1
         self.next_epoch = following if following >= 0 else None
 
 
