@@ -13,7 +13,7 @@ brokers = st.integers(0, 2**31 - 1)
 partitions = st.integers(0, 2**31 - 1)
 seconds = st.floats(0, 4e9, allow_nan=False)
 names = st.text(min_size=1, max_size=40)
-topics = st.text(min_size=1, max_size=40)
+topics = st.from_regex(r"[A-Za-z0-9._-]{1,40}", fullmatch=True)
 broker_lists = st.lists(brokers, max_size=5)
 lineages = st.lists(st.tuples(epochs, offsets), max_size=8)
 milliseconds = st.none() | st.floats(0, 1e6, allow_nan=False)
@@ -96,7 +96,7 @@ any_event = observations | passes | gone | acks | checkpoints | changes | states
 batches = st.builds(
     e.Batch,
     v=st.just(1),
-    cluster=names,
+    cluster=topics,
     collector=names,
     collector_epoch=st.integers(0, 2**63 - 1),
     pass_number=st.integers(0, 2**40),

@@ -7,12 +7,16 @@ from hypothesis import strategies as st
 
 from tests.property.events import batches
 from tests.scenarios.world import World
+from tidemark.core.cluster import ClusterState
+from tidemark.core.events import Batch, Observation, Pass
 from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.wire import encode_batch
+from tidemark.detect.calm import is_calm, is_uneventful
+from tidemark.detect.context import Context
 from tidemark.detect.thresholds import Detection, Thresholds
-from tidemark.reduce.group import fold_group
+from tidemark.reduce.group import Fold, fold_group
 from tidemark.reduce.rows import RawRecord, Row
-from tidemark.reduce.state import decode_group, encode_group
+from tidemark.reduce.state import GroupState, decode_group, encode_group, split_key
 
 DETECTION = Detection(thresholds=Thresholds(fire_passes=2, clear_passes=1, lag_ms=1000))
 
@@ -115,3 +119,30 @@ def test_a_healthy_partition_of_three_replicas_stays_below_400_bytes() -> None:
     (blob,) = world.fold.state.partitions.values()
     assert isinstance(decode_state(blob), PartitionState)
     assert len(blob) <= 400, len(blob)
+
+
+@given(histories())
+def test_a_calm_partition_gives_no_detector_anything_to_say(records: list[RawRecord]) -> None:
+    """Every detector is asked even where the short cut says that none can speak."""
+    class Suspicious(Fold):
+        def _look(self, key: str, batch: Batch, cluster: ClusterState, event: Pass, *, missed: bool) -> None:
+            state = self.partition(key)
+            assert state is not None
+            name, topic, number = split_key(key)
+            context = Context(name, topic, number, event.ended_at, event.period_ms, DETECTION.thresholds, cluster)
+            if is_calm(state, context):
+                assert self._states(state, context, missed=missed) == []
+            super()._look(key, batch, cluster, event, missed=missed)
+
+        def _observe(self, batch: Batch, cluster: ClusterState, event: Observation) -> None:
+            key = f"{batch.cluster}/{event.topic}/{event.partition}"
+            before = self.partition(key)
+            super()._observe(batch, cluster, event)
+            after = self.partition(key)
+            if before is not None and after is not None and after is not before and is_uneventful(before, after):
+                context = Context(batch.cluster, event.topic, event.partition, event.observed_at, 1000.0, DETECTION.thresholds, cluster)
+                assert super()._events(before, after, context) == []
+
+    fold_all = Suspicious(GroupState(), DETECTION, 0, 1)
+    for record in records:
+        fold_all.record(record)

@@ -25,8 +25,11 @@ Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Epoch = Annotated[int, Meta(ge=0, lt=2**31)]
 Broker = Annotated[int, Meta(ge=0, lt=2**31)]
 PartitionNumber = Annotated[int, Meta(ge=0, lt=2**31)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0, lt=1e11)]
-Topic = Annotated[str, Meta(min_length=1, max_length=249)]
+# Kafka's own rule for topic names (org.apache.kafka.common.internals.Topic); keys rely on the absence of a slash.
+Topic = Annotated[str, Meta(max_length=249, pattern="^[A-Za-z0-9._-]+$")]
+ClusterName = Annotated[str, Meta(max_length=100, pattern="^[A-Za-z0-9._-]+$")]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 Brokers = Annotated[list[Broker], Meta(max_length=MAX_REPLICAS)]
 # (leader epoch, end offset): the epoch's records end before this offset (OffsetForLeaderEpoch's answer).
@@ -217,7 +220,7 @@ class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=Tru
     partition that is neither observed nor missed was quiet and thinned: it counts as seen.
     """
 
-    number: Annotated[int, Meta(ge=0)]
+    number: Count
     started_at: Seconds
     ended_at: Seconds
     monotonic: float
@@ -239,9 +242,9 @@ class Batch(Struct, kw_only=True):
     """One Kafka record: events of one pass of one collector, all placed in the record's Kafka partition."""
 
     v: Literal[1]
-    cluster: Name
+    cluster: ClusterName
     collector: Name
     # Unix milliseconds at the collector's start: of two collectors of a partition the newer one wins.
-    collector_epoch: Annotated[int, Meta(ge=0, le=2**63 - 1)]
-    pass_number: Annotated[int, Meta(ge=0)] = msgspec.field(name="pass")
+    collector_epoch: Count
+    pass_number: Count = msgspec.field(name="pass")
     events: Annotated[list[Event], Meta(max_length=MAX_EVENTS)]

@@ -150,15 +150,13 @@ def _take_leader(after: PartitionState, before: PartitionState, event: Observati
 
 
 def _take_ring(after: PartitionState, event: Observation, *, fresh: bool) -> None:
-    samples = [
-        (event.leader_before_at or event.observed_at, event.leader_log_end_offset_before),
-        (event.leader_after_at or event.observed_at, event.leader_log_end_offset_after),
-    ]
-    known = [(time, offset) for time, offset in samples if offset is not None]
-    if known:
+    """One sample an observation, the one before the followers were asked: it dates an offset earliest."""
+    time, log_end = event.leader_before_at, event.leader_log_end_offset_before
+    if log_end is None:
+        time, log_end = event.leader_after_at, event.leader_log_end_offset_after
+    if log_end is not None:
         after.ring = [] if fresh else list(after.ring)
-        for time, offset in known:
-            push(after.ring, time, offset)
+        push(after.ring, event.observed_at if time is None else time, log_end)
 
 
 def _take_lineage(after: PartitionState, event: Observation) -> None:

@@ -10,8 +10,6 @@ from bisect import bisect_right
 from typing import Final
 
 SIZE: Final = 16
-# Age (seconds) that the k-th newest sample should at least have; the oldest reaches beyond one hour.
-_GROWTH: Final = 1.72
 
 # (Unix seconds, in whole milliseconds; log end offset), oldest first; both never decrease.
 Ring = list[tuple[float, int]]
@@ -35,12 +33,15 @@ def push(ring: Ring, time: float, log_end_offset: int) -> None:
 def _least_missed(ring: Ring) -> int:
     """Index of the sample whose loss widens a gap least, measured against its age."""
     newest = ring[-1][0]
-
-    def cost(index: int) -> float:
-        gap = ring[index + 1][0] - ring[index - 1][0]
-        return gap / (newest - ring[index][0] + 1.0)
-
-    return min(range(1, len(ring) - 1), key=cost)
+    best, lowest = 1, float("inf")
+    before, at = ring[0][0], ring[1][0]
+    for index in range(1, len(ring) - 1):
+        after = ring[index + 1][0]
+        cost = (after - before) / (newest - at + 1.0)
+        if cost < lowest:
+            best, lowest = index, cost
+        before, at = at, after
+    return best
 
 
 def passed_at(ring: Ring, offset: int) -> tuple[float | None, float | None]:

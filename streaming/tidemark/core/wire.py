@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from tidemark.core.errors import WireError
-from tidemark.core.events import MAX_BYTES, MAX_EVENTS, VERSION, Batch, Event
+from tidemark.core.events import MAX_BYTES, MAX_EVENTS, VERSION, Batch, ClusterName, Count, Event, Name
 
 # A writer keeps to MAX_BYTES; a reader takes more, but not without end.
 MAX_RECORD_BYTES: Final = 16 * MAX_BYTES
@@ -22,11 +22,11 @@ _PATH = re.compile(r" - at `(?:key in )?(?P<path>[^`]*)`$")
 class _Envelope(msgspec.Struct, kw_only=True):
     """A batch whose events are not looked into yet."""
 
-    v: int
-    cluster: str
-    collector: str
-    collector_epoch: int
-    pass_number: int = msgspec.field(name="pass")
+    v: Literal[1]
+    cluster: ClusterName
+    collector: Name
+    collector_epoch: Count
+    pass_number: Count = msgspec.field(name="pass")
     events: list[msgspec.Raw]
 
 
@@ -69,7 +69,7 @@ def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
         envelope = msgspec.json.decode(data, type=_Envelope)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
         raise first from None
-    if envelope.v != VERSION or len(envelope.events) > MAX_EVENTS or not re.match(r"^\$\.events\[", first.field):
+    if len(envelope.events) > MAX_EVENTS or not re.match(r"^\$\.events\[", first.field):
         raise first
     good: list[Event] = []
     bad: list[BadEvent] = []

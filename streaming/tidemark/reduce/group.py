@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidemark.core.alerts import Rules, Scope, advance_states, close, expire_events, raise_events
+from tidemark.core.alerts import Found, Rules, Scope, advance_states, close, expire_events, raise_events
 from tidemark.core.cluster import ClusterState
 from tidemark.core.errors import WireError
 from tidemark.core.events import OK, Ack, Batch, Gone, Observation, Pass
@@ -19,6 +19,7 @@ from tidemark.core.records import Alert
 from tidemark.core.views import REASSERT_SECONDS, REFRESH_SECONDS, cluster_digest, cluster_views, partition_digest, partition_view
 from tidemark.core.wire import salvage_batch
 from tidemark.detect import DETECTORS
+from tidemark.detect.calm import is_calm, is_uneventful
 from tidemark.detect.context import Context
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.reduce.acks import acknowledge
@@ -127,12 +128,7 @@ class Fold:
         context = Context(
             batch.cluster, event.topic, event.partition, event.observed_at, clock.period_ms if clock else 1000.0, thresholds, cluster
         )
-        found = [
-            (detector, condition)
-            for detector in self._detectors
-            if detector.event is not None
-            for condition in detector.event(before or EMPTY, after, context)
-        ]
+        found = [] if before is not None and is_uneventful(before, after) else self._events(before or EMPTY, after, context)
         if found:
             scope = Scope(batch.cluster, event.topic, event.partition, after.topic_id)
             after.lives, alerts = raise_events(after.lives, found, scope, rules, event.observed_at)
@@ -200,12 +196,7 @@ class Fold:
         if missed:
             partition.missed_passes += 1
         context = Context(name, topic, number, now, event.period_ms, thresholds, cluster)
-        found = [
-            (detector, condition)
-            for detector in self._detectors
-            if detector.state is not None and (detector.while_blind or not missed)
-            for condition in detector.state(partition, context)
-        ]
+        found = [] if is_calm(partition, context) else self._states(partition, context, missed=missed)
         alerts: list[Alert] = []
         if found or partition.lives:
             partition.lives, alerts = advance_states(partition.lives, found, scope, rules, now, blind=missed)
@@ -213,6 +204,13 @@ class Fold:
             alerts += expired
             self.emit(alerts)
         self._publish(key, partition, scope, rules, now)
+
+    def _events(self, before: PartitionState, after: PartitionState, context: Context) -> list[Found]:
+        return [(d, condition) for d in self._detectors if d.event is not None for condition in d.event(before, after, context)]
+
+    def _states(self, partition: PartitionState, context: Context, *, missed: bool) -> list[Found]:
+        asked = [d for d in self._detectors if d.state is not None and (d.while_blind or not missed)]
+        return [(d, condition) for d in asked if d.state is not None for condition in d.state(partition, context)]
 
     def _publish(self, key: str, partition: PartitionState, scope: Scope, rules: Rules, now: float) -> None:
         digest = partition_digest(partition)

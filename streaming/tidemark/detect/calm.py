@@ -1,0 +1,51 @@
+"""Where no detector can have anything to say: most partitions, most of the time. Cheaper than asking each of them.
+
+A property test holds every detector to it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from tidemark.core.partition import PartitionState
+from tidemark.detect.context import Context
+
+
+def is_calm(state: PartitionState, context: Context) -> bool:
+    """No state detector can speak: everybody answers and is in sync, and nothing waits longer than any threshold."""
+    members, minimum = state.in_sync_replicas, state.effective_min_in_sync_replicas
+    if state.lives or state.shrinks or state.leader is None or state.leaderless or state.missed_passes or members is None:
+        return False
+    if len(members) != len(state.assigned) or (minimum is not None and len(members) < minimum) or state.adding:
+        return False
+    lowest = state.high_watermark
+    for replica in state.replicas:
+        if replica.error is not None or replica.log_end_offset is None:
+            return False
+        if lowest is None or replica.log_end_offset < lowest:
+            lowest = replica.log_end_offset
+    return lowest is not None and lowest >= _log_end_before(state, context)
+
+
+def _log_end_before(state: PartitionState, context: Context) -> int:
+    """The leader's log end when the shortest time threshold began; infinite when the ring does not reach back so far."""
+    patience_ms = min(context.thresholds.lag_ms, context.thresholds.high_watermark_stalled_ms)
+    index = bisect_right(state.ring, context.now - patience_ms / 1000.0, key=lambda sample: sample[0])
+    if index < len(state.ring):
+        # The first sample within the time shows where the log end can have been at its beginning, at most.
+        return state.ring[index][1] if index == 0 else state.ring[index - 1][1]
+    return state.ring[-1][1] if state.ring else 0
+
+
+def is_uneventful(before: PartitionState, after: PartitionState) -> bool:
+    """No event detector can speak: no election, no log end fell, no loss read."""
+    if after.loss_read is not None or before.leader_epoch != after.leader_epoch or before.leader != after.leader:
+        return False
+    if len(before.replicas) != len(after.replicas):
+        return False
+    for old, new in zip(before.replicas, after.replicas, strict=True):
+        if old.broker != new.broker or old.leader_epoch != new.leader_epoch:
+            return False
+        if old.log_end_offset is None or new.log_end_offset is None or new.log_end_offset < old.log_end_offset:
+            return False
+    return True
