@@ -174,9 +174,8 @@ class Inventory:
         agreeing = [v.broker for v, _, other in seats if v.broker >= 0 and other[:4] == seat[:4]]
         watched.metadata_from = tuple(sorted(set(agreeing)))
         watched.metadata_at = view.at
-        saying_none = {
-            v.broker for v, _, s in seats if s.leader < 0 and s.error == LEADER_NOT_AVAILABLE and s.leader_epoch == seat.leader_epoch
-        }
+        none = (-1, seat.leader_epoch, LEADER_NOT_AVAILABLE)
+        saying_none = {v.broker for v, _, s in seats if v.broker >= 0 and (s.leader, s.leader_epoch, s.error) == none}
         watched.leaderless = len(saying_none) >= 2 or (sole_witness is not None and saying_none == {sole_witness})
         return Applied(replan, bumped, set(), set(), recreated)
 

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.collect.codec_list_offsets import Entry
+from tidemark.collect.inventory import Watched
+from tidemark.collect.metadata import Seat
+from tidemark.collect.plan import BrokerPlan
+
+PLACES = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 30)), max_size=20, unique=True)
+
+
+def plan(places: list[tuple[str, int]]) -> BrokerPlan:
+    seat = Seat(1, 0, (1,), (1,), 0)
+    slots = [Watched(topic, number, None, 0, seat) for topic, number in places]
+    for watched in slots:
+        watched.take(seat)
+    return BrokerPlan(1, slots)
+
+
+@given(PLACES, st.randoms(use_true_random=False), st.booleans())
+def test_answers_lie_at_their_slots_in_whatever_order_they_come(places: list[tuple[str, int]], random: object, keep_order: bool) -> None:
+    made = plan(places)
+    entries = [(topic, (number, 0, 100 * number, 7)) for topic, numbers in made.everything.blocks for number in numbers]
+    if not keep_order:
+        random.shuffle(entries)  # type: ignore[attr-defined]
+    answer: list[tuple[str, list[Entry]]] = []
+    for topic, entry in entries:
+        if answer and answer[-1][0] == topic:
+            answer[-1][1].append(entry)
+        else:
+            # A broker names a topic again when errors come first.
+            answer.append((topic, [entry]))
+    made.everything.lay(answer, made.latest)
+    assert [entry and entry[0] for entry in made.latest] == [watched.number for watched in made.slots]
+
+
+def test_entries_not_asked_for_are_ignored_and_missing_ones_stay_unknown() -> None:
+    made = plan([("a", 0), ("a", 1)])
+    made.everything.lay([("a", [(1, 0, 5, 0), (9, 0, 6, 0)]), ("z", [(0, 0, 7, 0)])], made.latest)
+    assert made.latest == [None, (1, 0, 5, 0)]
+
+
+def test_a_new_pass_begins_without_the_answers_of_the_old() -> None:
+    made = plan([("a", 0)])
+    made.everything.lay([("a", [(0, 0, 5, 0)])], made.latest)
+    made.outcome = "ok"
+    made.begin()
+    assert [*made.latest, *made.fetched, *made.committed] == [None] * 3
+    assert made.outcome is None
