@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tidemark.core.events import OK, REFUSED, TIMED_OUT, UNREACHABLE, Batch, BrokerAnswer, Observation, Pass, Replica
+from tidemark.core.events import OK, REFUSED, TIMED_OUT, UNREACHABLE, Batch, BrokerAnswer, Event, Observation, Pass, Replica
 from tidemark.core.wire import encode_batch
 
 ORIGIN = 1_000_000_000.0
@@ -44,7 +44,7 @@ def batches(lines: Iterable[str], topic: str = "trace") -> Iterator[Batch]:
         period = 200.0 if previous is None else max(1.0, (at - previous) * 1000.0)
         answers = [BrokerAnswer(broker=s["broker"], outcome=_outcome(s)) for s in samples]
         closing = Pass(number=number, started_at=at, ended_at=at, monotonic=at, period_ms=period, brokers=answers)
-        events = [closing] if observation is None else [observation, closing]
+        events: list[Event] = [closing] if observation is None else [observation, closing]
         yield Batch(v=1, cluster="trace", collector="trace", collector_epoch=1, pass_number=number, events=events)
         previous = at
 

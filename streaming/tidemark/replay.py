@@ -58,7 +58,9 @@ class TimeLine:
             return None
         self._shown[key] = shape
         leader = "none" if view.leader is None else str(view.leader)
-        replicas = "  ".join(_replica(replica.broker, replica.log_end_offset, replica.high_watermark, replica.error) for replica in view.replicas)
+        replicas = "  ".join(
+            _replica(replica.broker, replica.log_end_offset, replica.high_watermark, replica.error) for replica in view.replicas
+        )
         return f"{_time(view.at)}  view      {key}  leader {leader} epoch {view.leader_epoch}  ISR {view.in_sync_replicas}  {replicas}"
 
 

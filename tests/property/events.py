@@ -77,7 +77,9 @@ passes = st.builds(
 )
 gone = st.builds(e.Gone, topic=topics, partition=partitions, observed_at=seconds, topic_id=optional(names))
 acks = st.builds(e.Ack, fingerprint=names, observed_at=seconds, topic=optional(topics), partition=optional(partitions))
-checkpoints = st.builds(e.Checkpoint, topic=topics, partition=partitions, observed_at=seconds, broker=brokers, high_watermark=optional(offsets))
+checkpoints = st.builds(
+    e.Checkpoint, topic=topics, partition=partitions, observed_at=seconds, broker=brokers, high_watermark=optional(offsets)
+)
 changes = st.builds(
     e.MetadataChange,
     topic=topics,
@@ -90,7 +92,13 @@ changes = st.builds(
 )
 states = st.builds(e.BrokerState, broker=brokers, observed_at=seconds, fenced=optional(st.booleans()))
 audits = st.builds(
-    e.Audit, topic=topics, partition=partitions, observed_at=seconds, brokers=broker_lists, offset=offsets, crcs=st.lists(st.integers(0, 2**32 - 1))
+    e.Audit,
+    topic=topics,
+    partition=partitions,
+    observed_at=seconds,
+    brokers=broker_lists,
+    offset=offsets,
+    crcs=st.lists(st.integers(0, 2**32 - 1)),
 )
 any_event = observations | passes | gone | acks | checkpoints | changes | states | audits
 batches = st.builds(

@@ -124,6 +124,7 @@ def test_a_healthy_partition_of_three_replicas_stays_below_400_bytes() -> None:
 @given(histories())
 def test_a_calm_partition_gives_no_detector_anything_to_say(records: list[RawRecord]) -> None:
     """Every detector is asked even where the short cut says that none can speak."""
+
     class Suspicious(Fold):
         def _look(self, key: str, batch: Batch, cluster: ClusterState, event: Pass, *, missed: bool) -> None:
             state = self.partition(key)

@@ -49,11 +49,10 @@ def test_a_truncated_record_is_a_typed_error(batch: Batch, data: st.DataObject) 
 def test_hostile_bytes_are_a_typed_error_or_a_batch(data: bytes) -> None:
     try:
         batch, bad = salvage_batch(data)
-    except WireError as error:
-        assert str(error)
-    else:
-        assert isinstance(batch, Batch)
-        assert all(event.error.field.startswith("$.events[") for event in bad)
+    except WireError:
+        return
+    assert isinstance(batch, Batch)
+    assert all(event.error.field.startswith("$.events[") for event in bad)
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

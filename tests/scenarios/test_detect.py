@@ -30,7 +30,11 @@ def test_each_detector_fires_resolves_and_keeps_silent_in_a_trap(detector: str) 
     name = f" {alert_name(detector)}"
     fires = [path for path, text in texts.items() if any("  firing " in line and name in line for line in text.splitlines())]
     ends = [path for path, text in texts.items() if any("  resolved/" in line and name in line for line in text.splitlines())]
-    traps = [path for path, text in texts.items() if f"# trap: {detector}\n" in text and not any(f"firing" in line and name in line for line in text.splitlines())]
+    traps = [
+        path
+        for path, text in texts.items()
+        if f"# trap: {detector}\n" in text and not any("firing" in line and name in line for line in text.splitlines())
+    ]
     assert fires, f"no scenario in which {detector} fires"
     assert ends, f"no scenario in which {detector} resolves"
     assert traps, f"no scenario headed `# trap: {detector}` in which it keeps silent"

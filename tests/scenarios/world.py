@@ -73,7 +73,9 @@ class World:
         command, *words = line.split()
         match command:
             case "thresholds":
-                self.thresholds = msgspec.convert({**msgspec.to_builtins(self.thresholds), **dict(w.split("=") for w in words)}, Thresholds, strict=False)
+                self.thresholds = msgspec.convert(
+                    {**msgspec.to_builtins(self.thresholds), **dict(w.split("=") for w in words)}, Thresholds, strict=False
+                )
                 return []
             case "partition":
                 self._begin(words)
@@ -93,7 +95,15 @@ class World:
         self.partition = int(number)
         given = dict(word.split("=", 1) for word in words[1:])
         replicas = given["replicas"]
-        self.words = {"replicas": replicas, "isr": replicas, "leader": replicas.split(",")[0], "epoch": "0", "min_isr": "1", "down": "none", **given}
+        self.words = {
+            "replicas": replicas,
+            "isr": replicas,
+            "leader": replicas.split(",")[0],
+            "epoch": "0",
+            "min_isr": "1",
+            "down": "none",
+            **given,
+        }
         self.log_ends = dict.fromkeys(numbers(replicas), 0)
 
     def _passes(self, words: list[str]) -> list[str]:

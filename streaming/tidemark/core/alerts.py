@@ -39,7 +39,9 @@ class Rules(NamedTuple):
     detectors: dict[str, Detector]
 
 
-def advance_states(lives: list[Life], found: Iterable[Found], scope: Scope, rules: Rules, now: float, *, blind: bool = False) -> tuple[list[Life], list[Alert]]:
+def advance_states(
+    lives: list[Life], found: Iterable[Found], scope: Scope, rules: Rules, now: float, *, blind: bool = False
+) -> tuple[list[Life], list[Alert]]:
     """One pass. While `blind`, lives of detectors that need sight neither grow nor clear."""
     alerts: list[Alert] = []
     kept: list[Life] = []
@@ -51,7 +53,9 @@ def advance_states(lives: list[Life], found: Iterable[Found], scope: Scope, rule
             current.pop((life.detector, life.subject), None)
             continue
         match = current.pop((life.detector, life.subject), None)
-        survivor = _hold(life, match[1], detector, scope, rules, now, alerts) if match else _release(life, detector, scope, rules, now, alerts)
+        survivor = (
+            _hold(life, match[1], detector, scope, rules, now, alerts) if match else _release(life, detector, scope, rules, now, alerts)
+        )
         if survivor is not None:
             kept.append(survivor)
     for detector, condition in current.values():
@@ -70,7 +74,10 @@ def raise_events(lives: list[Life], found: Iterable[Found], scope: Scope, rules:
         assert condition.epochs is not None, detector.id
         before, after = condition.epochs
         mark = incident(scope.kafka_cluster, scope.topic_id or scope.topic or "", scope.partition, detector.id, before, after)
-        index = next((i for i, life in enumerate(kept) if (life.detector, life.subject, life.incident) == (detector.id, condition.subject, mark)), None)
+        index = next(
+            (i for i, life in enumerate(kept) if (life.detector, life.subject, life.incident) == (detector.id, condition.subject, mark)),
+            None,
+        )
         if index is None:
             life = Life(detector.id, condition.subject, condition.severity, now, broker=condition.broker, incident=mark)
             kept.append(_fire(_describe(life, condition), scope, rules, now, alerts))
@@ -90,7 +97,9 @@ def expire_events(lives: list[Life], scope: Scope, rules: Rules, now: float) -> 
     return [life for life in lives if life not in old], [_transition(life, "resolved", scope, rules, now, "expired") for life in old]
 
 
-def close(lives: list[Life], chosen: Iterable[Life], reason: Reason, scope: Scope, rules: Rules, now: float) -> tuple[list[Life], list[Alert]]:
+def close(
+    lives: list[Life], chosen: Iterable[Life], reason: Reason, scope: Scope, rules: Rules, now: float
+) -> tuple[list[Life], list[Alert]]:
     """Ends lives for a reason of their own (deleted, acked)."""
     ended = list(chosen)
     return [life for life in lives if life not in ended], [
@@ -110,7 +119,7 @@ def open_alerts(lives: list[Life], scope: Scope, rules: Rules) -> list[OpenAlert
                     id=_id(mark, life, "firing"),
                     fingerprint=mark,
                     labels=names,
-                    annotations=annotations_of(life, scope, rules),
+                    annotations=annotations_of(life, rules),
                     evidence=life.evidence,
                     starts_at=life.since,
                 )
@@ -131,7 +140,7 @@ def labels_of(life: Life, scope: Scope) -> dict[str, str]:
     return labels
 
 
-def annotations_of(life: Life, scope: Scope, rules: Rules) -> dict[str, str]:
+def annotations_of(life: Life, rules: Rules) -> dict[str, str]:
     """Summary, description and runbook."""
     return {
         "summary": rules.detectors[life.detector].summary,
@@ -196,7 +205,7 @@ def _transition(life: Life, state: AlertState, scope: Scope, rules: Rules, now: 
         fingerprint=mark,
         state=state,
         labels=labels,
-        annotations=annotations_of(life, scope, rules),
+        annotations=annotations_of(life, rules),
         evidence=life.evidence,
         starts_at=life.since,
         ends_at=now if state == "resolved" else None,

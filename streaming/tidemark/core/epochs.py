@@ -6,6 +6,7 @@ brokers know no epochs (before 0.11) the internal epoch is NO_EPOCH.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -50,7 +51,7 @@ def end_offset_for(lineage: LineageEntries, complete_from: int | None, epoch: in
 
 def is_ordered(lineage: LineageEntries) -> bool:
     """Epochs strictly increase and end offsets do not decrease (an epoch without records ends where it began)."""
-    return all(a[0] < b[0] and a[1] <= b[1] for a, b in zip(lineage, lineage[1:], strict=False))
+    return all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(lineage))
 
 
 def commit(table: list[Committed], epoch: int, high_watermark: int, log_end_offset: int, leader: int, at: float) -> None:

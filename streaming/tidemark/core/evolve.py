@@ -21,7 +21,12 @@ RING_BEFORE_SECONDS = 600.0
 
 
 def evolve(
-    state: PartitionState | None, event: Observation, collector: str, collector_epoch: int, pass_number: int, outcomes: dict[int, str] | None = None
+    state: PartitionState | None,
+    event: Observation,
+    collector: str,
+    collector_epoch: int,
+    pass_number: int,
+    outcomes: dict[int, str] | None = None,
 ) -> PartitionState:
     """The state after an observation that was accepted (see `is_newer`). The state given is left as it is.
 
@@ -204,7 +209,11 @@ def _take_loss(after: PartitionState, before: PartitionState) -> None:
     if found is None:
         # A read that could not tell leaves the first one standing; a read that shows the records there refutes it.
         after.loss_read = claimed if after.leader_epoch == getattr(claimed, "epoch_after", None) and not _refutes(after, claimed) else None
-    elif claimed is not None and (claimed.epoch_before, claimed.epoch_after, claimed.start) == (found.epoch_before, found.epoch_after, found.start):
+    elif claimed is not None and (claimed.epoch_before, claimed.epoch_after, claimed.start) == (
+        found.epoch_before,
+        found.epoch_after,
+        found.start,
+    ):
         found.pass_number, found.confirmed = claimed.pass_number, claimed.pass_number < after.pass_number
         after.loss_read = found
     else:

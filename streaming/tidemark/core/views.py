@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 from zlib import crc32
 
 import msgspec
 
 from tidemark.core.alerts import Rules, Scope, open_alerts
-from tidemark.core.cluster import BrokerSeen, ClusterState
+from tidemark.core.cluster import ClusterState
 from tidemark.core.epochs import highest_committed
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.records import ReplicaView, View
+from tidemark.core.records import OpenAlert, ReplicaView, View
 from tidemark.core.ring import age_ms
 
 # A view whose meaning did not change is published at most this often, and with an open alert at least that often.
@@ -115,10 +116,12 @@ def cluster_digest(cluster: ClusterState) -> int:
     )
 
 
-def cluster_views(cluster: ClusterState, name: str, rules: Rules, collector: str, pass_number: int, period_ms: float, now: float) -> list[View]:
+def cluster_views(
+    cluster: ClusterState, name: str, rules: Rules, collector: str, pass_number: int, period_ms: float, now: float
+) -> list[View]:
     """The view of a cluster, and one of each of its brokers."""
-    common = {"kafka_cluster": name, "at": now, "pass_number": pass_number, "collector": collector}
-    whole = View(
+    view = partial(View, kafka_cluster=name, at=now, pass_number=pass_number, collector=collector)
+    whole = view(
         scope="cluster",
         broker_outcomes={str(broker): seen.outcome for broker, seen in sorted(cluster.brokers.items())},
         cluster_id=cluster.cluster_id,
@@ -127,15 +130,17 @@ def cluster_views(cluster: ClusterState, name: str, rules: Rules, collector: str
         quorum_leader=cluster.quorum_leader,
         quorum_epoch=cluster.quorum_epoch,
         missed_passes=cluster.blind_passes,
-        alerts=open_alerts([life for life in cluster.lives if life.subject is None], Scope(name), rules),
-        **common,
+        alerts=_alerts_about(cluster, None, name, rules),
     )
-    return [whole, *(_broker_view(cluster, broker, seen, name, rules, common) for broker, seen in sorted(cluster.brokers.items()))]
+    brokers = [
+        view(scope="broker", broker=broker, outcome=seen.outcome, alerts=_alerts_about(cluster, broker, name, rules))
+        for broker, seen in sorted(cluster.brokers.items())
+    ]
+    return [whole, *brokers]
 
 
-def _broker_view(cluster: ClusterState, broker: int, seen: BrokerSeen, name: str, rules: Rules, common: dict[str, object]) -> View:
-    lives = [life for life in cluster.lives if life.subject == broker]
-    return View(scope="broker", broker=broker, outcome=seen.outcome, alerts=open_alerts(lives, Scope(name), rules), **common)  # type: ignore[arg-type]
+def _alerts_about(cluster: ClusterState, broker: int | None, name: str, rules: Rules) -> list[OpenAlert]:
+    return open_alerts([life for life in cluster.lives if life.subject == broker], Scope(name), rules)
 
 
 def _digest(*parts: object) -> int:

@@ -21,7 +21,11 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     count = loss.end - loss.start
     exposed = [loss.end, loss.exposed_to] if loss.exposed_to > loss.end else None
     written = _written_between(after.ring_before or after.ring, loss)
-    tail = f" Another {loss.exposed_to - loss.end} records in [{loss.end}, {loss.exposed_to}) may have been acknowledged by acks=1." if exposed else ""
+    tail = (
+        f" Another {loss.exposed_to - loss.end} records in [{loss.end}, {loss.exposed_to}) may have been acknowledged by acks=1."
+        if exposed
+        else ""
+    )
     yield Condition(
         severity="critical",
         broker=after.leader,

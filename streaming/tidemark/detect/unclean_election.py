@@ -22,7 +22,11 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     if loss is None or not loss.confirmed:
         return
     for life in after.lives:
-        if life.detector == ID and life.severity != "critical" and loss.epoch_before < life.evidence["leader_epoch_after"] <= loss.epoch_after:
+        if (
+            life.detector == ID
+            and life.severity != "critical"
+            and loss.epoch_before < life.evidence["leader_epoch_after"] <= loss.epoch_after
+        ):
             yield _confirmed(life)
 
 

@@ -134,7 +134,9 @@ class Fold:
             after.lives, alerts = raise_events(after.lives, found, scope, rules, event.observed_at)
             self.emit(alerts)
         self._decoded[key] = after
-        self.state.due[key] = 0.0 if not is_quiet(after) or partition_digest(after) != after.view_digest else after.view_at + REFRESH_SECONDS
+        self.state.due[key] = (
+            0.0 if not is_quiet(after) or partition_digest(after) != after.view_digest else after.view_at + REFRESH_SECONDS
+        )
 
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
         if not cluster.tick(batch.collector, batch.collector_epoch, event):
