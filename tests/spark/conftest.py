@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ import pytest
 
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics, load_settings
+
+VERB = (sys.executable, "-m", "tidemark.stream")
 
 
 @pytest.fixture(scope="session")
@@ -40,9 +42,9 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 
 class StreamProcess:
-    """`python -m tidemark.stream` with its log; ends with every process below it."""
+    """`python -m tidemark.stream`, or another `command` that runs the verb, with its log."""
 
-    def __init__(self, settings: Settings, folder: Path, *arguments: str) -> None:
+    def __init__(self, settings: Settings, folder: Path, *arguments: str, command: Sequence[str] = VERB) -> None:
         config = folder / f"config-{time.monotonic_ns()}.yaml"
         config.write_bytes(msgspec.json.encode(settings))
         load_settings(config)
@@ -103,13 +105,21 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def alive(pid: int) -> bool:
+    """Whether a process runs; a dead one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 @pytest.fixture
 def stream(tmp_path: Path) -> Iterator[Callable[..., StreamProcess]]:
     """Starts the verb; whatever still runs at the test's end is killed."""
     started: list[StreamProcess] = []
 
-    def start(settings: Settings, *arguments: str) -> StreamProcess:
-        started.append(StreamProcess(settings, tmp_path, *arguments))
+    def start(settings: Settings, *arguments: str, command: Sequence[str] = VERB) -> StreamProcess:
+        started.append(StreamProcess(settings, tmp_path, *arguments, command=command))
         return started[-1]
 
     yield start

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import time
 from collections.abc import Callable
@@ -11,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.spark.conftest import StreamProcess, descendants
+from tests.spark.conftest import StreamProcess, alive, descendants
 from tests.spark.load import Load, reduce_all
 from tests.spark.topics import Publisher, read_all
 from tidemark.kafka import ensure_topics
@@ -21,6 +23,7 @@ from tidemark.settings import Settings
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Start = Callable[..., StreamProcess]
 LOAD = Load(partitions=120, groups=4, offline_every=5)
+SUBMIT = Path(__file__).parents[2] / "deploy" / "spark" / "submit.sh"
 GARBAGE = b"\x00not json"
 
 
@@ -83,17 +86,26 @@ def test_kill_in_the_middle_of_load_loses_and_doubles_nothing(settings: Settings
     below = descendants(second.process.pid)
     code, seconds = second.terminate()
     assert (code, seconds < 10) == (0, True), second.log.read_text()
-    assert not [pid for pid in below if Path(f"/proc/{pid}").exists()], "a process was left behind"
+    # The JVM's death reaches the Python workers through their closed pipe.
+    deadline = time.monotonic() + 5
+    while any(map(alive, below)):
+        assert time.monotonic() < deadline, f"left behind: {[pid for pid in below if alive(pid)]}"
+        time.sleep(0.05)
 
     publish(settings, publisher, number, 0.0, iter([False, False, True]).__next__)
-    third = stream(settings, "--once")
+    third = stream(settings, "--once", command=[str(SUBMIT)])
     assert third.process.wait(90) == 0, third.log.read_text()
     check_against_oracle(settings, publisher.close())
 
 
-def test_checkpoint_refuses_a_configuration_that_disagrees(settings: Settings, stream: Start) -> None:
-    first = stream(settings, "--once")
-    assert first.process.wait(90) == 0, first.log.read_text()
+def test_lost_jvm_is_one_line_and_the_checkpoint_refuses_a_configuration_that_disagrees(settings: Settings, stream: Start) -> None:
+    first = stream(settings)
+    first.wait_for(lambda: bool(first.lines("query started")), "the query")
+    jvm = next(pid for pid in descendants(first.process.pid) if Path(f"/proc/{pid}/comm").read_text().strip() == "java")
+    os.kill(jvm, signal.SIGKILL)
+    assert first.process.wait(30) == 1
+    assert "Spark's JVM ended" in told(first)
+
     changed = msgspec.structs.replace(settings, stream=msgspec.structs.replace(settings.stream, store_provider="rocksdb"))
     second = stream(changed, "--once")
     assert second.process.wait(60) == 2

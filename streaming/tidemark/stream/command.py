@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import structlog
 
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.kafka import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
+from tidemark.stream.session import first_line, start_session
+from tidemark.stream.stopping import Stop, ended, finish_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# SIGTERM to the end of the process: the batch in flight may take the first part, stopping Spark the rest.
-FINISH_SECONDS: Final = 5.0
-GONE_SECONDS: Final = 9.0
+# Between two looks at the query and at the request to end.
 POLL_SECONDS: Final = 0.2
-
-log = structlog.get_logger()
 
 
 @click.command("stream")
@@ -61,29 +52,28 @@ def main() -> None:
 
 def run(settings: Settings, once: bool = False) -> None:
     """Runs the query until SIGTERM or SIGINT (returns), its end (`once`), or its failure (raises TidemarkError)."""
-    stop = threading.Event()
-    with stopping(stop):
+    stop = Stop()
+    with stop.on_signals():
         check_packages()
         ensure_topics(settings.kafka, settings.topics)
         from tidemark.stream.frozen import freeze, frozen_by
         from tidemark.stream.listener import Listener, Metrics, serve_metrics
-        from tidemark.stream.session import start_session
 
         metrics = Metrics()
         if settings.stream.listen is not None:
             serve_metrics(metrics, settings.stream.listen)
-        if stop.is_set():
+        if stop.asked.is_set():
             return
         spark = start_session(settings, os.environ)
         # Again: PySpark has put its own handler of SIGINT in place.
-        with ended(spark), stopping(stop):
-            if stop.is_set():
+        with ended(spark, stop), stop.on_signals():
+            if stop.asked.is_set():
                 return
             context: Any = spark.sparkContext
             hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001 - PySpark has no public way to Hadoop's file systems
             freeze(context._jvm, hadoop, settings.stream.checkpoint, frozen_by(settings))  # noqa: SLF001
             spark.streams.addListener(Listener(metrics))
-            watch(_start(spark, settings, once), stop)
+            watch(_start(spark, settings, once), stop.asked)
 
 
 def check_packages() -> None:
@@ -100,7 +90,6 @@ def _start(spark: SparkSession, settings: Settings, once: bool) -> StreamingQuer
     from pyspark.errors import PySparkException
 
     from tidemark.stream.job import start_query
-    from tidemark.stream.session import first_line
 
     try:
         return start_query(spark, settings, once)
@@ -109,72 +98,20 @@ def _start(spark: SparkSession, settings: Settings, once: bool) -> StreamingQuer
 
 
 def watch(query: StreamingQuery, stop: threading.Event) -> None:
-    """Returns when the query ended or was stopped after its batch. Raises TidemarkError when it failed."""
-    from tidemark.stream.session import first_line
+    """Returns when the query ended or was stopped after its batch. Raises TidemarkError when it, or the JVM, failed."""
+    from py4j.protocol import Py4JNetworkError
 
-    while query.isActive and not stop.wait(POLL_SECONDS):
-        pass
-    if query.isActive:
-        finish_batch(query)
-        return
-    failure = query.exception()
+    try:
+        while query.isActive and not stop.wait(POLL_SECONDS):
+            pass
+        if query.isActive:
+            finish_batch(query)
+            return
+        failure = query.exception()
+    except (Py4JNetworkError, ConnectionError):
+        raise TidemarkError(
+            "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in stream.spark). The query goes on from its "
+            "checkpoint when started again."
+        ) from None
     if failure is not None:
         raise TidemarkError(f"the query failed: {first_line(failure)}. It goes on from its checkpoint when started again.")
-
-
-def finish_batch(query: StreamingQuery) -> None:
-    """Stops the query between two batches, or inside one that takes too long: that one is done again at the next start."""
-    progress = query.lastProgress
-    deadline = time.monotonic() + FINISH_SECONDS
-    while query.status["isTriggerActive"] and time.monotonic() < deadline:
-        if query.lastProgress != progress:
-            break
-        time.sleep(0.02)
-    query.stop()
-
-
-@contextmanager
-def stopping(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT set `stop`; the process is gone `GONE_SECONDS` later even if Spark hangs."""
-
-    def request(_number: int, _frame: FrameType | None) -> None:
-        if not stop.is_set():
-            stop.set()
-            threading.Thread(target=_leave_anyhow, daemon=True).start()
-
-    signals = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, request) for number in signals}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _leave_anyhow() -> None:
-    time.sleep(GONE_SECONDS)
-    sys.stderr.write("tidemark stream: Spark did not stop in time; the checkpoint holds every finished batch.\n")
-    sys.stderr.flush()
-    # The JVM goes with us: it reads the end of its standard input.
-    os._exit(1)
-
-
-@contextmanager
-def ended(spark: SparkSession) -> Iterator[None]:
-    """Stops Spark and its JVM at the end, whatever happened."""
-    gateway: Any = getattr(spark.sparkContext, "_gateway")  # noqa: B009 - the only way to the JVM's process
-    process = getattr(gateway, "proc", None)
-    try:
-        yield
-    finally:
-        try:
-            spark.stop()
-        except Exception as error:
-            log.warning("Spark did not stop cleanly", error=f"{type(error).__name__}: {error}")
-        if process is not None:
-            gateway.shutdown()
-            process.stdin.close()
-            try:
-                process.wait(3)
-            except subprocess.TimeoutExpired:
-                process.kill()

@@ -54,6 +54,8 @@ def spark_settings(settings: Settings, jars: Iterable[Path], daemon: bool, submi
         "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
         # The reducer has no timers in Spark, so an empty batch has nothing to do.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        # A batch that does not heed its interruption holds up the end of the process no longer than this.
+        "spark.sql.streaming.stopTimeout": "2s",
         **RETAINED,
     }
     if daemon:
@@ -69,6 +71,7 @@ def spark_settings(settings: Settings, jars: Iterable[Path], daemon: bool, submi
         if "spark.driver.extraJavaOptions" in given:
             conf["spark.driver.extraJavaOptions"] += " " + given.pop("spark.driver.extraJavaOptions")
         if is_local(stream.master):
+            # Nothing of a local run listens beyond this machine.
             conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false"}
     frozen = {
         "spark.sql.shuffle.partitions": str(settings.topics.partitions),

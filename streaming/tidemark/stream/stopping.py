@@ -1,0 +1,99 @@
+"""The end of the process: by a signal or by a failure, in time, with nothing left running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from tidemark.stream.session import first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+# SIGTERM to the end of the process: first the batch in flight, then spark.sql.streaming.stopTimeout, then Spark, its JVM.
+FINISH_SECONDS: Final = 4.0
+JVM_SECONDS: Final = 2.0
+GONE_SECONDS: Final = 9.0
+
+log = structlog.get_logger()
+
+
+def finish_batch(query: StreamingQuery) -> None:
+    """Stops the query between two batches, or inside one that takes too long: that one is done again at the next start."""
+    from pyspark.errors import PySparkException
+
+    progress = query.lastProgress
+    deadline = time.monotonic() + FINISH_SECONDS
+    while query.status["isTriggerActive"] and time.monotonic() < deadline:
+        if query.lastProgress != progress:
+            break
+        time.sleep(0.02)
+    try:
+        query.stop()
+    except PySparkException as error:
+        # It did not end within spark.sql.streaming.stopTimeout; Spark goes next, and the query with it.
+        log.warning("a batch was cut short; it is done again at the next start", error=first_line(error))
+
+
+class Stop:
+    """A request to end, by SIGTERM or SIGINT; once made, the process is gone `GONE_SECONDS` later even if Spark hangs."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        # The JVM that this process started; null before, and under spark-submit.
+        self.jvm: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self._ask) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+        if not self.asked.is_set():
+            self.asked.set()
+            threading.Thread(target=self._leave_anyhow, daemon=True).start()
+
+    def _leave_anyhow(self) -> None:
+        time.sleep(GONE_SECONDS)
+        log.warning("Spark did not stop in time and was killed; the checkpoint holds every finished batch")
+        if self.jvm is not None:
+            self.jvm.kill()
+        os._exit(0)
+
+
+@contextmanager
+def ended(spark: SparkSession, stop: Stop) -> Iterator[None]:
+    """Stops Spark and its JVM at the end, whatever happened."""
+    gateway: Any = getattr(spark.sparkContext, "_gateway")  # noqa: B009 - the only way to the JVM's process
+    stop.jvm = getattr(gateway, "proc", None)
+    try:
+        yield
+    finally:
+        try:
+            spark.stop()
+        except Exception as error:
+            log.warning("Spark did not stop cleanly", error=f"{type(error).__name__}: {error}")
+        if stop.jvm is not None:
+            with suppress(Exception):
+                gateway.shutdown()
+            assert stop.jvm.stdin is not None
+            # The JVM ends when its standard input does.
+            stop.jvm.stdin.close()
+            try:
+                stop.jvm.wait(JVM_SECONDS)
+            except subprocess.TimeoutExpired:
+                stop.jvm.kill()

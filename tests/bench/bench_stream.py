@@ -1,0 +1,121 @@
+"""The stream under the load that its bar names: 10,000 partitions with three replicas, one event each per 5 s.
+
+Kafka in and out on three local brokers beside it, the real reducer, packed gzip records as a collector publishes them.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from tests.bench.row import Row
+from tests.spark.conftest import StreamProcess
+from tests.spark.load import Load
+from tidemark.kafka import ensure_topics, make_producer
+from tidemark.local.cluster import LocalCluster
+from tidemark.settings import Connection, Settings, Stream, Topics
+
+GROUPS = 16
+PERIOD_SECONDS = 5.0
+LOAD = Load(partitions=10_000, groups=GROUPS, period_seconds=PERIOD_SECONDS)
+QUIET = Load(partitions=16, groups=GROUPS)
+# Spark compiles and the JVM warms up in the first ones; a restarted stream is not judged by them either.
+WARM_UP_PASSES = 4
+PASSES = 8
+SMALL_BATCHES = 12
+
+
+def rows() -> Iterator[Row]:
+    with LocalCluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        yield from _loaded(cluster, Path(folder))
+        yield from _small(cluster, Path(folder), "pre-loading worker daemon", {})
+        yield from _small(cluster, Path(folder), "stock worker daemon", {"spark.python.daemon.module": "pyspark.daemon"})
+
+
+def _settings(cluster: LocalCluster, folder: Path, prefix: str, spark: dict[str, str]) -> Settings:
+    settings = Settings(
+        kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
+        topics=Topics(prefix=prefix, partitions=GROUPS, min_in_sync_replicas=1),
+        stream=Stream(checkpoint=str(folder / prefix), starting_offsets="latest", spark=spark),
+        log_format="json",
+    )
+    ensure_topics(settings.kafka, settings.topics)
+    return settings
+
+
+class _Run:
+    """A running stream and a producer of synthetic passes."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self.topic = settings.topics.replica_state
+        self.stream = StreamProcess(settings, folder)
+        self.producer: Any = make_producer(settings.kafka, acks=1, compression_type="gzip", linger_ms=5, batch_size=256 * 1024)
+        self.stream.wait_for(lambda: bool(self.stream.lines("query started")), "the query")
+
+    def publish(self, load: Load, number: int) -> int:
+        """One pass; how many records it took."""
+        sent = [self.producer.send(self.topic, value=value, partition=group) for group, value in load.records(number)]
+        self.producer.flush()
+        return len(sent)
+
+    def folded(self) -> int:
+        return sum(int(batch["records"]) for batch in self.stream.lines("batch"))
+
+    def close(self) -> None:
+        self.producer.close()
+        if self.stream.process.poll() is None:
+            self.stream.terminate()
+        if self.stream.process.poll() is None:
+            self.stream.kill_tree()
+
+
+def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
+    run = _Run(_settings(cluster, folder, "bench-loaded", {}), folder)
+    sent = warm = 0
+    try:
+        for number in range(WARM_UP_PASSES + PASSES):
+            began = time.monotonic()
+            if number == WARM_UP_PASSES:
+                run.stream.wait_for(lambda: run.folded() >= sent, "the end of the warm-up")
+                warm = len(run.stream.lines("batch"))
+            sent += run.publish(LOAD, number)
+            time.sleep(max(0.0, PERIOD_SECONDS - (time.monotonic() - began)))
+        run.stream.wait_for(lambda: run.folded() >= sent, "the last pass")
+    finally:
+        run.close()
+    batches = run.stream.lines("batch")[warm:]
+    seconds = [batch["ms"] / 1000 for batch in batches]
+    how = (
+        f"10,000 partitions x 3 replicas, one observation each per 5 s with moving offsets, {PASSES} passes after {WARM_UP_PASSES}, local[2] on "
+        f"{os.cpu_count()} cores beside three brokers and the producer; {len(batches)} batches"
+    )
+    yield Row(name="stream: longest micro-batch", value=max(seconds), unit="s", bar="< 2 s", met=max(seconds) < 2, how=how)
+    yield Row(name="stream: median micro-batch", value=median(seconds), unit="s", how=how)
+    ages = [float(batch["age_seconds"]) for batch in batches]
+    yield Row(name="stream: oldest event when its batch ends", value=max(ages), unit="s", how=how)
+
+
+def _small(cluster: LocalCluster, folder: Path, name: str, spark: dict[str, str]) -> Iterator[Row]:
+    """The floor: what a batch of a few records costs, with each worker daemon."""
+    prefix = f"bench-{msgspec.json.encode(spark).hex()[:8]}-{len(spark)}"
+    run = _Run(_settings(cluster, folder, prefix, spark), folder)
+    sent = 0
+    try:
+        for number in range(SMALL_BATCHES):
+            sent += run.publish(QUIET, number)
+            run.stream.wait_for(lambda: run.folded() >= sent, f"pass {number}")
+    finally:
+        run.close()
+    # The later half: the JVM goes on warming up for a while.
+    seconds = [batch["ms"] / 1000 for batch in run.stream.lines("batch")][SMALL_BATCHES // 2 :]
+    yield Row(
+        name=f"stream: small micro-batch, {name}", value=median(seconds), unit="s",
+        how=f"one pass over 16 partitions at a time, {len(seconds)} batches after {SMALL_BATCHES // 2}, local[2], 16 groups, Kafka in and out",
+    )  # fmt: skip
