@@ -111,7 +111,7 @@ class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
     store_provider: Literal["hdfs", "rocksdb"] = "hdfs"
     # Where the connector's jars lie; null: fetched once into the cache.
     jars: str | None = None
-    # Further Spark settings, as they are.
+    # Further Spark settings, as they are; `kafka.…` are options of the Kafka client in the job (Java names).
     spark: dict[str, str] = {}
     # Prometheus metrics of the stream itself; null: none.
     listen: str | None = None

@@ -65,8 +65,11 @@ class _Run:
         self.producer.flush()
         return len(sent)
 
-    def folded(self) -> int:
-        return sum(int(batch["records"]) for batch in self.stream.lines("batch"))
+    def wait_folded(self, records: int) -> None:
+        """Returns when so many records went through finished batches."""
+        self.stream.wait_for(
+            lambda: sum(int(batch["records"]) for batch in self.stream.lines("batch")) >= records, f"{records} records folded"
+        )
 
     def close(self) -> None:
         self.producer.close()
@@ -83,11 +86,11 @@ def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
         for number in range(WARM_UP_PASSES + PASSES):
             began = time.monotonic()
             if number == WARM_UP_PASSES:
-                run.stream.wait_for(lambda: run.folded() >= sent, "the end of the warm-up")
+                run.wait_folded(sent)
                 warm = len(run.stream.lines("batch"))
             sent += run.publish(LOAD, number)
             time.sleep(max(0.0, PERIOD_SECONDS - (time.monotonic() - began)))
-        run.stream.wait_for(lambda: run.folded() >= sent, "the last pass")
+        run.wait_folded(sent)
     finally:
         run.close()
     batches = run.stream.lines("batch")[warm:]
@@ -110,7 +113,7 @@ def _small(cluster: LocalCluster, folder: Path, name: str, spark: dict[str, str]
     try:
         for number in range(SMALL_BATCHES):
             sent += run.publish(QUIET, number)
-            run.stream.wait_for(lambda: run.folded() >= sent, f"pass {number}")
+            run.wait_folded(sent)
     finally:
         run.close()
     # The later half: the JVM goes on warming up for a while.
