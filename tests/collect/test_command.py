@@ -1,15 +1,24 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from tidemark.cli import main
 from tidemark.collect.command import chosen_settings
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.kafka import check_reachable, checked_options, outcome_of, topic_specifications
 from tidemark.settings import Cluster, Connection, Settings, Topics
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A verb sets logs up for its process, here on a standard error that ends with the test."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from tidemark.collect.metadata import LEADER_NOT_AVAILABLE, Address, Eligible, Seat, TopicView, View
@@ -20,7 +20,7 @@ class Watched:
 
     __slots__ = (
         "adding", "due_at", "eligible", "ends", "group", "last_known", "leader", "leader_epoch", "leaderless", "lineage", "lineage_complete_from",
-        "metadata_at", "metadata_from", "min_in_sync", "number", "removing", "seat", "signature", "topic", "topic_id", "walks_left",
+        "metadata_at", "metadata_from", "min_in_sync", "number", "places", "raw", "removing", "seat", "signature", "topic", "topic_id", "walks_left",
     )  # fmt: skip
 
     def __init__(self, topic: str, number: int, topic_id: str | None, group: int, seat: Seat) -> None:
@@ -42,6 +42,10 @@ class Watched:
         self.lineage: list[tuple[int, int]] = []
         self.lineage_complete_from: int | None = None
         self.walks_left = WALKS_AFTER_CHANGE
+        # Where its replicas' answers lie: (plan of the broker, slot), in the order of the assignment; null: not all are planned.
+        self.places: list[tuple[Any, int]] | None = None
+        # The answers, undigested, that gave `signature`.
+        self.raw: object = None
         # What the last published observation of a quiet partition showed, and when the next is due (monotonic).
         self.signature: object = None
         self.due_at = 0.0

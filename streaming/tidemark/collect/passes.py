@@ -167,6 +167,11 @@ class Passes:
             for broker in watched.seat.replicas:
                 hosted.setdefault(broker, []).append(watched)
         self.plans = {broker: BrokerPlan(broker, slots) for broker, slots in hosted.items()}
+        for watched in self.inventory.partitions.values():
+            found = [(plan, plan.place(watched)) for broker in watched.seat.replicas if (plan := self.plans.get(broker))]
+            places = [(plan, index) for plan, index in found if index is not None]
+            watched.places = places if len(places) == len(watched.seat.replicas) else None
+            watched.raw = None
 
     async def _sample(self, seconds: float, patience: float) -> None:
         live = self.live()
@@ -202,7 +207,7 @@ class Passes:
         for place, watched in self.inventory.partitions.items():
             if place in missed_elsewhere:
                 missed.append((watched.group, place))
-                watched.signature = None
+                watched.signature = watched.raw = None
             found = observer.observe(watched, now)
             if found is THINNED:
                 self.thinned += 1

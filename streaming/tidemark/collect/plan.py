@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from tidemark.collect import codec_fetch, codec_list_offsets
 from tidemark.collect.codec_fetch import FetchTemplate
@@ -11,6 +12,7 @@ from tidemark.collect.inventory import Watched
 from tidemark.collect.wire import Blocks
 
 E = TypeVar("E", bound=tuple[int, ...])
+D = TypeVar("D")
 
 
 class Asked(NamedTuple):
@@ -30,6 +32,7 @@ class Subset:
             grouped.setdefault(slots[index].topic, []).append(slots[index].number)
         self.blocks: Blocks = tuple((topic, tuple(numbers)) for topic, numbers in grouped.items())
         self._columns = [list(numbers) for _, numbers in self.blocks]
+        self._whole = self.indices == list(range(len(slots)))
         self.places = {(slots[i].topic, slots[i].number): i for i in self.indices}
 
     def lay(self, answer: list[tuple[str, list[E]]], into: list[E | None]) -> None:
@@ -37,15 +40,18 @@ class Subset:
 
         Brokers keep the order of the request while nothing fails; then no name is looked up.
         """
-        if len(answer) == len(self.blocks):
-            position = 0
-            for (topic, entries), (name, _), column in zip(answer, self.blocks, self._columns, strict=True):
-                if topic != name or [entry[0] for entry in entries] != column:
+        if [topic for topic, _ in answer] == [topic for topic, _ in self.blocks]:
+            flat: list[E] = []
+            for (_, entries), column in zip(answer, self._columns, strict=True):
+                if [entry[0] for entry in entries] != column:
                     break
-                for entry in entries:
-                    into[self.indices[position]] = entry
-                    position += 1
+                flat += entries
             else:
+                if self._whole:
+                    into[:] = flat
+                else:
+                    for slot, entry in zip(self.indices, flat, strict=True):
+                        into[slot] = entry
                 return
         for topic, entries in answer:
             for entry in entries:
@@ -70,6 +76,7 @@ class BrokerPlan:
         self._latest: ListOffsetsTemplate | None = None
         self._committed: ListOffsetsTemplate | None = None
         self._probes: dict[bool, FetchTemplate] = {}
+        self._decoded: dict[str, tuple[bytes, Any]] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -88,6 +95,14 @@ class BrokerPlan:
         self.outcome: str | None = None
         # Whether the broker's ListOffsets can be fenced with a leader epoch (v4).
         self.fenced = True
+
+    def decoded(self, name: str, body: bytes, decode: Callable[[bytes], D]) -> D:
+        """What `decode` makes of an answer; an answer equal to the one before, of a quiet cluster, is not decoded again."""
+        before = self._decoded.get(name)
+        if before is None or before[0] != body:
+            before = self._decoded[name] = (body, decode(body))
+        found: D = before[1]
+        return found
 
     def place(self, watched: Watched) -> int | None:
         """The slot of a partition here; null when this plan was made before it was assigned to this broker."""

@@ -12,6 +12,7 @@ from typing import Final
 from tidemark.collect import old
 from tidemark.collect.codec_fetch import BEYOND, VERSION, Entry, FetchTemplate, decode_fetch
 from tidemark.collect.codec_list_offsets import MAX_VERSION, decode_list_offsets
+from tidemark.collect.codec_list_offsets import Entry as Offsets
 from tidemark.collect.lineage import walk
 from tidemark.collect.links import Link, LinkError
 from tidemark.collect.loop import Gate
@@ -75,12 +76,16 @@ class Sampler:
         if not version:
             raise LinkError(UNSUPPORTED)
         plan.fenced = version >= 4
+
+        def decode(answer: bytes) -> list[tuple[str, list[Offsets]]]:
+            return decode_list_offsets(answer, version)
+
         if plan.led.indices:
             fences = [-1 if (e := plan.slots[i].leader_epoch) is None else e for i in plan.led.indices]
             body, _ = await self._ask(plan.committed_template(version).request(fences))
-            plan.led.lay(decode_list_offsets(body, version), plan.committed)
+            plan.led.lay(plan.decoded("committed", body, decode), plan.committed)
         body, plan.latest_asked = await self._ask(plan.latest_template(version).request())
-        plan.everything.lay(decode_list_offsets(body, version), plan.latest)
+        plan.everything.lay(plan.decoded("latest", body, decode), plan.latest)
 
     async def _probe(self, subset: Subset, leaders: bool) -> Asked | None:
         """Fetch: high watermark, last stable offset, log start offset and epoch end of each replica in one instant."""
@@ -92,7 +97,7 @@ class Sampler:
         columns = self._columns(subset)
         request = plan.probe_template(leaders).request(columns[0], columns[1], columns[2])
         body, asked = await self._ask(request)
-        code, answer = decode_fetch(body)
+        code, answer = plan.decoded("leaders" if leaders else "followers", body, decode_fetch)
         if code:
             return asked
         subset.lay(answer, plan.fetched)
