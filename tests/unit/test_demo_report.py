@@ -106,8 +106,15 @@ def test_an_expected_page_on_another_topic_is_not_expected() -> None:
 def test_what_is_no_page_is_allowed_except_while_healthy(severity: str) -> None:
     other = alert(BEGAN[ROLLING] + 30, "KafkaIsrChange", severity=severity)
     assert verdict(rows_of([*all_came(), other])) == []
-    healthy = replace(other, received_at=BEGAN[HEALTHY] + 5)
+    healthy = alert(BEGAN[HEALTHY] + 5, "KafkaIsrChange", severity=severity)
     assert verdict(rows_of([*all_came(), healthy])) == [f"{HEALTHY}: KafkaIsrChange came and was not expected ({TOPIC})"]
+
+
+def test_what_began_while_the_processes_came_up_is_no_alert_of_a_scene() -> None:
+    stale = alert(BEGAN[HEALTHY] + 1, "TidemarkStreamStale", severity="critical", topic=None, starts_at=BEGAN[HEALTHY] - 5)
+    assert verdict(rows_of([*all_came(), stale])) == []
+    again = alert(BEGAN[HEALTHY] + 9, "TidemarkStreamStale", severity="critical", topic=None)
+    assert verdict(rows_of([*all_came(), again])) == [f"{HEALTHY}: TidemarkStreamStale came and was not expected (no topic)"]
 
 
 def test_an_alert_of_another_broker_or_of_an_older_fault_is_no_answer() -> None:

@@ -92,6 +92,7 @@ def _set_up(stack: ExitStack, workdir: Path, jars: Path | None, connector: str, 
         LocalCluster(workdir / "kafka", overrides, {WITNESS: {"replica.lag.time.max.ms": WITNESS_LAG_TIME_MS}}, jars, java),
     )
     webhooks = stack.enter_context(WebhookReceiver())
+    stack.callback(_write_deliveries, webhooks, workdir / "webhooks.jsonl")
     services = Services(cluster, workdir, webhooks.url, java, connector)
     own_topics = create_own_topics(cluster, services.settings)
     cluster.create_topic(WATCHED, {0: (LEADER, FOLLOWER)}, {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"})
@@ -117,6 +118,13 @@ def _judge(stage: Stage) -> list[Row]:
 
 def _write(rows: list[Row]) -> None:
     Path(REPORT).write_text(json.dumps([row.as_json() for row in rows], indent=1) + "\n", encoding="utf-8")
+
+
+def _write_deliveries(webhooks: WebhookReceiver, file: Path) -> None:
+    """What the receiver got, a delivery a line: to look up why an alert was late or missing."""
+    with file.open("w", encoding="utf-8") as output:
+        for received_at, payload in webhooks.deliveries():
+            output.write(json.dumps({"received_at": received_at, **payload}) + "\n")
 
 
 def _say_result(table: LiveTable, report: Report, rows: list[Row], failures: list[str]) -> None:

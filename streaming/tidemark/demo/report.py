@@ -154,7 +154,8 @@ class Report:
         for alert in alerts:
             on_watched = alert.labels.get("topic", self._topic) == self._topic
             counts = alert.status == "firing" and (strict or alert.severity == PAGE) and not (on_watched and alert.name in wanted)
-            if counts and self.timeline.scene_at(alert.received_at) == scene:
+            # By its start: what began before the first scene, while the processes came up, is no alert of a scene.
+            if counts and self.timeline.scene_at(_seconds(alert.starts_at)) == scene:
                 came.setdefault(alert.name, alert)
         rows = [
             Row(scene=scene, alert=name, expected=False, received=True, received_at=a.received_at, about=a.labels.get("topic", ""))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from tidemark.core.errors import ClusterError
+from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.demo.expectations import (
     FOLLOWER,
     HEALTHY,
@@ -100,8 +100,17 @@ def _whole(partition: Any) -> bool:
     return len(partition.isr_nodes) == len(partition.replica_nodes)
 
 
+def open_alerts(alerts: Sequence[Received]) -> list[Received]:
+    """The newest notification of each alert that has not been resolved."""
+    newest = {tuple(sorted(alert.labels.items())): alert for alert in alerts}
+    return [alert for alert in newest.values() if alert.status == "firing"]
+
+
 def healthy(stage: Stage) -> None:
-    """Nothing happens, and nothing fires."""
+    """Nothing happens, and nothing fires. What fired while the processes came up must have ended before."""
+    if not stage.wait(lambda: not open_alerts(stage.alerts()), RESOLVE_SECONDS):
+        names = ", ".join(sorted({alert.name for alert in open_alerts(stage.alerts())}))
+        raise TidemarkError(f"alerts that fired at the start do not end: {names}. Logs: {stage.services.config.parent}")
     stage.begin(HEALTHY, f"nothing happens for {HEALTHY_SECONDS:.0f} s, and nothing may fire")
     stage.wait(lambda: False, HEALTHY_SECONDS)
 
