@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Final
 
 import msgspec
 import structlog
+from stamina.instrumentation import set_on_retry_hooks
 
 from tidemark.core.errors import TidemarkError
 from tidemark.core.records import Alert, View, decode_record
@@ -63,6 +65,10 @@ class Exporter:
         self._threads: list[threading.Thread] = []
         for cluster in settings.clusters:
             self._counters.known(cluster.name)
+        for courier, outcome in product(self.delivery.couriers, ("delivered", "rejected", "dropped")):
+            self.own.deliveries.labels(receiver=courier.receiver.name, outcome=outcome)
+        # The couriers tell of a receiver that fails; stamina would tell of every attempt.
+        set_on_retry_hooks([])
 
     def _make_delivery(self, transports: list[WebhookTransport]) -> Delivery:
         couriers: list[Courier] = []

@@ -50,6 +50,8 @@ class Courier:
         self._wake = threading.Condition()
         self._stopping = False
         self._saved: dict[int, Mark] = {}
+        # The first failure of a row and its end are told, not each attempt.
+        self._failing = False
         # Posts by how they ended: ok, again, rejected.
         self.attempts: Counter[str] = Counter()
 
@@ -146,6 +148,9 @@ class Courier:
         with self._wake:
             self.attempts["ok"] += 1
             self._outbox.delivered(batch)
+        if self._failing:
+            log.info("receiver takes alerts again", receiver=self.receiver.name)
+            self._failing = False
         return True
 
     def _not_delivered(self, batch: Batch, error: NotDeliveredError) -> None:
@@ -153,9 +158,14 @@ class Courier:
             if error.again:
                 self.attempts["again"] += 1
                 self._outbox.failed()
-                return
-            self.attempts["rejected"] += 1
-            self._outbox.rejected(batch)
+            else:
+                self.attempts["rejected"] += 1
+                self._outbox.rejected(batch)
+        if error.again:
+            if not self._failing:
+                log.warning("receiver does not take alerts; trying until it does", receiver=self.receiver.name, reason=str(error))
+            self._failing = True
+            return
         log.error("receiver refused alerts", receiver=self.receiver.name, reason=str(error), alerts=len(batch.entries))
 
     def _save(self) -> None:

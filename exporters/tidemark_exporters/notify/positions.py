@@ -92,6 +92,8 @@ class Positions:
         for number in sorted(self._partitions):
             known = self._partitions[number]
             offset = min(known.pending, default=known.end)
+            # Records that an earlier run settled are not read into `end`.
+            offset = next((end for start, end in known.done_before if start <= offset < end), offset)
             result[number] = Mark(offset, _text(_gaps(known, offset), own if not result else {}))
         return result
 

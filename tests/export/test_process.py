@@ -1,0 +1,143 @@
+"""The exporter's readers over scripted topics: what is counted, when it is ready, what is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.export.make import NOW, alert, view
+from tidemark.core.errors import ClusterError, TidemarkError
+from tidemark.core.records import encode_record
+from tidemark.settings import Cluster, Settings
+from tidemark_exporters import process
+from tidemark_exporters.export.source import Message
+from tidemark_exporters.process import Exporter
+
+
+class ScriptedReader:
+    """A topic of one partition that hands out its script poll by poll, and ends the exporter after it."""
+
+    scripts: dict[str, list[list[Message]]] = {}
+    ends: dict[str, int] = {}
+
+    def __init__(self, _connection: Any, topic: str) -> None:
+        self.topic = topic
+        self.end = {0: self.ends.get(topic, 0)}
+        self.position = 0
+        self.exhausted: Callable[[], None] = lambda: None
+        self._script = list(self.scripts.get(topic, []))
+
+    def start(self, positions: Any = None) -> None:
+        self.position = 0
+
+    def poll(self, timeout_ms: int) -> list[Message]:
+        if not self._script:
+            self.exhausted()
+            return []
+        messages = self._script.pop(0)
+        self.position += len(messages)
+        return messages
+
+    def caught_up(self) -> bool:
+        return self.position >= self.end[0]
+
+    def end_now(self) -> dict[int, int]:
+        return {0: self.end[0] + 2}
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Exporter]]:
+    made: list[Exporter] = []
+
+    def build(scripts: dict[str, list[list[Message]]], ends: dict[str, int]) -> Exporter:
+        monkeypatch.setattr(ScriptedReader, "scripts", scripts)
+        monkeypatch.setattr(ScriptedReader, "ends", ends)
+        monkeypatch.setattr(process, "TopicReader", ScriptedReader)
+        settings = Settings(clusters=[Cluster(name="east")])
+        settings.export.listen = "127.0.0.1:0"
+        exporter = Exporter(settings)
+        for reader in (exporter._views, exporter._alerts):
+            assert isinstance(reader, ScriptedReader)
+            reader.exhausted = exporter._stopped.set
+        made.append(exporter)
+        return exporter
+
+    yield build
+    for exporter in made:
+        exporter.server.shutdown()
+        exporter.server.server_close()
+
+
+def message(offset: int, record: Any, key: bytes = b"key") -> Message:
+    return Message(0, offset, key, record if record is None or isinstance(record, bytes) else encode_record(record))
+
+
+def values(exporter: Exporter) -> dict[str, float]:
+    text = (exporter.site.snapshot.body + exporter.own.render()).decode()
+    return {
+        sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
+        for metric in text_string_to_metric_families(text)
+        for sample in metric.samples
+    }
+
+
+def test_views_become_metrics_and_what_is_no_view_is_counted_and_skipped(make: Callable[..., Exporter]) -> None:
+    topic = "tidemark.partition-views"
+    script = [
+        [message(0, view(at=NOW), b"east/orders/0"), message(1, b"nonsense"), message(2, alert())],
+        [message(3, view(partition=1), b"east/orders/1"), message(4, None, b"east/orders/0")],
+    ]
+    exporter = make({topic: script}, {topic: 5})
+    exporter._read_views()
+    found = values(exporter)
+    assert found[f"tidemark_export_records_read_total {topic}"] == 5
+    assert found[f"tidemark_export_records_undecodable_total {topic}"] == 1
+    assert list(exporter.table.partitions) == ["east/orders/1"]
+    exporter._refresh()
+    assert values(exporter)["tidemark_partition_leader east orders 1"] == 1
+
+
+def test_only_new_alerts_are_counted_and_each_once(make: Callable[..., Exporter]) -> None:
+    old, new = alert(), alert("KafkaOffline", severity="critical")
+    exporter = make({"tidemark.alerts": [[message(0, old)], [message(1, new), message(2, new), message(3, None)]]}, {"tidemark.alerts": 1})
+    exporter._read_alerts()
+    exporter._refresh()
+    found = values(exporter)
+    assert found["tidemark_alerts_fired_total east KafkaFollowerLag warning"] == 0
+    assert found["tidemark_alerts_fired_total east KafkaOffline critical"] == 1
+    assert found["tidemark_dead_letters_total"] == 2
+
+
+def test_it_is_ready_once_both_topics_were_read_to_their_ends(make: Callable[..., Exporter]) -> None:
+    views, alerts = "tidemark.partition-views", "tidemark.alerts"
+    exporter = make({views: [[message(0, view())]], alerts: [[message(0, alert())]]}, {views: 1, alerts: 2})
+    exporter._read_views()
+    exporter._read_alerts()
+    assert exporter._waiting == {"alerts"}
+    assert values(exporter)["tidemark_export_ready"] == 0
+    exporter = make({views: [[message(0, view())]], alerts: [[message(0, alert())]]}, {views: 1, alerts: 1})
+    exporter._read_views()
+    exporter._stopped.clear()
+    exporter._read_alerts()
+    assert exporter._waiting == set()
+    assert values(exporter)["tidemark_export_ready"] == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"), [(ClusterError("cannot read topic x."), "cannot read topic x."), (KeyError("x"), "the exporter failed: KeyError")]
+)
+def test_a_reader_that_gives_up_ends_the_exporter_with_one_line(make: Callable[..., Exporter], failure: Exception, told: str) -> None:
+    exporter = make({}, {})
+
+    def fail() -> None:
+        raise failure
+
+    exporter._guarded(fail)
+    with pytest.raises(TidemarkError, match=told):
+        exporter.wait(exporter._stopped)
