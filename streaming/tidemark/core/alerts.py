@@ -8,7 +8,6 @@ the next with the same start and incident. Identity is the label set; everything
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -116,7 +115,7 @@ def open_alerts(lives: list[Life], scope: Scope, rules: Rules) -> list[OpenAlert
             mark = fingerprint(names)
             result.append(
                 OpenAlert(
-                    id=_id(mark, life, "firing"),
+                    id=_id(mark, "firing", life.fired_at),
                     fingerprint=mark,
                     labels=names,
                     annotations=annotations_of(life, rules),
@@ -187,7 +186,7 @@ def _renew(life: Life, condition: Condition, scope: Scope, rules: Rules, now: fl
 
 
 def _fire(life: Life, scope: Scope, rules: Rules, now: float, alerts: list[Alert]) -> Life:
-    life.firing = True
+    life.firing, life.fired_at = True, now
     alerts.append(_transition(life, "firing", scope, rules, now))
     return life
 
@@ -201,7 +200,7 @@ def _transition(life: Life, state: AlertState, scope: Scope, rules: Rules, now: 
     labels = labels_of(life, scope)
     mark = fingerprint(labels)
     return Alert(
-        id=_id(mark, life, state),
+        id=_id(mark, state, now),
         fingerprint=mark,
         state=state,
         labels=labels,
@@ -214,7 +213,6 @@ def _transition(life: Life, state: AlertState, scope: Scope, rules: Rules, now: 
     )
 
 
-def _id(mark: str, life: Life, state: AlertState) -> str:
-    """The same transition of the same alert has the same id in every run of a batch."""
-    name = f"{mark}.{round(life.since * 1000):x}.{state}"
-    return f"{name}.{hashlib.sha256(life.revision.encode()).hexdigest()[:8]}" if state == "update" else name
+def _id(mark: str, state: AlertState, at: float) -> str:
+    """The same transition of the same alert has the same id in every run of a batch, for `at` is event time."""
+    return f"{mark}.{round(at * 1000):x}.{state}"

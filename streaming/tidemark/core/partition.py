@@ -52,6 +52,7 @@ class Life(Struct, array_like=True):
     held: int = 0
     clean: int = 0
     firing: bool = False
+    fired_at: float = 0.0
     incident: str | None = None
     broker: int | None = None
     description: str = ""
