@@ -90,9 +90,12 @@ class ClusterState(Struct, array_like=True):
             if seen.outcome == answer.outcome:
                 seen.passes += 1
             else:
-                seen.outcome, seen.since, seen.passes = answer.outcome, at, 1
                 if answer.outcome == OK:
                     seen.grace_until = min(seen.grace_until, at + RETURN_SECONDS)
+                elif seen.outcome == OK:
+                    # A new absence needs a grace of its own.
+                    seen.grace_until = 0.0
+                seen.outcome, seen.since, seen.passes = answer.outcome, at, 1
             self.brokers[answer.broker] = seen
 
     def grant_grace(self, candidates: list[int], at: float, grace_ms: float) -> None:
