@@ -34,6 +34,8 @@ __all__ = [
 # The answer to a Fetch over 20,000 replicas passes kafka-python's default of 1 MB.
 MAX_ANSWER_BYTES: Final = 100_000_000
 BOOTSTRAP_SECONDS: Final = 10.0
+# Once one bootstrap server answered, how long the others may take to be used beside it.
+LINGER_SECONDS: Final = 0.3
 HOUR_MS: Final = 3_600_000
 
 
@@ -59,36 +61,50 @@ def outcome_of(error: BaseException) -> str:
 
 
 def check_reachable(connection: Connection, timeout_seconds: float = BOOTSTRAP_SECONDS) -> None:
-    """Connects to the bootstrap servers in turn until one answers with the whole handshake (TLS, SASL, ApiVersions).
+    """Connects to all bootstrap servers at once until one answers with the whole handshake (TLS, SASL, ApiVersions).
 
     Raises ClusterError, one line, naming each server with what it did and what to do; ConfigError for a client option
     that kafka-python does not take.
     """
+    _answering(connection, timeout_seconds, linger_seconds=0.0)
+
+
+def _answering(connection: Connection, timeout_seconds: float, linger_seconds: float) -> list[str]:
+    """The bootstrap servers that answer within `linger_seconds` of the first that does."""
     quiet_client_logs()
     options = checked_options(connection)
     net = NetworkSelector(**options)
     manager = KafkaConnectionManager(net, **options)
-    failures: dict[str, str] = {}
-    deadline = time.monotonic() + timeout_seconds
-    try:
+    attempts: dict[str, Any] = {}
+
+    async def connect_all() -> None:
         for broker in manager.cluster.bootstrap_brokers():
-            name = f"{broker.host}:{broker.port}"
-            remaining_ms = max(500.0, (deadline - time.monotonic()) * 1000)
 
-            async def handshake(node: Any = broker.node_id, timeout_ms: float = remaining_ms) -> None:
-                await manager.get_connection(node, timeout_ms=timeout_ms, refresh_metadata_on_err=False)
+            async def handshake(node: Any = broker.node_id) -> None:
+                await manager.get_connection(node, timeout_ms=timeout_seconds * 1000, refresh_metadata_on_err=False)
 
-            try:
-                net.run(handshake)
-            except Exception as error:
-                failures[name] = _explain(error)
-            else:
-                return
+            attempts[f"{broker.host}:{broker.port}"] = net.call_soon_with_future(handshake)
+        first_at = 0.0
+        deadline = time.monotonic() + timeout_seconds + 0.2
+        while time.monotonic() < deadline and not all(attempt.is_done for attempt in attempts.values()):
+            if any(attempt.succeeded() for attempt in attempts.values()):
+                first_at = first_at or time.monotonic()
+                if time.monotonic() - first_at >= linger_seconds:
+                    return
+            await net.sleep(0.01)
+
+    try:
+        net.run(connect_all)
     finally:
         manager.close()
         net.close()
-    detail = "; ".join(f"{name} {reason}" for name, reason in failures.items())
-    raise ClusterError(f"no bootstrap server can be used: {detail}. Check bootstrap_servers and the client's security options.")
+    found = [name for name, attempt in attempts.items() if attempt.succeeded()]
+    if not found:
+        timed_out = TimeoutError("timed out")
+        reasons = {name: attempt.exception if attempt.failed() else timed_out for name, attempt in attempts.items()}
+        detail = "; ".join(f"{name} {_explain(error)}" for name, error in reasons.items())
+        raise ClusterError(f"no bootstrap server can be used: {detail}. Check bootstrap_servers and the client's security options.")
+    return found
 
 
 def _explain(error: BaseException) -> str:
@@ -122,7 +138,8 @@ def _make(kind: Any, connection: Connection, topics: tuple[str, ...], options: d
     merged = {**checked_options(connection), **options}
     merged.setdefault("bootstrap_timeout_ms", int(BOOTSTRAP_SECONDS * 1000))
     merged = {key: value for key, value in merged.items() if key in known or key in options}
-    check_reachable(connection)
+    # kafka-python picks one at random and gives it all the time there is, paused or not.
+    merged["bootstrap_servers"] = _answering(connection, BOOTSTRAP_SECONDS, LINGER_SECONDS)
     try:
         return kind(*topics, **merged)
     except (kafka_errors.KafkaConfigurationError, AssertionError, ValueError, TypeError) as error:

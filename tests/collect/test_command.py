@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import structlog
 
+from tests.collect.fake_broker import FakeBroker
 from tidemark.cli import main
 from tidemark.collect.command import chosen_settings
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka import check_reachable, checked_options, outcome_of, topic_specifications
+from tidemark.kafka import _answering, check_reachable, checked_options, outcome_of, topic_specifications
 from tidemark.settings import Cluster, Connection, Settings, Topics
 
 
@@ -62,6 +63,18 @@ def test_a_server_that_never_answers_is_named() -> None:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(ClusterError, match=f"{address} did not answer in time"):
             check_reachable(Connection(bootstrap_servers=[address]), 0.5)
+
+
+def test_a_server_that_never_answers_delays_none_that_does() -> None:
+    broker = FakeBroker(1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        silent = f"127.0.0.1:{listener.getsockname()[1]}"
+        answering = f"127.0.0.1:{broker.port}"
+        connection = Connection(bootstrap_servers=[silent, answering])
+        check_reachable(connection)
+        # Only such a server is given to the client, which would try one at random for as long as it may.
+        assert _answering(connection, 10.0, 0.05) == [answering]
+    broker.close()
 
 
 def test_client_options_are_checked() -> None:

@@ -1,0 +1,140 @@
+"""The collector against real brokers: one cluster, one pause, one crash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tidemark.collect.loop import Loop
+from tidemark.collect.passes import Passes
+from tidemark.core.errors import ClusterError
+from tidemark.core.events import Event, Gone, Observation, Pass
+from tidemark.core.wire import decode_batch
+from tidemark.inspect.command import look
+from tidemark.kafka import checked_options, ensure_topics, make_admin, make_producer
+from tidemark.local.cluster import LocalCluster
+from tidemark.settings import Cluster, Collect, Connection, Topics
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+# Long enough that no replica leaves the in-sync set during a test.
+OVERRIDES = {"replica.lag.time.max.ms": "60000", "broker.session.timeout.ms": "6000"}
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[LocalCluster]:
+    with LocalCluster(overrides=OVERRIDES) as cluster:
+        cluster.create_topic("t", {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
+        cluster.create_topic("short", {0: [3, 1]})
+        yield cluster
+
+
+@pytest.fixture
+def passes(brokers: LocalCluster) -> Iterator[tuple[Loop, Passes]]:
+    cluster = Cluster(name="c", bootstrap_servers=brokers.bootstrap_servers, topics_allow=["t", "short"])
+    options = checked_options(cluster)
+    loop = Loop(**options)
+    made = Passes(loop, options, cluster, Collect(collector="k"), 4, 1)
+    yield loop, made
+    made.close()
+    loop.close()
+
+
+def run(passes: tuple[Loop, Passes], number: int = 1, pause: float = 0.2) -> list[list[Event]]:
+    """The events of each pass."""
+    found: list[list[Event]] = []
+
+    async def work() -> None:
+        for _ in range(number):
+            found.append([event for record in await passes[1].run(set()) for event in decode_batch(record.payload).events])
+            await passes[0].sleep(pause)
+
+    passes[0].run(work)
+    return found
+
+
+def produce(brokers: LocalCluster, count: int, acks: int | str = "all") -> None:
+    producer = make_producer(Connection(bootstrap_servers=brokers.bootstrap_servers), acks=acks, enable_idempotence=False)
+    for number in range(count):
+        for partition in (0, 1):
+            producer.send("t", value=str(number).encode(), partition=partition)
+    producer.flush(10)
+    producer.close(timeout=1)
+
+
+def last(events: list[list[Event]], topic: str, partition: int) -> Observation:
+    return next(
+        event
+        for one in reversed(events)
+        for event in one
+        if isinstance(event, Observation) and (event.topic, event.partition) == (topic, partition)
+    )
+
+
+def test_every_replica_is_read_and_the_high_watermark_is_the_leaders(brokers: LocalCluster, passes: tuple[Loop, Passes]) -> None:
+    produce(brokers, 5)
+    seen = last(run(passes, 6, 0.3), "t", 1)
+    assert (seen.leader, seen.leader_epoch, seen.committed, seen.effective_min_in_sync_replicas) == (2, 0, 5, 2)
+    assert {s.broker: (s.log_end_offset, s.high_watermark, s.log_start_offset, s.error) for s in seen.samples} == dict.fromkeys(
+        (1, 2, 3), (5, 5, 0, None)
+    )
+    assert seen.eligible_leader_replicas == []
+    assert (seen.lineage, seen.lineage_complete_from) == ([(0, 5)], 0)
+    assert seen.leader_log_end_offset_before == seen.leader_log_end_offset_after == 5
+
+
+def test_a_paused_broker_shows_the_gap_from_the_live_leader(brokers: LocalCluster, passes: tuple[Loop, Passes]) -> None:
+    before = last(run(passes, 3), "t", 0)
+    brokers.pause_broker(3)
+    try:
+        produce(brokers, 4, acks=1)
+        events = run(passes, 4)
+    finally:
+        brokers.resume_broker(3)
+    seen = last(events, "t", 0)
+    silent = next(s for s in seen.samples if s.broker == 3)
+    assert (silent.error, silent.log_end_offset) == ("timed_out", None)
+    assert seen.leader_log_end_offset_before is not None
+    assert seen.committed is not None
+    assert seen.leader_log_end_offset_before - seen.committed == 4
+    assert (seen.leader, seen.in_sync_replicas) == (before.leader, before.in_sync_replicas)
+    ended = [event for event in events[-1] if isinstance(event, Pass)]
+    assert {answer.broker: answer.outcome for answer in ended[0].brokers} == {1: "ok", 2: "ok", 3: "timed_out"}
+    # Once it is known to be silent, nobody waits for it.
+    assert ended[0].ended_at - ended[0].started_at < 0.5
+    assert ended[0].quorum_leader == 100
+
+
+def test_topics_are_made_once_and_another_partition_count_is_refused(brokers: LocalCluster) -> None:
+    connection = Connection(bootstrap_servers=brokers.bootstrap_servers)
+    with pytest.raises(ClusterError, match="do not exist"):
+        ensure_topics(connection, Topics(partitions=4), create=False)
+    with pytest.raises(ClusterError, match="replication factor 9: the cluster has fewer brokers"):
+        ensure_topics(connection, Topics(partitions=4, replication_factor=9))
+    ensure_topics(connection, Topics(partitions=4))
+    ensure_topics(connection, Topics(partitions=4), create=False)
+    with pytest.raises(ClusterError, match="has 4 partitions, but the configuration says 5"):
+        ensure_topics(connection, Topics(partitions=5))
+
+
+def test_inspect_reads_lineages_and_knows_a_wrong_name(brokers: LocalCluster) -> None:
+    cluster = Cluster(name="c", bootstrap_servers=brokers.bootstrap_servers)
+    found = look(cluster, Collect(), "t")
+    assert [(o.topic, o.partition, len(o.samples)) for o in found] == [("t", 0, 3), ("t", 1, 3)]
+    assert all(sample.lineage for o in found for sample in o.samples if sample.broker != o.leader)
+    with pytest.raises(ClusterError, match=r"shows no topic shotr.*Did you mean short\?"):
+        look(cluster, Collect(), "shotr")
+
+
+def test_a_deleted_topic_is_gone(brokers: LocalCluster, passes: tuple[Loop, Passes]) -> None:
+    run(passes, 2)
+    assert ("short", 0) in passes[1].inventory.partitions
+    admin = make_admin(Connection(bootstrap_servers=brokers.bootstrap_servers))
+    admin.delete_topics(["short"])
+    admin.close()
+    events: list[Event] = []
+    for _ in range(20):
+        passes[1].hurry = True
+        events += run(passes)[0]
+    assert [(event.topic, event.partition) for event in events if isinstance(event, Gone)] == [("short", 0)]
