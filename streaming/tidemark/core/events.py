@@ -81,7 +81,8 @@ class Observation(Struct, tag="observation", tag_field="kind", kw_only=True, omi
     partition: PartitionNumber
     observed_at: Seconds
     topic_id: Name | None = None
-    # Null: no broker said who leads. `leaderless` is true when two brokers or more agree that no leader serves.
+    # Null: no broker said who leads. `leaderless` is true when two brokers or more agree that no leader serves,
+    # or the only one that answers says so while the metadata quorum calls its image current.
     leader: Broker | None = None
     leader_epoch: Epoch | None = None
     leaderless: bool = False
