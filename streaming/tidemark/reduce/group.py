@@ -116,13 +116,13 @@ class Fold:
         silent = before is not None and cluster.owner_is_silent(before.collector, event.observed_at)
         if not is_newer(before, batch.collector, batch.collector_epoch, batch.pass_number, silent):
             return
-        outcomes = {broker: seen.outcome for broker, seen in cluster.brokers.items()}
+        shrinks = before is not None and before.in_sync_replicas != event.in_sync_replicas
+        outcomes = {broker: seen.outcome for broker, seen in cluster.brokers.items()} if shrinks else {}
         after = evolve(before, event, batch.collector, batch.collector_epoch, batch.pass_number, outcomes)
         thresholds = self._for_topic(event.topic)
-        rules = self.rules(thresholds)
         if before is not None and is_recreated(before, event):
             old = Scope(batch.cluster, event.topic, event.partition, before.topic_id)
-            self.emit(close(before.lives, before.lives, "deleted", old, rules, event.observed_at)[1])
+            self.emit(close(before.lives, before.lives, "deleted", old, self.rules(thresholds), event.observed_at)[1])
             before = None
         clock = cluster.collectors.get(batch.collector)
         context = Context(
@@ -131,7 +131,7 @@ class Fold:
         found = [] if before is not None and is_uneventful(before, after) else self._events(before or EMPTY, after, context)
         if found:
             scope = Scope(batch.cluster, event.topic, event.partition, after.topic_id)
-            after.lives, alerts = raise_events(after.lives, found, scope, rules, event.observed_at)
+            after.lives, alerts = raise_events(after.lives, found, scope, self.rules(thresholds), event.observed_at)
             self.emit(alerts)
         self._decoded[key] = after
         self.state.due[key] = (
