@@ -37,7 +37,8 @@ def configuration(cluster: LocalCluster, workdir: Path, webhook: str, listen: st
     """The document that all verbs read: addresses, and replication as small as three brokers allow; detection as shipped."""
     return {
         "kafka": {"bootstrap_servers": cluster.bootstrap_servers},
-        "clusters": [{"name": CLUSTER_NAME, "bootstrap_servers": cluster.bootstrap_servers}],
+        # Its own topics lie on the watched cluster here: events about the topic of events would feed themselves.
+        "clusters": [{"name": CLUSTER_NAME, "bootstrap_servers": cluster.bootstrap_servers, "topics_deny": [r"tidemark\..*"]}],
         "topics": {"replication_factor": 3, "min_in_sync_replicas": 1},
         "stream": {"checkpoint": str(workdir / "checkpoint"), **({"jars": jars} if jars else {})},
         "export": {"listen": listen},
