@@ -28,6 +28,15 @@ def test_local_mode_binds_to_loopback_and_shows_no_ui() -> None:
     assert conf["spark.python.daemon.module"] == "tidemark.stream.daemon"
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "local"),
+    [("./here", True), ("/there", True), ("file:///there", True), ("hdfs://host/there", False), ("s3a://bucket/there", False)],
+)
+def test_commits_start_no_processes_where_the_checkpoint_is_local(checkpoint: str, local: bool) -> None:
+    conf = session.spark_settings(settings(checkpoint=checkpoint), [], daemon=False, submitted=False)
+    assert (session.LOCAL_CHECKPOINT.items() <= conf.items()) is local
+
+
 def test_submitted_job_keeps_its_master_and_jars() -> None:
     conf = session.spark_settings(settings(), [], daemon=False, submitted=True)
     assert not {"spark.master", "spark.jars", "spark.driver.host", "spark.python.daemon.module"} & conf.keys()
