@@ -53,7 +53,4 @@ def _holder(state: PartitionState) -> int | None:
     return min(known, key=lambda r: r.log_end_offset or 0).broker if known else None
 
 
-# Its own five seconds are looks already; one more tells an edge from a state.
-HW_STALLED = Detector(
-    "HW_STALLED", "state", "The high watermark stands still while records wait above it.", state=evaluate, fire_passes=2
-)
+HW_STALLED = Detector("HW_STALLED", "state", "The high watermark stands still while records wait above it.", state=evaluate)
