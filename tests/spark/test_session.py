@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
+import zipimport
 from pathlib import Path
 
 import pyspark
@@ -11,7 +13,7 @@ import pytest
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings, Stream, Topics
 from tidemark.stream import session
-from tidemark.stream.daemon import without_archives
+from tidemark.stream.daemon import leave_archives, without_archives
 from tidemark.stream.frozen import Frozen, check_frozen, frozen_by
 from tidemark.stream.job import trigger_ms
 
@@ -114,6 +116,16 @@ def test_archives_leave_the_path_when_the_same_pyspark_is_installed(tmp_path: Pa
     same = carried(tmp_path, (package / "version.py").read_bytes())
     site = str(package.parent)
     assert without_archives([same, "/x/py4j-src.zip", "/jars/a.jar", site]) == [site]
+
+
+def test_archives_leave_the_finders_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = Path(pyspark.__file__).parent
+    archive = carried(tmp_path, (package / "version.py").read_bytes())
+    monkeypatch.setattr(sys, "path", [archive, str(package.parent)])
+    monkeypatch.setattr(sys, "path_importer_cache", {archive: zipimport.zipimporter(archive), str(tmp_path): None})
+    leave_archives()
+    assert sys.path == [str(package.parent)]
+    assert not any(isinstance(finder, zipimport.zipimporter) for finder in sys.path_importer_cache.values())
 
 
 def test_archives_stay_when_another_pyspark_or_none_is_installed(tmp_path: Path) -> None:

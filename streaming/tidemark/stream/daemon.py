@@ -12,6 +12,7 @@ import gc
 import importlib.machinery
 import sys
 import zipfile
+import zipimport
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,15 @@ def without_archives(path: list[str]) -> list[str]:
     return kept
 
 
+def leave_archives() -> None:
+    """Takes archives off the path, and out of the cache of finders, which is what `invalidate_caches` goes through."""
+    kept = without_archives(sys.path)
+    for entry in set(sys.path_importer_cache):
+        if isinstance(sys.path_importer_cache[entry], zipimport.zipimporter) and entry not in kept:
+            del sys.path_importer_cache[entry]
+    sys.path[:] = kept
+
+
 def preload() -> None:
     """Imports what every worker would import, and takes those objects out of the collector's sight."""
     import pandas  # noqa: F401, ICN001
@@ -50,7 +60,7 @@ def preload() -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:] = without_archives(sys.path)
+    leave_archives()
     preload()
     from pyspark.daemon import manager
 
