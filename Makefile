@@ -4,7 +4,7 @@
 PYTHON ?= python3
 bin := .venv/bin
 
-.PHONY: help setup system test demo bench lock lint types contracts format unit tests dashboards clean
+.PHONY: help setup system test demo bench lock lint types contracts format unit tests dashboards schema clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -49,6 +49,9 @@ tests: setup ## All tests; one run of the scenes serves every test that needs a 
 
 dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 	@$(bin)/python -m dashboards
+
+schema: setup ## Regenerates the JSON Schema of the events
+	@$(bin)/python -m tests.schema
 
 clean: ## Removes .venv and what tools and tests left here
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants

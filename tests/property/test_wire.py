@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -11,13 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tidemark.core
 from tests.property.events import any_event, batches
+from tests.schema import SCHEMA
 from tidemark.core.errors import WireError
 from tidemark.core.events import Batch
 from tidemark.core.wire import MAX_RECORD_BYTES, decode_batch, encode_batch, encode_event, json_schema, salvage_batch
-
-SCHEMA = Path(tidemark.core.__file__).parent / "replica-state.v1.schema.json"
 
 
 @given(batches)
