@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,7 +53,7 @@ def test_a_day_of_passes_keeps_an_hour_at_growing_steps() -> None:
     ages = [now - time for time, _ in ring]
     assert ages[0] >= 3600
     # An age is known to within its own size, down to a pass or two.
-    for older, newer in zip(ages, ages[1:], strict=False):
+    for older, newer in pairwise(ages):
         assert older - newer <= max(4.0, older * 0.999)
     assert any(1.0 <= age <= 4.0 for age in ages)
 
