@@ -41,20 +41,27 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     )
 
 
+def write_config(settings: Settings, folder: Path) -> Path:
+    """The configuration as a file of its own (JSON is YAML), checked."""
+    config = folder / f"config-{time.monotonic_ns()}.yaml"
+    config.write_bytes(msgspec.json.encode(settings))
+    load_settings(config)
+    return config
+
+
 class StreamProcess:
     """`python -m tidemark.stream`, or another `command` that runs the verb, with its log."""
 
     def __init__(self, settings: Settings, folder: Path, *arguments: str, command: Sequence[str] = VERB) -> None:
-        config = folder / f"config-{time.monotonic_ns()}.yaml"
-        config.write_bytes(msgspec.json.encode(settings))
-        load_settings(config)
+        config = write_config(settings, folder)
         self.log = config.with_suffix(".log")
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tidemark.stream", "--config", str(config), *arguments],
+                [*command, "--config", str(config), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
+                env={**os.environ, "TIDEMARK_PYTHON": sys.executable},
             )
 
     def lines(self, event: str) -> list[dict[str, Any]]:

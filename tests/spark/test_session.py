@@ -39,6 +39,14 @@ def test_commits_start_no_processes_where_the_checkpoint_is_local(checkpoint: st
     assert (session.LOCAL_CHECKPOINT.items() <= conf.items()) is local
 
 
+def test_small_jvm_is_for_small_local_runs() -> None:
+    options = [
+        session.spark_settings(chosen, [], daemon=False, submitted=False)["spark.driver.extraJavaOptions"]
+        for chosen in (settings(), settings(large=True), settings(master="spark://host:7077"))
+    ]
+    assert [session.SMALL_JVM in text for text in options] == [True, False, False]
+
+
 def test_submitted_job_keeps_its_master_and_jars() -> None:
     conf = session.spark_settings(settings(), [], daemon=False, submitted=True)
     assert not {"spark.master", "spark.jars", "spark.driver.host", "spark.python.daemon.module"} & conf.keys()

@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
-from tests.spark.conftest import StreamProcess, alive, descendants
+from tests.spark.conftest import StreamProcess, alive, descendants, write_config
 from tests.spark.load import Load, reduce_all
 from tests.spark.topics import Publisher, read_all
+from tidemark.core.records import Alert, decode_record
 from tidemark.kafka import ensure_topics
+from tidemark.local.receiver import WebhookReceiver
 from tidemark.reduce.rows import RawRecord
-from tidemark.settings import Settings
+from tidemark.settings import Export, Notify, Receiver, Settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Start = Callable[..., StreamProcess]
@@ -64,8 +71,49 @@ def check_against_oracle(settings: Settings, sent: list[RawRecord]) -> None:
     assert letters(settings) == {row.key for row in rows if row.destination == "dead_letters"}
 
 
-def test_kill_in_the_middle_of_load_loses_and_doubles_nothing(settings: Settings, stream: Start) -> None:
-    ensure_topics(settings.kafka, settings.topics)
+def transitions(alerts: Iterable[Alert]) -> Counter[tuple[str, str, int]]:
+    """(fingerprint, status, start in milliseconds): what on-call is told once."""
+    return Counter((alert.fingerprint, alert.state, round(alert.starts_at * 1000)) for alert in alerts if alert.state != "update")
+
+
+def posted(webhook: WebhookReceiver) -> Counter[tuple[str, str, int]]:
+    """The same of what came, Tidemark's own alerts left out."""
+    return Counter(
+        (alert.fingerprint or "", alert.status, round(datetime.fromisoformat(alert.starts_at).timestamp() * 1000))
+        for alert in webhook.alerts()
+        if not alert.name.startswith("Tidemark")
+    )
+
+
+def check_webhook(webhook: WebhookReceiver, sent: list[RawRecord]) -> None:
+    """Each transition reached the receiver, and none of them twice."""
+    rows = reduce_all(sent, LOAD.groups)
+    alerts = [decode_record(row.value) for row in rows if row.destination == "alerts" and row.value is not None]
+    expected = transitions(alert for alert in alerts if isinstance(alert, Alert))
+    deadline = time.monotonic() + 30
+    while set(posted(webhook)) != set(expected) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert posted(webhook) == expected
+    assert set(expected.values()) == {1}
+
+
+@pytest.fixture
+def webhook(settings: Settings, tmp_path: Path) -> Iterator[WebhookReceiver]:
+    """A receiver, and an exporter that delivers to it what the test's topics hold."""
+    with WebhookReceiver() as receiver:
+        notify = Notify(receivers=[Receiver(name="on-call", url=receiver.url)])
+        config = write_config(structs.replace(settings, notify=notify, export=Export(listen="127.0.0.1:0")), tmp_path)
+        ensure_topics(settings.kafka, settings.topics)
+        with (tmp_path / "export.log").open("wb") as log:
+            command = [sys.executable, "-m", "tidemark.cli", "export", "--only-notify", "--config", str(config)]
+            exporter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        yield receiver
+        assert exporter.poll() is None, (tmp_path / "export.log").read_text()
+        exporter.terminate()
+        assert exporter.wait(15) == 0
+
+
+def test_kill_in_the_middle_of_load_loses_and_doubles_nothing(settings: Settings, stream: Start, webhook: WebhookReceiver) -> None:
     publisher = Publisher(settings)
     publisher.send(1, GARBAGE)
     first = stream(settings)
@@ -95,7 +143,9 @@ def test_kill_in_the_middle_of_load_loses_and_doubles_nothing(settings: Settings
     publish(settings, publisher, number, 0.0, iter([False, False, True]).__next__)
     third = stream(settings, "--once", command=[str(SUBMIT)])
     assert third.process.wait(90) == 0, third.log.read_text()
-    check_against_oracle(settings, publisher.close())
+    sent = publisher.close()
+    check_against_oracle(settings, sent)
+    check_webhook(webhook, sent)
 
 
 def test_lost_jvm_is_one_line_and_the_checkpoint_refuses_a_configuration_that_disagrees(settings: Settings, stream: Start) -> None:

@@ -1,0 +1,34 @@
+"""The reducer with every detector on, one core, no Spark: decoding, folding, judging, encoding."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from tests.bench.row import Row
+from tests.spark.load import Load
+from tidemark.detect.thresholds import Detection
+from tidemark.reduce.group import fold_group
+from tidemark.reduce.rows import RawRecord
+
+PARTITIONS = 2_000
+PASSES = 20
+
+
+def rows() -> Iterator[Row]:
+    load = Load(partitions=PARTITIONS, groups=1)
+    passes = [[value for _, value in load.records(number)] for number in range(PASSES)]
+    blob: bytes | None = None
+    offset = 0
+    began = time.process_time()
+    for values in passes:
+        records = [RawRecord(0, offset + index, 0.0, value) for index, value in enumerate(values)]
+        offset += len(records)
+        blob, _ = fold_group(blob, records, Detection(), 0, 1)
+    seconds = time.process_time() - began
+    how = (
+        f"{PARTITIONS:,} partitions x 3 replicas whose offsets move each pass, {PASSES} passes, state decoded and encoded in each; CPU time"
+    )
+    yield Row(name="reduce: observations a second", value=PARTITIONS * PASSES / seconds, unit="1/s", how=how)
+    assert blob is not None
+    yield Row(name="reduce: state of a healthy partition", value=len(blob) / PARTITIONS, unit="B", how=how)
