@@ -5,6 +5,7 @@ Kafka in and out on three local brokers beside it, the real reducer, packed gzip
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import msgspec
 
 from tests.bench.row import Row
-from tests.spark.conftest import StreamProcess
+from tests.spark.conftest import StreamProcess, descendants
 from tests.spark.load import Load
 from tidemark.kafka import ensure_topics, make_producer
 from tidemark.local.cluster import LocalCluster
@@ -43,7 +44,7 @@ def _settings(cluster: LocalCluster, folder: Path, prefix: str, spark: dict[str,
     settings = Settings(
         kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
         topics=Topics(prefix=prefix, partitions=GROUPS, min_in_sync_replicas=1),
-        stream=Stream(checkpoint=str(folder / prefix), starting_offsets="latest", spark=spark),
+        stream=Stream(checkpoint=str(folder / prefix), spark=spark),
         log_format="json",
     )
     ensure_topics(settings.kafka, settings.topics)
@@ -71,6 +72,14 @@ class _Run:
             lambda: sum(int(batch["records"]) for batch in self.stream.lines("batch")) >= records, f"{records} records folded"
         )
 
+    def cpu_seconds(self) -> float:
+        """Of driver, JVM and Python workers, since their start."""
+        ticks = 0
+        for pid in (self.stream.process.pid, *descendants(self.stream.process.pid)):
+            with contextlib.suppress(OSError):
+                ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def close(self) -> None:
         self.producer.close()
         if self.stream.process.poll() is None:
@@ -82,15 +91,17 @@ class _Run:
 def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
     run = _Run(_settings(cluster, folder, "bench-loaded", {}), folder)
     sent = warm = 0
+    before = 0.0
     try:
         for number in range(WARM_UP_PASSES + PASSES):
             began = time.monotonic()
             if number == WARM_UP_PASSES:
                 run.wait_folded(sent)
-                warm = len(run.stream.lines("batch"))
+                warm, before = len(run.stream.lines("batch")), run.cpu_seconds()
             sent += run.publish(LOAD, number)
             time.sleep(max(0.0, PERIOD_SECONDS - (time.monotonic() - began)))
         run.wait_folded(sent)
+        used = run.cpu_seconds() - before
     finally:
         run.close()
     batches = run.stream.lines("batch")[warm:]
@@ -103,6 +114,7 @@ def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
     yield Row(name="stream: median micro-batch", value=median(seconds), unit="s", how=how)
     ages = [float(batch["age_seconds"]) for batch in batches]
     yield Row(name="stream: oldest event when its batch ends", value=max(ages), unit="s", how=how)
+    yield Row(name="stream: CPU per pass of 10,000 partitions", value=used / PASSES, unit="s", how=f"driver, JVM and Python workers; {how}")
 
 
 def _small(cluster: LocalCluster, folder: Path, name: str, spark: dict[str, str]) -> Iterator[Row]:
