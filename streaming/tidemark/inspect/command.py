@@ -20,8 +20,10 @@ from tidemark.inspect.drawing import drawing, heading, table
 from tidemark.kafka import check_reachable, checked_options, quiet_client_logs
 from tidemark.settings import Cluster, Collect, load_settings
 
-# The second pass has what the first one started to read aside: minimum in-sync replicas, eligible leaders, reassignments.
-PASSES = 2
+# A later pass has what the first one started to read aside: minimum in-sync replicas, eligible leaders, reassignments.
+# A configuration that may not be read is not waited for longer than this.
+MIN_PASSES = 2
+MAX_PASSES = 8
 PAUSE_SECONDS = 0.2
 
 
@@ -62,9 +64,11 @@ def look(cluster: Cluster, settings: Collect, topic: str) -> list[Observation]:
     observations: list[Observation] = []
 
     async def run() -> None:
-        for number in range(PASSES):
+        for number in range(MAX_PASSES):
             if number:
                 await loop.sleep(PAUSE_SECONDS)
+            if number >= MIN_PASSES and all(o.effective_min_in_sync_replicas is not None for o in observations):
+                return
             records = await passes.run(set())
             observations[:] = [e for r in records for e in decode_batch(r.payload).events if isinstance(e, Observation)]
 
