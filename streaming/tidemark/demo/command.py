@@ -33,7 +33,7 @@ REPORT: Final = "demo-report.json"
 LAG_TIME_MS: Final = "15000"
 # The broker that leads Tidemark's own topics drops a silent follower sooner: until it does, their high watermark stands
 # too, and no consumer may read past it. With events on a cluster of their own this is not needed.
-WITNESS_LAG_TIME_MS: Final = "2000"
+WITNESS_LAG_TIME_MS: Final = "1000"
 # `collect`'s default up to 2,000 partitions.
 PASS_SECONDS: Final = 1.0
 
