@@ -2,7 +2,7 @@
 # Runs `tidemark stream` by spark-submit. Further arguments go to the verb: --checkpoint DIR, --once, ...
 #
 #   TIDEMARK_CONFIG     the configuration file (needed, unless --config is given)
-#   TIDEMARK_MASTER     --master; local[2] by default. The driver runs here (client mode): Kafka and the executors must reach it
+#   TIDEMARK_MASTER     --master; local[4] by default. The driver runs here (client mode): Kafka and the executors must reach it
 #   TIDEMARK_PYTHON     the Python that has tidemark[stream]; python3 by default
 #   PYSPARK_PYTHON      the Python on the executors; TIDEMARK_PYTHON by default. With tidemark installed there too, set
 #                       `spark.python.daemon.module: tidemark.stream.daemon` in stream.spark: batches take about a second less
@@ -16,7 +16,7 @@ set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 python=${TIDEMARK_PYTHON:-python3}
-master=${TIDEMARK_MASTER:-local[2]}
+master=${TIDEMARK_MASTER:-local[4]}
 
 jars=$("$python" -c 'from tidemark.local.jars import connector_jars; print(",".join(map(str, connector_jars())))')
 logs=$("$python" -c 'from tidemark.stream.session import LOG_CONFIGURATION; print(LOG_CONFIGURATION.as_uri())')

@@ -105,7 +105,8 @@ class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
     # Null: 500 ms, 5 s above 20,000 partitions (`large`).
     trigger_ms: Annotated[int, Meta(ge=0)] | None = None
     large: bool = False
-    master: str = "local[2]"
+    # Four tasks at once even on two cores: most of a task is waiting, for Kafka or between the JVM and Python.
+    master: str = "local[4]"
     max_offsets_per_trigger: Count = 20_000
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     store_provider: Literal["hdfs", "rocksdb"] = "hdfs"

@@ -107,7 +107,7 @@ def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
     batches = run.stream.lines("batch")[warm:]
     seconds = [batch["ms"] / 1000 for batch in batches]
     how = (
-        f"10,000 partitions x 3 replicas, one observation each per 5 s with moving offsets, {PASSES} passes after {WARM_UP_PASSES}, local[2] on "
+        f"10,000 partitions x 3 replicas, one observation each per 5 s with moving offsets, {PASSES} passes after {WARM_UP_PASSES}, local[4] on "
         f"{os.cpu_count()} cores beside three brokers and the producer; {len(batches)} batches"
     )
     yield Row(name="stream: longest micro-batch", value=max(seconds), unit="s", bar="< 2 s", met=max(seconds) < 2, how=how)
@@ -132,5 +132,5 @@ def _small(cluster: LocalCluster, folder: Path, name: str, spark: dict[str, str]
     seconds = [batch["ms"] / 1000 for batch in run.stream.lines("batch")][SMALL_BATCHES // 2 :]
     yield Row(
         name=f"stream: small micro-batch, {name}", value=median(seconds), unit="s",
-        how=f"one pass over 16 partitions at a time, {len(seconds)} batches after {SMALL_BATCHES // 2}, local[2], 16 groups, Kafka in and out",
+        how=f"one pass over 16 partitions at a time, {len(seconds)} batches after {SMALL_BATCHES // 2}, local[4], 16 groups, Kafka in and out",
     )  # fmt: skip

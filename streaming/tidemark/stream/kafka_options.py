@@ -71,6 +71,7 @@ def sink_options(connection: Connection, stream: Stream) -> dict[str, str]:
         "kafka.batch.size": str(256 * 1024),
         # The one codec that kafka-python, which reads these topics, has without further packages.
         "kafka.compression.type": "gzip",
+        "kafka.compression.gzip.level": "1",
         "kafka.max.request.size": str(4 * 1024 * 1024),
         "kafka.request.timeout.ms": str(REQUEST_TIMEOUT_MS),
     }
