@@ -85,7 +85,8 @@ class Exporter:
         self._views.start()
         self._alerts.start(self.delivery.starts)
         self.delivery.start()
-        for name, target in (("views", self._read_views), ("alerts", self._read_alerts)):
+        # Dead letters by a thread of their own: asking where a topic ends may block, and alerts must not wait for it.
+        for name, target in (("views", self._read_views), ("alerts", self._read_alerts), ("dead letters", self._watch_dead_letters)):
             thread = threading.Thread(target=self._guarded, args=(target,), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -145,7 +146,6 @@ class Exporter:
             self.delivery.view(record)
 
     def _read_alerts(self) -> None:
-        dead_letters_at, next_look = sum(self._dead_letters.end.values()), 0.0
         while not self._stopped.is_set():
             messages = self._alerts.poll(POLL_MS)
             records = [(alert, (m.partition, m.offset)) for m in messages if (alert := self._alert(m)) is not None]
@@ -153,11 +153,15 @@ class Exporter:
                 self.delivery.alerts(records)
             self._check_caught_up("alerts", self._alerts)
             self._count_deliveries()
-            if time.monotonic() >= next_look:
-                total = sum(self._dead_letters.end_now().values())
-                self.own.dead_letters.inc(max(0, total - dead_letters_at))
-                dead_letters_at, next_look = total, time.monotonic() + DEAD_LETTER_SECONDS
         self._alerts.close()
+
+    def _watch_dead_letters(self) -> None:
+        known = sum(self._dead_letters.end.values())
+        while not self._stopped.wait(DEAD_LETTER_SECONDS):
+            ends = self._dead_letters.end_now()
+            if ends is not None:
+                self.own.dead_letters.inc(max(0, sum(ends.values()) - known))
+                known = sum(ends.values())
         self._dead_letters.close()
 
     def _alert(self, message: Message) -> Alert | None:

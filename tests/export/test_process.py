@@ -44,8 +44,8 @@ class ScriptedReader:
     def caught_up(self) -> bool:
         return self.position >= self.end[0]
 
-    def end_now(self) -> dict[int, int]:
-        return {0: self.end[0] + 2}
+    def end_now(self) -> dict[int, int] | None:
+        return dict(self.end)
 
     def close(self) -> None:
         pass
@@ -111,7 +111,21 @@ def test_only_new_alerts_are_counted_and_each_once(make: Callable[..., Exporter]
     found = values(exporter)
     assert found["tidemark_alerts_fired_total east KafkaFollowerLag warning"] == 0
     assert found["tidemark_alerts_fired_total east KafkaOffline critical"] == 1
-    assert found["tidemark_dead_letters_total"] == 2
+
+
+def test_dead_letters_are_counted_across_an_outage(make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "DEAD_LETTER_SECONDS", 0.0)
+    exporter = make({}, {"tidemark.dead-letters": 3})
+    seen: list[dict[int, int] | None] = [{0: 4}, None, None, {0: 6}]
+
+    def end_now() -> dict[int, int] | None:
+        if len(seen) == 1:
+            exporter._stopped.set()
+        return seen.pop(0)
+
+    monkeypatch.setattr(exporter._dead_letters, "end_now", end_now)
+    exporter._watch_dead_letters()
+    assert values(exporter)["tidemark_dead_letters_total"] == 3
 
 
 def test_it_is_ready_once_both_topics_were_read_to_their_ends(make: Callable[..., Exporter]) -> None:
