@@ -60,13 +60,12 @@ def source_options(connection: Connection, stream: Stream) -> dict[str, str]:
 def sink_options(connection: Connection, stream: Stream) -> dict[str, str]:
     """Options of the Kafka sink without topics. Raises ConfigError as `source_options` does.
 
-    `acks=1`: with `all`, the alert that a follower stalls would wait for that follower until it leaves the in-sync
-    replicas. A record lost with its broker comes again, since open alerts stand in the views and are asserted every
-    minute. One request in flight keeps the views of a key in order without idempotence.
+    `acks=all`: a transition is published once, so one that went with its broker would be gone. Where the event topics
+    share brokers with what they tell of, a batch waits for a follower that hangs until it leaves their in-sync sets;
+    with `acks=1` readers would wait for it all the same, for they see no further than the high watermark.
     """
     defaults = {
-        "kafka.acks": "1",
-        "kafka.max.in.flight.requests.per.connection": "1",
+        "kafka.acks": "all",
         "kafka.linger.ms": "5",
         "kafka.batch.size": str(256 * 1024),
         # The one codec that kafka-python, which reads these topics, has without further packages.
