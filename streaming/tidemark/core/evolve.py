@@ -182,7 +182,9 @@ def _take_high_watermark(after: PartitionState, event: Observation) -> None:
     if shown is None and leader is not None and leader.error is None and leader.leads is not False:
         shown = leader.high_watermark
     if shown is not None and (after.high_watermark is None or shown > after.high_watermark):
-        after.high_watermark, after.high_watermark_moved_at = shown, event.observed_at
+        # When the leader was read, not when the pass ended: a hanging broker stretches passes.
+        read_at = event.observed_at if event.leader_before_at is None else event.leader_before_at
+        after.high_watermark, after.high_watermark_moved_at = shown, read_at
     if event.committed is not None and event.leader is not None:
         after.committed = [copy.copy(entry) for entry in after.committed]
         epoch = NO_EPOCH if event.leader_epoch is None else event.leader_epoch
