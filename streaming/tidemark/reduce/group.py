@@ -7,6 +7,8 @@ a pass record is the clock, at which states are judged, views published and rest
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import floor
+from zlib import crc32
 
 from tidemark.core.alerts import Found, Rules, Scope, advance_states, close, expire_events, raise_events
 from tidemark.core.cluster import ClusterState
@@ -134,9 +136,7 @@ class Fold:
             after.lives, alerts = raise_events(after.lives, found, scope, self.rules(thresholds), event.observed_at)
             self.emit(alerts)
         self._decoded[key] = after
-        self.state.due[key] = (
-            0.0 if not is_quiet(after) or partition_digest(after) != after.view_digest else after.view_at + REFRESH_SECONDS
-        )
+        self.state.due[key] = 0.0 if not is_quiet(after) or partition_digest(after) != after.view_digest else refresh_at(key, after.view_at)
 
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
         if not cluster.tick(batch.collector, batch.collector_epoch, event):
@@ -219,13 +219,13 @@ class Fold:
         age = now - partition.view_at
         fresh = partition.observed_at > partition.view_at
         firing = any(life.firing for life in partition.lives)
-        if digest != partition.view_digest or (fresh and age >= REFRESH_SECONDS) or (firing and age >= REASSERT_SECONDS):
+        if digest != partition.view_digest or (fresh and now >= refresh_at(key, partition.view_at)) or (firing and age >= REASSERT_SECONDS):
             self.rows.append(view_row(partition_view(partition, scope, rules, now)))
             partition.view_at, partition.view_digest, fresh = now, digest, False
         if not is_quiet(partition) or partition.missed_passes:
             self.state.due[key] = 0.0
         elif fresh:
-            self.state.due[key] = partition.view_at + REFRESH_SECONDS
+            self.state.due[key] = refresh_at(key, partition.view_at)
         elif firing:
             self.state.due[key] = partition.view_at + REASSERT_SECONDS
         else:
@@ -267,6 +267,16 @@ class Fold:
             if alerts:
                 self.emit(alerts)
                 self.state.due[key] = 0.0
+
+
+def refresh_at(key: str, view_at: float) -> float:
+    """When a view is due again: at its own moment within every ten seconds, lest all views fall into one batch.
+
+    A pass comes up to five seconds after that moment, so less than half of the interval before it counts as this one.
+    """
+    phase = crc32(key.encode()) % 10_000 / 1000.0
+    moment = phase + REFRESH_SECONDS * (floor((view_at - phase) / REFRESH_SECONDS) + 1)
+    return moment if moment - view_at >= REFRESH_SECONDS / 2 else moment + REFRESH_SECONDS
 
 
 def is_quiet(partition: PartitionState) -> bool:
