@@ -13,7 +13,7 @@ from tidemark.core.elections import judge_election
 from tidemark.core.epochs import NO_EPOCH, commit, is_ordered
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, Observation, Replica
 from tidemark.core.losses import find_loss
-from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, LossRead, PartitionState, ReplicaState
+from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, PartitionState, ReplicaState
 from tidemark.core.ring import push
 
 # A ring of the leadership before is kept this long: a loss is claimed within a few passes of the election.
@@ -208,20 +208,21 @@ def _take_loss(after: PartitionState, before: PartitionState) -> None:
                 entry.lost_from = min(entry.surviving, claimed.start)
         claimed = None
     found = find_loss(after)
-    if found is None:
-        # A read that could not tell leaves the first one standing; a read that shows the records there refutes it.
-        after.loss_read = claimed if after.leader_epoch == getattr(claimed, "epoch_after", None) and not _refutes(after, claimed) else None
-    elif claimed is not None and (claimed.epoch_before, claimed.epoch_after, claimed.start) == (
-        found.epoch_before,
-        found.epoch_after,
-        found.start,
-    ):
-        found.pass_number, found.confirmed = claimed.pass_number, claimed.pass_number < after.pass_number
+    if found is not None:
+        if claimed is not None and (claimed.epoch_before, claimed.epoch_after, claimed.start) == (
+            found.epoch_before,
+            found.epoch_after,
+            found.start,
+        ):
+            found.pass_number, found.confirmed = claimed.pass_number, claimed.pass_number < after.pass_number
         after.loss_read = found
+    elif claimed is not None and claimed.epoch_after == after.leader_epoch and not _can_tell(after):
+        # A read that could not tell leaves the first one standing; one that shows the records there refutes it.
+        after.loss_read = claimed
     else:
-        after.loss_read = found
+        after.loss_read = None
 
 
-def _refutes(after: PartitionState, claimed: LossRead | None) -> bool:
+def _can_tell(after: PartitionState) -> bool:
     leader = after.replica(after.leader)
-    return claimed is not None and leader is not None and leader.error is None and after.lineage_complete_from is not None
+    return leader is not None and leader.error is None and after.lineage_complete_from is not None

@@ -22,7 +22,7 @@ REASSERT_SECONDS: Final = 60.0
 
 def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float) -> View:
     """The view of a partition. Unknown stays absent."""
-    window = _window(state, now)
+    window = uncommitted_window(state, now)
     leader = state.replica(state.leader)
     return View(
         scope="partition",
@@ -55,7 +55,7 @@ def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float
     )
 
 
-def _window(state: PartitionState, now: float) -> tuple[int, float | None] | None:
+def uncommitted_window(state: PartitionState, now: float) -> tuple[int, float | None] | None:
     """Records above the high watermark and the age of the oldest; (0, 0.0) when all is committed, None when unknown."""
     if state.high_watermark is None or state.leader_log_end_offset is None:
         return None

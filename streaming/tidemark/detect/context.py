@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import OK
 from tidemark.core.partition import Life, PartitionState, ReplicaState
-from tidemark.core.ring import age_ms
+from tidemark.core.views import uncommitted_window
 from tidemark.detect.thresholds import Thresholds
 
 # Topics whose records are bookkeeping of clients: what a loss or truncation in them puts at risk.
@@ -61,7 +61,5 @@ def find_life(state: PartitionState, detector: str, subject: int | None) -> Life
 
 def uncommitted(state: PartitionState, now: float) -> tuple[int, float] | None:
     """(records above the high watermark, milliseconds that the oldest surely waits); None when there are none known."""
-    high_watermark, log_end = state.high_watermark, state.leader_log_end_offset
-    if high_watermark is None or log_end is None or log_end <= high_watermark:
-        return None
-    return log_end - high_watermark, age_ms(state.ring, high_watermark, now) or 0.0
+    window = uncommitted_window(state, now)
+    return None if window is None or window[0] == 0 else (window[0], window[1] or 0.0)

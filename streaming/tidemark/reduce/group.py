@@ -126,13 +126,12 @@ class Fold:
             old = Scope(batch.cluster, event.topic, event.partition, before.topic_id)
             self.emit(close(before.lives, before.lives, "deleted", old, self.rules(thresholds), event.observed_at)[1])
             before = None
-        clock = cluster.collectors.get(batch.collector)
-        context = Context(
-            batch.cluster, event.topic, event.partition, event.observed_at, clock.period_ms if clock else 1000.0, thresholds, cluster
-        )
-        found = [] if before is not None and is_uneventful(before, after) else self._events(before or EMPTY, after, context)
-        if found:
+        if before is None or not is_uneventful(before, after):
+            clock = cluster.collectors.get(batch.collector)
+            period_ms = clock.period_ms if clock else 1000.0
+            context = Context(batch.cluster, event.topic, event.partition, event.observed_at, period_ms, thresholds, cluster)
             scope = Scope(batch.cluster, event.topic, event.partition, after.topic_id)
+            found = self._events(before or EMPTY, after, context)
             after.lives, alerts = raise_events(after.lives, found, scope, self.rules(thresholds), event.observed_at)
             self.emit(alerts)
         self._decoded[key] = after
