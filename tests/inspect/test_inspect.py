@@ -3,8 +3,8 @@ from __future__ import annotations
 import click
 
 from tidemark.core.events import Observation, Replica
+from tidemark.core.stretches import Stretch, filled, parting, stretches
 from tidemark.inspect.drawing import drawing, heading, table
-from tidemark.inspect.lineage import Stretch, parting, stretches
 
 
 def observation() -> Observation:
@@ -60,3 +60,23 @@ def test_logs_agree_as_far_as_both_reach() -> None:
     assert parting([Stretch(0, 0, 10)], [Stretch(0, 0, 5)]) is None
     assert parting([Stretch(0, 0, 5), Stretch(2, 5, 9)], [Stretch(0, 0, 5), Stretch(1, 5, 6)]) == 5
     assert parting([Stretch(None, 0, 5)], [Stretch(1, 0, 5)]) is None
+
+
+def test_an_unknown_tail_is_the_leaders_as_far_as_that_reaches() -> None:
+    leader = [Stretch(None, 0, 3), Stretch(2, 3, 8), Stretch(4, 8, 10)]
+    assert filled([Stretch(2, 0, 5), Stretch(None, 5, 9)], leader) == [Stretch(2, 0, 5), Stretch(2, 5, 8, True), Stretch(4, 8, 9, True)]
+    assert filled([Stretch(None, 0, 12)], leader) == [
+        Stretch(None, 0, 3),
+        Stretch(2, 3, 8, True),
+        Stretch(4, 8, 10, True),
+        Stretch(None, 10, 12),
+    ]
+    assert filled([Stretch(1, 0, 12)], leader) == [Stretch(1, 0, 12)]
+    assert filled([Stretch(None, 0, 3)], leader) == [Stretch(None, 0, 3)]
+    assert filled([], leader) == []
+
+
+def test_what_is_older_than_the_first_entry_is_unknown_unless_said_otherwise() -> None:
+    assert stretches([(3, 5)], 0, 5) == [Stretch(3, 0, 5)]
+    assert stretches([(3, 5), (4, 9)], 0, 9, complete=False) == [Stretch(None, 0, 5), Stretch(4, 5, 9)]
+    assert stretches([(n, n + 1) for n in range(8)], 0, 8)[0] == Stretch(None, 0, 1)

@@ -101,7 +101,9 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     # Leader log end offset - high watermark, and the age of the oldest record in that window.
     uncommitted_records: int | None = None
     uncommitted_ms: float | None = None
+    # The leader's last epochs, ascending (epoch, end offset); from `lineage_complete_from` on, none is missing.
     lineage: list[tuple[int, int]] | None = None
+    lineage_complete_from: int | None = None
     replicas: list[ReplicaView] = []
     # Passes in a row that did not see this partition: "blind", neither healthy nor lost.
     missed_passes: int = 0

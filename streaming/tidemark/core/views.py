@@ -48,6 +48,7 @@ def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float
         uncommitted_records=None if window is None else window[0],
         uncommitted_ms=None if window is None else window[1],
         lineage=state.lineage,
+        lineage_complete_from=state.lineage_complete_from,
         replicas=[_replica_view(state, replica, now) for replica in state.replicas],
         missed_passes=state.missed_passes,
         isr_history=state.isr_history,

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import click
 
 from tidemark.core.events import Observation, Replica
-from tidemark.inspect.lineage import Stretch, log_of, parting
+from tidemark.core.stretches import Stretch, parting, stretches
 
 WIDTH: Final = 64
 COLUMNS: Final = ("broker", "role", "in sync", "LEO", "HW", "lag", "log start", "LSO", "leader epoch", "error")
@@ -75,7 +75,7 @@ def drawing(observation: Observation, width: int = WIDTH) -> list[str]:
     last = max(s.log_end_offset or 0 for s in known)
     scale = _Scale(first, max(last, first + 1), width)
     label = max(len(str(s.broker)) for s in known)
-    logs = {s.broker: log_of(s, observation.lineage if s.broker == observation.leader else None) for s in known}
+    logs = {s.broker: _log_of(observation, s) for s in known}
     lines = [f"{'':{label}}  {first}{str(last).rjust(width - len(str(first)))}"]
     for sample in known:
         lines.append(f"{sample.broker:>{label}}  {_bar(logs[sample.broker], scale)}")
@@ -90,6 +90,11 @@ def drawing(observation: Observation, width: int = WIDTH) -> list[str]:
     if leader in logs:
         lines += [_compared(leader, broker, logs) for broker in logs if broker != leader]
     return lines
+
+
+def _log_of(observation: Observation, sample: Replica) -> list[Stretch]:
+    lineage = observation.lineage if sample.broker == observation.leader and observation.lineage is not None else sample.lineage
+    return stretches(lineage, sample.log_start_offset, sample.log_end_offset)
 
 
 def _compared(leader: int, broker: int, logs: dict[int, list[Stretch]]) -> str:
