@@ -21,6 +21,7 @@ from msgspec import Meta, Struct, field
 from tidemark.core.errors import ConfigError
 from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Detection
+from tidemark.settings_maintenance import Maintenance, span_of
 from tidemark.settings_sources import from_environment, put, read_document
 
 Strings = list[str]
@@ -118,31 +119,54 @@ class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
     listen: str | None = None
 
 
-class Receiver(Struct, kw_only=True, forbid_unknown_fields=True):
+class Route(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which alerts go to a receiver, and how it is spoken to. Expressions are matched whole."""
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,100}$")]
+    severities: list[Literal["critical", "warning", "info"]] = field(default_factory=lambda: ["critical", "warning", "info"])
+    clusters: Strings = field(default_factory=lambda: [".*"])
+    alerts: Strings = field(default_factory=lambda: [".*"])
+    timeout_seconds: Positive = 10.0
+    # A file with the value of the Authorization header, and one with the authorities to trust instead of the system's.
+    authorization_file: str | None = None
+    ca_file: str | None = None
+
+
+class Receiver(Route, kw_only=True, forbid_unknown_fields=True):
     """A webhook that takes Alertmanager's v4 payload."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=100)]
     url: str | None = None
     url_file: str | None = None
     # Standard Webhooks signing secret (whsec_…), by file.
     secret_file: str | None = None
-    severities: list[Literal["critical", "warning", "info"]] = field(default_factory=lambda: ["critical", "warning", "info"])
-    clusters: Strings = field(default_factory=lambda: [".*"])
-    alerts: Strings = field(default_factory=lambda: [".*"])
     send_resolved: bool = True
     max_alerts: Annotated[int, Meta(ge=0)] = 0
-    timeout_seconds: Positive = 10.0
+
+
+class Alertmanager(Route, kw_only=True, forbid_unknown_fields=True):
+    """One Alertmanager or the instances of one highly available set: each is posted to."""
+
+    urls: Annotated[Strings, Meta(min_length=1)]
 
 
 class Notify(Struct, kw_only=True, forbid_unknown_fields=True):
     """Delivery of alerts by `tidemark export`."""
 
     receivers: list[Receiver] = []
+    alertmanagers: list[Alertmanager] = []
     gather_seconds: Annotated[float, Meta(ge=0)] = 2.0
     # Alerts waiting for a receiver that is down; losses are never dropped.
     queue_size: Count = 10_000
     # Linked from notifications.
     external_url: str = "http://127.0.0.1:9754"
+    maintenance: list[Maintenance] = []
+    # The receiver (or set of Alertmanagers) that is told every so often that delivery is alive; null: none.
+    heartbeat_receiver: str | None = None
+    heartbeat_seconds: Positive = 60.0
+
+    @property
+    def routes(self) -> list[Route]:
+        return [*self.receivers, *self.alertmanagers]
 
 
 class Export(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -216,9 +240,7 @@ def _check(settings: Settings) -> None:
             f"configuration: topics.min_in_sync_replicas {topics.min_in_sync_replicas} must not exceed "
             f"topics.replication_factor {topics.replication_factor}, or nothing can be published."
         )
-    for receiver in settings.notify.receivers:
-        if (receiver.url is None) == (receiver.url_file is None):
-            raise ConfigError(f"configuration: receiver `{receiver.name}` needs exactly one of url and url_file.")
+    _check_notify(settings.notify)
     for detector in settings.detect.disabled:
         if detector not in DETECTORS:
             raise ConfigError(
@@ -228,9 +250,25 @@ def _check(settings: Settings) -> None:
     _check_addresses(settings)
 
 
+def _check_notify(notify: Notify) -> None:
+    names = [route.name for route in notify.routes]
+    for name in names:
+        # Progress is kept under the name.
+        if names.count(name) > 1:
+            raise ConfigError(f"configuration: the receiver name `{name}` is used twice; each receiver needs its own.")
+    for receiver in notify.receivers:
+        if (receiver.url is None) == (receiver.url_file is None):
+            raise ConfigError(f"configuration: receiver `{receiver.name}` needs exactly one of url and url_file.")
+    if notify.heartbeat_receiver is not None and notify.heartbeat_receiver not in names:
+        raise ConfigError(f"configuration: notify.heartbeat_receiver: there is no receiver `{notify.heartbeat_receiver}`.")
+    for window in notify.maintenance:
+        span_of(window)
+
+
 def _check_expressions(settings: Settings) -> None:
     expressions = [e for c in settings.clusters for e in (*c.topics_allow, *c.topics_deny)]
-    expressions += [e for r in settings.notify.receivers for e in (*r.clusters, *r.alerts)]
+    expressions += [e for r in settings.notify.routes for e in (*r.clusters, *r.alerts)]
+    expressions += [e for w in settings.notify.maintenance for e in (*w.clusters, *w.topics, *w.brokers, *w.alerts)]
     expressions += [override.topics for override in settings.detect.overrides]
     for expression in expressions:
         try:
@@ -247,6 +285,7 @@ def _check_addresses(settings: Settings) -> None:
         if listen is not None:
             address(listen)
     urls = [settings.collect.watchdog_url, settings.notify.external_url, *(r.url for r in settings.notify.receivers)]
+    urls += [url for manager in settings.notify.alertmanagers for url in manager.urls]
     for url in urls:
         if url is not None and not re.match(r"https?://[^/\s]", url):
             # The address may carry a secret: its scheme is enough to find it.

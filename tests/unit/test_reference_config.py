@@ -12,7 +12,8 @@ import yaml
 from msgspec import Struct
 
 from tidemark.detect.thresholds import Override
-from tidemark.settings import Cluster, Connection, Receiver, Settings, load_settings
+from tidemark.settings import Alertmanager, Cluster, Connection, Receiver, Settings, load_settings
+from tidemark.settings_maintenance import Maintenance
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference-config.yaml"
 # Its default differs from machine to machine.
@@ -53,7 +54,7 @@ def test_every_option_has_a_comment_or_speaks_for_itself() -> None:
     assert [block for block in blocks if "#" not in block] == []
 
 
-@pytest.mark.parametrize("kind", [Cluster, Receiver, Override])
+@pytest.mark.parametrize("kind", [Cluster, Receiver, Alertmanager, Maintenance, Override])
 def test_the_options_of_list_entries_are_described(kind: type[Struct]) -> None:
     text = REFERENCE.read_text(encoding="utf-8")
     inherited = {field.name for field in msgspec.structs.fields(Connection)}
