@@ -19,7 +19,7 @@ VERBS = {
     "collect": ("tidemark.collect.command:collect", "Observe clusters and publish replica-state events."),
     "stream": ("tidemark.stream.command:stream", "Run the Structured Streaming job: events to views and alerts."),
     "export": ("tidemark_exporters.command:export", "Serve metrics and deliver alerts."),
-    "replay": ("tidemark.replay:replay", "Feed events from a file or - through the reducer and the detectors."),
+    "replay": ("tidemark.replay.command:replay", "Feed events from files or - through the reducer and the detectors."),
     "inspect": ("tidemark.inspect.command:inspect", "Show a topic's or partition's replicas, straight from the brokers."),
     "demo": ("tidemark.demo.command:demo", "Play faults on a real local cluster and show whether the alerts came."),
     "check-config": ("tidemark.config_command:check_config", "Check the configuration."),
