@@ -111,7 +111,7 @@ def test_anything_the_schema_allows_is_folded(history: list) -> None:  # type: i
 def test_a_healthy_partition_of_three_replicas_stays_below_400_bytes() -> None:
     world = World()
     world.run("partition orders-0 replicas=1,2,3 min_isr=2 topic_id=AAAAAAAAAAAAAAAAAAAAAQ")
-    world.run("pass 1 leo=4000000000 hw=4000000000 lineage=1:100,2:4000000000")
+    world.run("pass 1 epoch=2 leo=4000000000 hw=4000000000 lineage=1:100,2:4000000000")
     world.run("pass 60 every=60 leo=4000000000 hw=4000000000")
     world.run("pass 20 add=1000")
     assert world.fold is not None

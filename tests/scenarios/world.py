@@ -6,12 +6,20 @@ Commands (one a line, `key=value` words; what is not named stays as it was):
     partition orders-0 replicas=1,2,3     the partition; sets leader 1, epoch 0, everybody in sync, offsets 0
     pass [N] [every=SECONDS] WORDS        N passes (default 1, one a second), each one observation and its pass record
     gone | ack NAME                       the partition is deleted; an operator closes the event alert NAME
+    record leader=2 epoch=1 isr=2 …       a record of the metadata log (offset and partition epoch count up by themselves;
+                                          offset=9 partition_epoch=7 replicas= elr= last_elr= adding= removing= cause=fenced recovering)
+    checkpoint 2 hw=90 age=20             broker 2's checkpoint files: high watermark in them, seconds since they were written (topic_id=)
+    broker 2 fenced lag=12000             a `broker` event (also unfenced, shutdown, up, voter, observer, incarnation=7, produce=2000, fetch=10,
+                                          offline_dirs=1)
+    audit 1,2 offset=40 epoch=0           an audit found different content (crcs=11,22)
 
 Words of `pass`: leader=2 (or none) epoch=1 isr=1,2 elr=3 last_elr=3 adding=4 replicas=… min_isr=2 topic_id=b
 leo=100 (all) or leo=1:100,3:90   hw=100 (what the leader reports under its fence; none: it reports none)
 add=10 (the leader and every in-sync replica that answers gain 10 records each pass; hw follows)
 start=1:5   lineage=0:5,2:9 (the leader's, from its first epoch)   lineage@1=0:5,2:9 (a follower's)
-down=3:timed_out,1:refused (or none)   knows=1:0 (the leader epoch a broker knows)
+down=3:timed_out,1:refused (or none)   knows=1:0 (the leader epoch a broker knows)   lso=40 (the leader's; none: its high watermark)
+leads=3 (others that believe to lead too; or none)   quorum=1:5 (leader and epoch; none:5: it has no leader; none: not asked)
+preferred=1:10/3 (broker 1 is the preferred leader of 10 and leads 3 of them)   shard=1/4   removing=3   metadata_age=5
 missed (the pass does not see the partition)   all-missed   unseen (thinned: neither observed nor missed)
 leaderless (two brokers agree that nobody leads)   collector=NAME@EPOCH
 """
@@ -23,7 +31,8 @@ from typing import Any
 
 import msgspec
 
-from tidemark.core.events import OK, Ack, Batch, BrokerAnswer, Event, Gone, Observation, Pass, Replica
+from tests.scenarios.words import broker_answer, broker_event, numbers, pairs
+from tidemark.core.events import OK, Ack, Audit, Batch, Checkpoint, Event, Gone, MetadataChange, Observation, Pass, Replica
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.core.wire import encode_batch
 from tidemark.detect.thresholds import Detection, Thresholds
@@ -32,19 +41,6 @@ from tidemark.reduce.rows import RawRecord
 from tidemark.reduce.state import GroupState
 
 ORIGIN = 1_700_000_000.0
-
-
-def numbers(text: str) -> list[int]:
-    """`1,2,3`; `none` is an empty list."""
-    return [] if text in ("", "none") else [int(part) for part in text.split(",")]
-
-
-def pairs(text: str) -> dict[int, Any]:
-    """`1:100,2:90` or `3:timed_out`; `none` is empty."""
-    if text in ("", "none"):
-        return {}
-    items = (part.split(":") for part in text.split(","))
-    return {int(key): int(value) if value.lstrip("-").isdigit() else value for key, value in items}
 
 
 @dataclass
@@ -62,6 +58,8 @@ class World:
     starts: dict[int, int] = field(default_factory=dict)
     knows: dict[int, int] = field(default_factory=dict)
     high_watermark: int | None = 0
+    metadata_offset: int = 100
+    partition_epoch: int = 0
     batches: list[Batch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -84,6 +82,27 @@ class World:
                 return self._passes(words)
             case "gone":
                 return self._send([Gone(topic=self.topic, partition=self.partition, observed_at=self.clock)])
+            case "record":
+                return self._send([self._change(words)])
+            case "checkpoint":
+                return self._send([self._checkpoint(words)])
+            case "broker":
+                return self._send([broker_event(words, self.clock)])
+            case "audit":
+                given = dict(word.split("=", 1) for word in words[1:])
+                return self._send(
+                    [
+                        Audit(
+                            topic=self.topic,
+                            partition=self.partition,
+                            observed_at=self.clock,
+                            brokers=numbers(words[0]),
+                            offset=int(given["offset"]),
+                            leader_epoch=int(given["epoch"]) if "epoch" in given else None,
+                            crcs=numbers(given.get("crcs", "11,22")),
+                        )
+                    ]
+                )
             case "ack":
                 alert = next(alert for alert in self.alerts.values() if alert.labels["alertname"] == words[0])
                 event = Ack(fingerprint=alert.fingerprint, observed_at=self.clock, topic=self.topic, partition=self.partition, by="on-call")
@@ -122,6 +141,42 @@ class World:
             out += self._send(self._events(flags, once, every))
         return out
 
+    def _change(self, words: list[str]) -> MetadataChange:
+        given = dict(word.split("=", 1) for word in words if "=" in word)
+        self.metadata_offset = int(given.get("offset", self.metadata_offset + 1))
+        self.partition_epoch = int(given.get("partition_epoch", self.partition_epoch + 1))
+        leader = given.get("leader", self.words["leader"])
+        return MetadataChange(
+            topic=self.topic,
+            partition=self.partition,
+            observed_at=self.clock,
+            topic_id=given.get("topic_id", self.words.get("topic_id", "a")),
+            metadata_offset=self.metadata_offset,
+            leader=None if leader == "none" else int(leader),
+            leader_epoch=int(given.get("epoch", self.words["epoch"])),
+            partition_epoch=self.partition_epoch,
+            replicas=numbers(given.get("replicas", self.words["replicas"])),
+            in_sync_replicas=numbers(given.get("isr", self.words["isr"])),
+            eligible_leader_replicas=numbers(given["elr"]) if "elr" in given else None,
+            last_known_eligible_leader_replicas=numbers(given["last_elr"]) if "last_elr" in given else None,
+            adding=numbers(given.get("adding", "")),
+            removing=numbers(given.get("removing", "")),
+            recovering="recovering" in words,
+            cause=given.get("cause"),  # type: ignore[arg-type]
+        )
+
+    def _checkpoint(self, words: list[str]) -> Checkpoint:
+        given = dict(word.split("=", 1) for word in words[1:])
+        return Checkpoint(
+            topic=self.topic,
+            partition=self.partition,
+            observed_at=self.clock,
+            broker=int(words[0]),
+            topic_id=given.get("topic_id"),
+            high_watermark=int(given["hw"]) if "hw" in given else None,
+            modified_at=self.clock - float(given.get("age", "0")),
+        )
+
     def _set(self, given: dict[str, str]) -> None:
         for key, value in given.items():
             match key:
@@ -155,14 +210,20 @@ class World:
         down = pairs(self.words["down"])
         brokers = sorted({1, 2, 3, *numbers(self.words["replicas"])})
         missed: Any = "all" if "all-missed" in flags else ({self.topic: [(self.partition, self.partition)]} if "missed" in flags else {})
+        quorum = self.words.get("quorum", "none")
+        quorum_leader, _, quorum_epoch = quorum.partition(":")
+        preferred = pairs(self.words.get("preferred", ""))
         closing = Pass(
             number=self.number,
             started_at=self.clock,
             ended_at=self.clock,
             monotonic=self.clock,
             period_ms=every * 1000,
-            brokers=[BrokerAnswer(broker=broker, outcome=str(down.get(broker, OK))) for broker in brokers],
+            brokers=[broker_answer(broker, str(down.get(broker, OK)), preferred.get(broker)) for broker in brokers],
             missed=missed,
+            quorum_leader=None if quorum_leader == "none" else int(quorum_leader),
+            quorum_epoch=int(quorum_epoch) if quorum_epoch else None,
+            shard=self.words.get("shard"),
         )
         return [*events, closing]
 
@@ -185,6 +246,8 @@ class World:
             eligible_leader_replicas=numbers(words["elr"]) if "elr" in words else None,
             last_known_eligible_leader_replicas=numbers(words["last_elr"]) if "last_elr" in words else None,
             adding=numbers(words.get("adding", "")),
+            removing=numbers(words.get("removing", "")),
+            metadata_at=self.clock - float(words["metadata_age"]) if "metadata_age" in words else None,
             effective_min_in_sync_replicas=min(int(words["min_isr"]), len(numbers(words["replicas"]))),
             metadata_from=[1, 2],
             samples=[self._replica(broker, leader, down.get(broker), once) for broker in numbers(words["replicas"])],
@@ -205,8 +268,9 @@ class World:
             log_end_offset=log_end,
             high_watermark=min(log_end, self.high_watermark or 0),
             log_start_offset=self.starts.get(broker, 0),
+            last_stable_offset=int(self.words["lso"]) if broker == leader and self.words.get("lso", "none") != "none" else None,
             leader_epoch=self.knows.get(broker, int(self.words["epoch"])),
-            leads=broker == leader,
+            leads=broker == leader or broker in numbers(self.words.get("leads", "")),
             lineage=None if lineage is None else list(pairs(lineage).items()),
         )
 

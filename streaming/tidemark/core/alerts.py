@@ -157,7 +157,8 @@ def _hold(life: Life, condition: Condition, detector: Detector, scope: Scope, ru
     if life.broker is None:
         life.broker = condition.broker
     _describe(life, condition)
-    if life.held >= (detector.fire_passes or rules.fire_passes):
+    long_enough = (now - life.since) * 1000.0 >= condition.hold_ms
+    if long_enough and life.held >= (detector.fire_passes or rules.fire_passes):
         _fire(life, scope, rules, now, alerts)
     return life
 

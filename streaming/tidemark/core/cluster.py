@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, BrokerAnswer, Pass
+from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, BrokerAnswer, BrokerState, Pass
 from tidemark.core.partition import Life
 
 # A collector that gave no pass for this long no longer owns its partitions.
@@ -16,6 +16,10 @@ OWNER_SILENT_SECONDS = 30.0
 # A broker that came back keeps its grace this long, to fetch its way into the in-sync sets again.
 RETURN_SECONDS = 60.0
 MAX_COLLECTORS = 64
+MAX_BROKERS = 4096
+# Operations in purgatory: samples no closer than this, at most so many.
+PURGATORY_SECONDS = 10.0
+MAX_PURGATORY = 8
 
 
 class Clock(Struct, array_like=True):
@@ -26,6 +30,32 @@ class Clock(Struct, array_like=True):
     ended_at: float
     monotonic: float
     period_ms: float
+    # The share it watches; null is the whole cluster.
+    shard: str | None = None
+    # Its first pass.
+    began_at: float = 0.0
+    # The newest pass of an older process under the same name.
+    older_at: float = 0.0
+    # Passes of which events were refused because another collector owns their partitions, and the newest of them.
+    refused: int = 0
+    refused_pass: int = -1
+
+
+class NodeState(Struct, array_like=True):
+    """What `broker` events said last of a broker, or of a node of the metadata quorum."""
+
+    observed_at: float
+    incarnation: int | None = None
+    # When the incarnation was first seen; the first one seen is no restart.
+    restarted_at: float | None = None
+    fenced: bool | None = None
+    in_controlled_shutdown: bool | None = None
+    is_voter: bool | None = None
+    metadata_log_end_offset: int | None = None
+    metadata_lag_ms: float | None = None
+    offline_log_dirs: int | None = None
+    # (time, produce, fetch), oldest first, at most MAX_PURGATORY.
+    purgatories: list[tuple[float, int | None, int | None]] = []
 
 
 class BrokerSeen(Struct, array_like=True):
@@ -36,6 +66,9 @@ class BrokerSeen(Struct, array_like=True):
     passes: int = 1
     # Restart grace: until then its absence is put down to an orderly restart.
     grace_until: float = 0.0
+    # Partitions whose preferred leader it is, those of them that it leads, and since when it leads too few.
+    preferred: int | None = None
+    preferred_led: int | None = None
 
 
 class ClusterState(Struct, array_like=True):
@@ -52,13 +85,22 @@ class ClusterState(Struct, array_like=True):
     lives: list[Life] = []
     view_at: float = 0.0
     view_digest: int = 0
+    # What `broker` events said, at most MAX_BROKERS.
+    nodes: dict[int, NodeState] = {}
 
     def tick(self, name: str, collector_epoch: int, event: Pass) -> bool:
         """Moves a collector's clock. False when this pass was seen already or comes from a replaced process."""
         clock = self.collectors.get(name)
         if clock is not None and (clock.collector_epoch, clock.pass_number) >= (collector_epoch, event.number):
+            if clock.collector_epoch > collector_epoch:
+                clock.older_at = max(clock.older_at, event.ended_at)
             return False
-        self.collectors[name] = Clock(collector_epoch, event.number, event.ended_at, event.monotonic, event.period_ms)
+        same = clock if clock is not None and clock.collector_epoch == collector_epoch else None
+        fresh = Clock(collector_epoch, event.number, event.ended_at, event.monotonic, event.period_ms, event.shard, event.ended_at)
+        if same is not None:
+            fresh.began_at, fresh.older_at = same.began_at, same.older_at
+            fresh.refused, fresh.refused_pass = same.refused, same.refused_pass
+        self.collectors[name] = fresh
         if len(self.collectors) > MAX_COLLECTORS:
             del self.collectors[min(self.collectors, key=lambda known: self.collectors[known].ended_at)]
         return True
@@ -67,6 +109,36 @@ class ClusterState(Struct, array_like=True):
         """Whether a collector has given no pass lately, measured at `at`."""
         clock = self.collectors.get(name)
         return clock is None or at - clock.ended_at > OWNER_SILENT_SECONDS
+
+    def refuse(self, name: str, collector_epoch: int, pass_number: int) -> None:
+        """Counts a pass with an event of a collector that does not own the partition; a repeated record counts once."""
+        clock = self.collectors.get(name)
+        if clock is None or clock.collector_epoch != collector_epoch:
+            return
+        if pass_number > max(clock.pass_number, clock.refused_pass):
+            clock.refused, clock.refused_pass = clock.refused + 1, pass_number
+
+    def note_node(self, event: BrokerState) -> None:
+        """Takes a `broker` event over; what it leaves out stays as it was known. An older event changes nothing."""
+        known = self.nodes.get(event.broker)
+        if known is None:
+            if len(self.nodes) >= MAX_BROKERS:
+                return
+            known = self.nodes[event.broker] = NodeState(event.observed_at)
+        elif event.observed_at < known.observed_at:
+            return
+        known.observed_at = event.observed_at
+        if event.incarnation is not None and event.incarnation != known.incarnation:
+            known.restarted_at = event.observed_at if known.incarnation is not None else known.restarted_at
+            known.incarnation = event.incarnation
+        for name in ("fenced", "in_controlled_shutdown", "is_voter", "metadata_log_end_offset", "metadata_lag_ms", "offline_log_dirs"):
+            value = getattr(event, name)
+            if value is not None:
+                setattr(known, name, value)
+        sized = event.produce_purgatory is not None or event.fetch_purgatory is not None
+        if sized and (not known.purgatories or event.observed_at - known.purgatories[-1][0] >= PURGATORY_SECONDS):
+            sample = (event.observed_at, event.produce_purgatory, event.fetch_purgatory)
+            known.purgatories = [*known.purgatories, sample][-MAX_PURGATORY:]
 
     def newly_refusing(self, answers: list[BrokerAnswer]) -> list[int]:
         """Brokers that refuse connections in this pass and did not in the last one (they may deserve grace)."""
@@ -85,8 +157,8 @@ class ClusterState(Struct, array_like=True):
         for answer in answers:
             seen = known.get(answer.broker)
             if seen is None:
-                self.brokers[answer.broker] = BrokerSeen(answer.outcome, at)
-                continue
+                seen = BrokerSeen(answer.outcome, at, passes=0)
+            seen.preferred, seen.preferred_led = answer.preferred, answer.preferred_led
             if seen.outcome == answer.outcome:
                 seen.passes += 1
             else:

@@ -23,8 +23,9 @@ class Election:
 def judge_election(before: PartitionState, after: PartitionState) -> Election | None:
     """None for no election, a clean one, or one that cannot be judged for lack of a sample before it.
 
-    Exact only from "no leader at epoch e" to "leader at e + 1": without a leader nobody can have joined in between.
-    A gap in between, or a leader that was still there when last seen, leaves a suspicion at most.
+    Exact from one record of the metadata log to the next, and from "no leader at epoch e" to "leader at e + 1":
+    without a leader nobody can have joined in between. A gap, or a leader that was still there when last seen, leaves a
+    suspicion at most.
     """
     leader, epoch, known = after.leader, after.leader_epoch, before.leader_epoch
     if leader is None or epoch is None or known is None or epoch <= known or before.in_sync_replicas is None:
@@ -32,10 +33,18 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     members, eligible = before.in_sync_replicas, before.eligible_leader_replicas or []
     if leader in members or leader == before.leader:
         return None
-    exact = before.leader is None and epoch == known + 1
+    exact = epoch == known + 1 and (before.leader is None or _is_next_record(before, after))
     if leader in eligible:
         return Election("eligible leader replica", leader, known, epoch) if exact else None
     if exact and not members and not eligible and before.last_known_eligible_leader_replicas == [leader]:
         return Election("last known leader", leader, known, epoch)
     unknown = not members and before.eligible_leader_replicas is None
     return Election("unclean" if exact and not unknown else "suspected unclean", leader, known, epoch)
+
+
+def _is_next_record(before: PartitionState, after: PartitionState) -> bool:
+    """Whether the step is one record of the metadata log with nothing unread before it."""
+    old, new = before.rare, after.rare
+    if old is None or new is None or old.metadata is None or new.metadata is None:
+        return False
+    return new.metadata.adjacent and new.metadata.offset > old.metadata.offset

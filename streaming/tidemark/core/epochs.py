@@ -17,7 +17,7 @@ MAX_COMMITTED: Final = 8
 LineageEntries = list[tuple[int, int]]
 
 
-class Committed(Struct, array_like=True):
+class Committed(Struct, array_like=True, gc=False):
     """What the leader of one epoch had committed: every offset below `high_watermark` then had an epoch <= `epoch`."""
 
     epoch: int

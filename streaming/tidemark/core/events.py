@@ -45,7 +45,7 @@ UNREACHABLE: Final = "unreachable"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
 
 
-class Replica(Struct, kw_only=True, omit_defaults=True):
+class Replica(Struct, kw_only=True, omit_defaults=True, gc=False):
     """One replica of a partition, as the broker that hosts it answered in this pass.
 
     Mirrors what `ListOffsets replica_id=-2` and the zero-byte `Fetch` show of UnifiedLog and Partition.
@@ -69,7 +69,7 @@ class Replica(Struct, kw_only=True, omit_defaults=True):
     lineage: Lineage | None = None
 
 
-class Observation(Struct, tag="observation", tag_field="kind", kw_only=True, omit_defaults=True):
+class Observation(Struct, tag="observation", tag_field="kind", kw_only=True, omit_defaults=True, gc=False):
     """All replicas of one partition together, in one pass.
 
     The leader is sampled before and after the followers, so that a follower's lag is an interval. `committed` is a
@@ -208,6 +208,10 @@ class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
     port: Annotated[int, Meta(ge=0, lt=65536)] | None = None
     rack: Annotated[str, Meta(max_length=255)] | None = None
     answered_ms: float | None = None
+    # Partitions (of this collector's share) whose preferred leader, the first assigned replica, it is; and those of
+    # them that it leads.
+    preferred: Annotated[int, Meta(ge=0)] | None = None
+    preferred_led: Annotated[int, Meta(ge=0)] | None = None
 
 
 # topic -> inclusive ranges of partitions
@@ -232,7 +236,10 @@ class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=Tru
     partitions: Annotated[int, Meta(ge=0)] | None = None
     # Metadata quorum as DescribeQuorum showed it; null where it could not be asked.
     quorum_leader: Broker | None = None
+    # Null with an epoch known: the quorum was asked and has no leader.
     quorum_epoch: Epoch | None = None
+    # Which share of the cluster this collector watches ("1/4": the second of four); null is all of it.
+    shard: Annotated[str, Meta(max_length=32)] | None = None
 
 
 Event = Observation | MetadataChange | Checkpoint | BrokerState | Audit | Gone | Ack | Pass

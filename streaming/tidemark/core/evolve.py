@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import copy
 
+from tidemark.core.cluster import ClusterState
 from tidemark.core.elections import judge_election
 from tidemark.core.epochs import NO_EPOCH, commit, is_ordered
-from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, Observation, Replica
+from tidemark.core.events import Observation, Replica
+from tidemark.core.leadership import begin_leadership, is_new_leadership
 from tidemark.core.losses import find_loss
-from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, PartitionState, ReplicaState
+from tidemark.core.membership import sampled_cause, take_members
+from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.ring import push
-
-# A ring of the leadership before is kept this long: a loss is claimed within a few passes of the election.
-RING_BEFORE_SECONDS = 600.0
+from tidemark.core.watch import take_rare
 
 
 def evolve(
@@ -26,11 +27,11 @@ def evolve(
     collector: str,
     collector_epoch: int,
     pass_number: int,
-    outcomes: dict[int, str] | None = None,
+    cluster: ClusterState | None = None,
 ) -> PartitionState:
     """The state after an observation that was accepted (see `is_newer`). The state given is left as it is.
 
-    `outcomes` says how each broker last answered, for the suspected cause of an in-sync shrink.
+    What `cluster` knows of the brokers serves the suspected cause of an in-sync shrink.
     """
     if state is None or is_recreated(state, event):
         state = PartitionState(topic_id=event.topic_id)
@@ -40,11 +41,12 @@ def evolve(
     after.observed_at, after.missed_passes = event.observed_at, 0
     stale = _is_stale(state, event)
     if not stale:
-        _take_metadata(after, state, event, outcomes or {})
+        _take_metadata(after, state, event, cluster)
     after.replicas = _take_replicas(after, state, event)
     _take_leader(after, state, event, stale)
-    _take_election(after, state)
+    take_election(after, state)
     _take_loss(after, state)
+    take_rare(after, state, event)
     return after
 
 
@@ -66,41 +68,29 @@ def _is_stale(state: PartitionState, event: Observation) -> bool:
     return state.leader_epoch is not None and (event.leader_epoch is None or event.leader_epoch < state.leader_epoch)
 
 
-def _take_metadata(after: PartitionState, before: PartitionState, event: Observation, outcomes: dict[int, str]) -> None:
+def _take_metadata(after: PartitionState, before: PartitionState, event: Observation, cluster: ClusterState | None) -> None:
     after.leader, after.leader_epoch, after.leaderless = event.leader, event.leader_epoch, event.leaderless
+    if event.effective_min_in_sync_replicas is not None:
+        after.effective_min_in_sync_replicas = event.effective_min_in_sync_replicas
+    if _is_outdated(before, event):
+        # The metadata log is exact and already further: of this image only the epoch could be newer, and it is not.
+        after.leader, after.leaderless = before.leader, before.leaderless
+        return
     if event.replicas:
         after.assigned = event.replicas
     after.adding, after.removing = event.adding, event.removing
-    if event.effective_min_in_sync_replicas is not None:
-        after.effective_min_in_sync_replicas = event.effective_min_in_sync_replicas
     if event.eligible_leader_replicas is not None:
         after.eligible_leader_replicas = event.eligible_leader_replicas
         after.last_known_eligible_leader_replicas = event.last_known_eligible_leader_replicas
-    members = event.in_sync_replicas
-    if members is None:
-        return
-    after.in_sync_replicas = members
-    if before.in_sync_replicas is None or set(members) != set(before.in_sync_replicas):
-        after.isr_history = [*before.isr_history, (event.observed_at, members)][-MAX_ISR_HISTORY:]
-        left = [broker for broker in before.in_sync_replicas or [] if broker not in members]
-        news = [(event.observed_at, broker, before.leader, _cause(before, event, broker, outcomes)) for broker in left]
-        after.shrinks = [*before.shrinks, *news][-MAX_SHRINKS:]
+    if event.in_sync_replicas is not None:
+        take_members(after, before, event.in_sync_replicas, event.observed_at, lambda broker: sampled_cause(before, event, broker, cluster))
 
 
-def _cause(before: PartitionState, event: Observation, broker: int, outcomes: dict[int, str]) -> str:
-    """Why a broker may have left the in-sync set, from what is seen outside of the controller."""
-    if broker in event.removing or broker not in event.replicas:
-        return "reassignment"
-    outcome = outcomes.get(broker, OK)
-    sample = next((s for s in event.samples if s.broker == broker), None)
-    error = (sample.error if sample else None) or outcome
-    if error == CONTROLLED_SHUTDOWN:
-        return "controlled shutdown"
-    if error == REFUSED or (before.leader == broker and event.leader != broker):
-        return "stopped or fenced"
-    if error != OK:
-        return "does not answer"
-    return "the leader's own shrink"
+def _is_outdated(before: PartitionState, event: Observation) -> bool:
+    """Whether a broker's image is older than the newest record of the metadata log; within one leader epoch only time tells."""
+    if before.rare is None or before.rare.metadata is None or event.leader_epoch != before.leader_epoch:
+        return False
+    return (event.observed_at if event.metadata_at is None else event.metadata_at) <= before.rare.metadata.at
 
 
 def _take_replicas(after: PartitionState, before: PartitionState, event: Observation) -> list[ReplicaState]:
@@ -139,15 +129,12 @@ def _take_leader(after: PartitionState, before: PartitionState, event: Observati
             after.committed = [copy.copy(entry) for entry in before.committed]
             commit(after.committed, event.leader_epoch, event.committed, event.committed, event.leader, event.observed_at)
         return
-    changed = before.leader_epoch != after.leader_epoch or before.leader != after.leader
-    after.leader_before, after.leader_after = event.leader_log_end_offset_before, event.leader_log_end_offset_after
+    changed = is_new_leadership(before, after)
     if changed:
-        after.ring_before, after.ring_before_until = before.ring or before.ring_before, event.observed_at + RING_BEFORE_SECONDS
-        after.ring, after.lineage, after.lineage_complete_from = [], None, None
-        after.high_watermark = None
-        after.high_watermark_moved_at = event.observed_at
+        begin_leadership(after, before, event.observed_at)
     elif after.ring_before and event.observed_at > after.ring_before_until:
         after.ring_before = []
+    after.leader_before, after.leader_after = event.leader_log_end_offset_before, event.leader_log_end_offset_after
     _take_ring(after, event, fresh=changed)
     if event.lineage is not None and is_ordered(event.lineage) and event.lineage_complete_from is not None:
         _take_lineage(after, event)
@@ -192,7 +179,8 @@ def _take_high_watermark(after: PartitionState, event: Observation) -> None:
         commit(after.committed, epoch, event.committed, log_end, event.leader, event.observed_at)
 
 
-def _take_election(after: PartitionState, before: PartitionState) -> None:
+def take_election(after: PartitionState, before: PartitionState) -> None:
+    """Remembers the epoch that an unclean election began, proven or suspected."""
     election = judge_election(before, after)
     if election is not None and election.verdict != "eligible leader replica":
         after.unclean_epoch = after.leader_epoch

@@ -13,16 +13,19 @@ import msgspec
 from msgspec import Struct, field
 
 from tidemark.core.epochs import Committed, LineageEntries
+from tidemark.core.rare import Rare
 from tidemark.core.ring import Ring, pack, unpack
 
-STATE_VERSION: Final = 1
+# 2 added `rare`; a document of version 1 reads as one without it.
+STATE_VERSION: Final = 2
+OLDEST_VERSION: Final = 1
 MAX_ISR_HISTORY: Final = 16
 MAX_SHRINKS: Final = 16
 MAX_LIVES: Final = 64
 MAX_EVENT_LIVES: Final = 16
 
 
-class ReplicaState(Struct, array_like=True):
+class ReplicaState(Struct, array_like=True, gc=False):
     """The last answer of one replica's broker, and for how many passes it has been silent since."""
 
     broker: int
@@ -73,7 +76,7 @@ class LossRead(Struct, array_like=True):
     confirmed: bool = False
 
 
-class PartitionState(Struct, array_like=True):
+class PartitionState(Struct, array_like=True, gc=False):
     """See the module. `cluster`, `topic` and `partition` are the key and are stored with it, not here."""
 
     topic_id: str | None = None
@@ -116,6 +119,7 @@ class PartitionState(Struct, array_like=True):
     lives: list[Life] = []
     view_at: float = 0.0
     view_digest: int = 0
+    rare: Rare | None = None
 
     def replica(self, broker: int | None) -> ReplicaState | None:
         """The replica on a broker, if it was ever sampled."""
@@ -142,7 +146,7 @@ class PartitionState(Struct, array_like=True):
         return self.leader_after if self.leader_after is not None else self.leader_before
 
 
-class _Document(Struct, array_like=True):
+class _Document(Struct, array_like=True, gc=False):
     """What is stored: the state without its rings, and the rings packed, which halves it."""
 
     state: PartitionState
@@ -162,8 +166,11 @@ def encode_state(state: PartitionState) -> bytes:
 
 
 def decode_state(blob: bytes) -> PartitionState:
-    """The inverse of `encode_state`; older versions are upcast here. An unknown version is a programmer error."""
-    assert blob[0] == STATE_VERSION, f"partition state version {blob[0]}"
+    """The inverse of `encode_state`. Fields are only ever added at the end, so an older document reads as it is.
+
+    An unknown version is a programmer error: `tidemark stream` refuses a checkpoint of a newer release at start.
+    """
+    assert OLDEST_VERSION <= blob[0] <= STATE_VERSION, f"partition state version {blob[0]}"
     document = _decoder.decode(memoryview(blob)[1:])
     document.state.ring, document.state.ring_before = unpack(document.ring), unpack(document.ring_before)
     return document.state

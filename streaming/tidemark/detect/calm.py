@@ -18,6 +18,8 @@ def is_calm(state: PartitionState, context: Context) -> bool:
         return False
     if len(members) != len(state.assigned) or (minimum is not None and len(members) < minimum) or state.adding:
         return False
+    if state.rare is not None and state.rare.speaks:
+        return False
     lowest = state.high_watermark
     for replica in state.replicas:
         if replica.error is not None or replica.log_end_offset is None:
@@ -39,6 +41,8 @@ def _log_end_before(state: PartitionState, context: Context) -> int:
 
 def is_uneventful(before: PartitionState, after: PartitionState) -> bool:
     """No event detector can speak: no election, no log end fell, no loss read."""
+    if after.rare is not None and (after.rare.divergences or after.rare.audit is not None):
+        return False
     if after.loss_read is not None or before.leader_epoch != after.leader_epoch or before.leader != after.leader:
         return False
     if len(before.replicas) != len(after.replicas):

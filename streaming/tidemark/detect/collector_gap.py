@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.core.cluster import ClusterState
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context
+from tidemark.detect.context import ClusterContext, Context
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -20,6 +21,25 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
+def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+    """When a whole pass saw nothing: one alert instead of one a partition."""
+    if cluster.blind_passes < context.thresholds.gap_passes:
+        return
+    outcomes = {str(broker): seen.outcome for broker, seen in sorted(cluster.brokers.items())}
+    yield Condition(
+        severity="info",
+        description=f"No broker of {context.kafka_cluster} was seen in {cluster.blind_passes} passes; every alert stands as it was.",
+        evidence={"missed_passes": cluster.blind_passes, "brokers": outcomes},
+    )
+
+
 COLLECTOR_GAP = Detector(
-    "COLLECTOR_GAP", "state", "The collector does not see the partition.", state=evaluate, fire_passes=1, clear_passes=1, while_blind=True
+    "COLLECTOR_GAP",
+    "state",
+    "The collector does not see the partition.",
+    state=evaluate,
+    cluster=evaluate_cluster,
+    fire_passes=1,
+    clear_passes=1,
+    while_blind=True,
 )

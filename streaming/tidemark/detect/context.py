@@ -44,6 +44,16 @@ class Context:
         return f" This is {self.topic}: {risk}." if risk else ""
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterContext:
+    """One look at a cluster, at a pass, in its home group."""
+
+    kafka_cluster: str
+    now: float
+    period_ms: float
+    thresholds: Thresholds
+
+
 def followers(state: PartitionState) -> list[ReplicaState]:
     """Sampled replicas other than the leader, without those a reassignment is adding."""
     return [replica for replica in state.replicas if replica.broker != state.leader and replica.broker in state.settled]

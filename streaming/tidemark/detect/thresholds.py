@@ -29,6 +29,32 @@ class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
     isr_change_quiet_ms: Milliseconds = 300_000
     # A broker restart takes less; until then it is worth a note, not a ticket.
     under_replicated_escalates_ms: Milliseconds = 600_000
+    # A new leader's high watermark catches up within fetch rounds; consumers wait for as long as it does not.
+    high_watermark_regressed_ms: Milliseconds = 60_000
+    # Above transaction.max.timeout.ms (15 min), when the coordinator would have ended any transaction that it knows of.
+    last_stable_stuck_ms: Milliseconds = 900_000
+    # A copy that moves at all moves within minutes, even throttled.
+    reassignment_stuck_ms: Milliseconds = 600_000
+    # A follower truncates within a few fetches of learning the new epoch, a busy one within seconds.
+    divergence_ms: Milliseconds = 30_000
+    # A restart of every broker moves a leader three times at most.
+    epoch_bumps: Annotated[int, Meta(ge=2)] = 5
+    epoch_bump_window_ms: Milliseconds = 600_000
+    # A resumed leader learns of its successor within a metadata fetch (80 ms measured).
+    zombie_leader_ms: Milliseconds = 5_000
+    # Brokers fetch the metadata log all the time; the quorum fences one that stays away for 9 s.
+    stale_broker_ms: Milliseconds = 10_000
+    # The epoch cache is flushed asynchronously after a truncation.
+    lineage_anomaly_ms: Milliseconds = 5_000
+    # Three times replica.high.watermark.checkpoint.interval.ms (5 s).
+    checkpoint_stale_ms: Milliseconds = 15_000
+    # Below it a purgatory is that of a busy broker.
+    purgatory_operations: Annotated[int, Meta(ge=1)] = 1_000
+    purgatory_growing_ms: Milliseconds = 60_000
+    # Kafka's own leader.imbalance.per.broker.percentage.
+    imbalance_percent: Annotated[float, Meta(gt=0, le=100)] = 10.0
+    # Twice leader.imbalance.check.interval.seconds (5 min): Kafka had its chance.
+    imbalance_ms: Milliseconds = 600_000
     # How long a broker that was stopped in good order may be away before its absence counts.
     restart_grace_ms: Milliseconds = 600_000
     # Event alerts end by themselves after a day.
@@ -49,6 +75,14 @@ class Override(Struct, kw_only=True, forbid_unknown_fields=True):
     churn_window_ms: Milliseconds | UnsetType = UNSET
     isr_change_quiet_ms: Milliseconds | UnsetType = UNSET
     under_replicated_escalates_ms: Milliseconds | UnsetType = UNSET
+    high_watermark_regressed_ms: Milliseconds | UnsetType = UNSET
+    last_stable_stuck_ms: Milliseconds | UnsetType = UNSET
+    reassignment_stuck_ms: Milliseconds | UnsetType = UNSET
+    divergence_ms: Milliseconds | UnsetType = UNSET
+    epoch_bumps: Annotated[int, Meta(ge=2)] | UnsetType = UNSET
+    epoch_bump_window_ms: Milliseconds | UnsetType = UNSET
+    zombie_leader_ms: Milliseconds | UnsetType = UNSET
+    lineage_anomaly_ms: Milliseconds | UnsetType = UNSET
 
 
 class Detection(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -13,8 +13,9 @@ from zlib import crc32
 from tidemark.core.alerts import Found, Rules, Scope, advance_states, close, expire_events, raise_events
 from tidemark.core.cluster import ClusterState
 from tidemark.core.errors import WireError
-from tidemark.core.events import OK, Ack, Batch, Gone, Observation, Pass
+from tidemark.core.events import OK, Ack, Audit, Batch, BrokerState, Checkpoint, Gone, MetadataChange, Observation, Pass
 from tidemark.core.evolve import evolve, is_newer, is_recreated
+from tidemark.core.evolve_records import evolve_audit, evolve_change, evolve_checkpoint, is_new_record
 from tidemark.core.identity import home_group
 from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert
@@ -22,10 +23,9 @@ from tidemark.core.views import REASSERT_SECONDS, REFRESH_SECONDS, cluster_diges
 from tidemark.core.wire import salvage_batch
 from tidemark.detect import DETECTORS
 from tidemark.detect.calm import is_calm, is_uneventful
-from tidemark.detect.context import Context
+from tidemark.detect.context import ClusterContext, Context
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.reduce.acks import acknowledge
-from tidemark.reduce.cluster_conditions import cluster_conditions
 from tidemark.reduce.rows import RawRecord, Row, alert_row, dead_letter_row, tombstone, view_row
 from tidemark.reduce.state import GroupState, decode_group, encode_group, partition_key, split_key
 
@@ -86,9 +86,10 @@ class Fold:
                     self._gone(batch, event)
                 case Ack():
                     self._ack(batch, event)
-                case _:
-                    # Kinds that only richer collectors send; none of the detectors built reads them yet.
-                    pass
+                case BrokerState():
+                    cluster.note_node(event)
+                case MetadataChange() | Checkpoint() | Audit():
+                    self._record_of(batch, cluster, event)
 
     def partition(self, key: str) -> PartitionState | None:
         """The state of a partition, decoded."""
@@ -117,25 +118,52 @@ class Fold:
         before = self.partition(key)
         silent = before is not None and cluster.owner_is_silent(before.collector, event.observed_at)
         if not is_newer(before, batch.collector, batch.collector_epoch, batch.pass_number, silent):
+            if before is not None and (before.collector, before.collector_epoch) != (batch.collector, batch.collector_epoch):
+                cluster.refuse(batch.collector, batch.collector_epoch, batch.pass_number)
             return
-        shrinks = before is not None and before.in_sync_replicas != event.in_sync_replicas
-        outcomes = {broker: seen.outcome for broker, seen in cluster.brokers.items()} if shrinks else {}
-        after = evolve(before, event, batch.collector, batch.collector_epoch, batch.pass_number, outcomes)
-        thresholds = self._for_topic(event.topic)
+        after = evolve(before, event, batch.collector, batch.collector_epoch, batch.pass_number, cluster)
         if before is not None and is_recreated(before, event):
-            old = Scope(batch.cluster, event.topic, event.partition, before.topic_id)
-            self.emit(close(before.lives, before.lives, "deleted", old, self.rules(thresholds), event.observed_at)[1])
+            self._delete_lives(key, before, event.observed_at)
             before = None
+        self._took(key, before, after, batch, cluster, event.observed_at)
+
+    def _record_of(self, batch: Batch, cluster: ClusterState, event: MetadataChange | Checkpoint | Audit) -> None:
+        """What is no sample: it has an order of its own and moves no pass."""
+        key = partition_key(batch.cluster, event.topic, event.partition)
+        before = self.partition(key)
+        if isinstance(event, MetadataChange):
+            if not is_new_record(before, event):
+                return
+            after = evolve_change(before, event, cluster)
+            if before is not None and event.topic_id is not None and before.topic_id not in (None, event.topic_id):
+                self._delete_lives(key, before, event.observed_at)
+                before = None
+        elif before is None:
+            # Nothing is watched yet that a file or a finding could be held against.
+            return
+        else:
+            after = evolve_checkpoint(before, event) if isinstance(event, Checkpoint) else evolve_audit(before, event)
+            if after is before:
+                return
+        self._took(key, before, after, batch, cluster, event.observed_at)
+
+    def _took(self, key: str, before: PartitionState | None, after: PartitionState, batch: Batch, cluster: ClusterState, at: float) -> None:
+        """Raises the events between two states, and keeps the new one."""
         if before is None or not is_uneventful(before, after):
+            name, topic, number = split_key(key)
             clock = cluster.collectors.get(batch.collector)
-            period_ms = clock.period_ms if clock else 1000.0
-            context = Context(batch.cluster, event.topic, event.partition, event.observed_at, period_ms, thresholds, cluster)
-            scope = Scope(batch.cluster, event.topic, event.partition, after.topic_id)
+            thresholds = self._for_topic(topic)
+            context = Context(name, topic, number, at, clock.period_ms if clock else 1000.0, thresholds, cluster)
             found = self._events(before or EMPTY, after, context)
-            after.lives, alerts = raise_events(after.lives, found, scope, self.rules(thresholds), event.observed_at)
+            after.lives, alerts = raise_events(after.lives, found, Scope(name, topic, number, after.topic_id), self.rules(thresholds), at)
             self.emit(alerts)
         self._decoded[key] = after
         self.state.due[key] = 0.0 if not is_quiet(after) or partition_digest(after) != after.view_digest else refresh_at(key, after.view_at)
+
+    def _delete_lives(self, key: str, partition: PartitionState, at: float) -> None:
+        name, topic, number = split_key(key)
+        scope = Scope(name, topic, number, partition.topic_id)
+        self.emit(close(partition.lives, partition.lives, "deleted", scope, self.rules(self._for_topic(topic)), at)[1])
 
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
         if not cluster.tick(batch.collector, batch.collector_epoch, event):
@@ -233,8 +261,11 @@ class Fold:
     def _look_at_cluster(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
         """Broker- and cluster-wide alerts, in the home group only."""
         rules = self.rules(self._detection.thresholds)
-        found = [item for item in cluster_conditions(cluster, batch.cluster, self._detection.thresholds) if item[0] in self._detectors]
-        cluster.lives, alerts = advance_states(cluster.lives, found, Scope(batch.cluster), rules, event.ended_at)
+        context = ClusterContext(batch.cluster, event.ended_at, event.period_ms, self._detection.thresholds)
+        blind = cluster.blind_passes > 0
+        asked = [d for d in self._detectors if d.cluster is not None and (d.while_blind or not blind)]
+        found = [(d, condition) for d in asked if d.cluster is not None for condition in d.cluster(cluster, context)]
+        cluster.lives, alerts = advance_states(cluster.lives, found, Scope(batch.cluster), rules, event.ended_at, blind=blind)
         self.emit(alerts)
         digest = cluster_digest(cluster)
         if digest != cluster.view_digest or event.ended_at - cluster.view_at >= REFRESH_SECONDS:
@@ -247,9 +278,7 @@ class Fold:
         partition = self.partition(key)
         if partition is None or (event.topic_id is not None and partition.topic_id not in (None, event.topic_id)):
             return
-        scope = Scope(batch.cluster, event.topic, event.partition, partition.topic_id)
-        rules = self.rules(self._for_topic(event.topic))
-        self.emit(close(partition.lives, partition.lives, "deleted", scope, rules, event.observed_at)[1])
+        self._delete_lives(key, partition, event.observed_at)
         self.rows.append(tombstone(key))
         del self._decoded[key]
         self.state.partitions.pop(key, None)

@@ -1,0 +1,79 @@
+"""The reducer of a partition for what is no sample: records of the metadata log, checkpoint files, audit findings."""
+
+from __future__ import annotations
+
+import copy
+
+from tidemark.core.cluster import ClusterState
+from tidemark.core.elections import judge_election
+from tidemark.core.events import MAX_REPLICAS, Audit, Checkpoint, MetadataChange
+from tidemark.core.leadership import begin_leadership, is_new_leadership
+from tidemark.core.membership import recorded_cause, take_members
+from tidemark.core.partition import PartitionState
+from tidemark.core.rare import AuditFinding, CheckpointSeen, MetadataPosition, rare_of
+
+
+def is_new_record(state: PartitionState | None, event: MetadataChange) -> bool:
+    """Whether a record of the metadata log is further than what is known: by its offset, and never by a lower epoch."""
+    if state is None or _is_other_topic(state, event.topic_id):
+        return True
+    if state.leader_epoch is not None and event.leader_epoch < state.leader_epoch:
+        return False
+    return state.rare is None or state.rare.metadata is None or event.metadata_offset > state.rare.metadata.offset
+
+
+def evolve_change(state: PartitionState | None, event: MetadataChange, cluster: ClusterState | None = None) -> PartitionState:
+    """The state after a record that `is_new_record` accepted. It is exact: no leader in it means that nobody leads."""
+    if state is None or _is_other_topic(state, event.topic_id):
+        state = PartitionState(topic_id=event.topic_id)
+    after = copy.copy(state)
+    after.topic_id = event.topic_id or state.topic_id
+    at = event.observed_at if event.record_at is None else event.record_at
+    known = state.rare.metadata if state.rare is not None else None
+    after.leader, after.leader_epoch, after.leaderless = event.leader, event.leader_epoch, event.leader is None
+    if event.replicas:
+        after.assigned = event.replicas
+    after.adding, after.removing = event.adding, event.removing
+    if event.eligible_leader_replicas is not None:
+        after.eligible_leader_replicas = event.eligible_leader_replicas
+        after.last_known_eligible_leader_replicas = event.last_known_eligible_leader_replicas
+    take_members(after, state, event.in_sync_replicas, at, lambda broker: recorded_cause(event, broker, cluster))
+    if is_new_leadership(state, after):
+        begin_leadership(after, state, event.observed_at)
+    rare = rare_of(after.rare)
+    adjacent = known is not None and event.partition_epoch == known.partition_epoch + 1
+    rare.metadata = MetadataPosition(event.metadata_offset, event.partition_epoch, event.observed_at, event.recovering, adjacent)
+    after.rare = rare
+    election = judge_election(state, after)
+    if election is not None and election.verdict != "eligible leader replica":
+        after.unclean_epoch = after.leader_epoch
+    return after
+
+
+def evolve_checkpoint(state: PartitionState, event: Checkpoint) -> PartitionState:
+    """Notes a broker's checkpoint files; an older reading changes nothing."""
+    if _is_other_topic(state, event.topic_id):
+        return state
+    rare = rare_of(state.rare)
+    known = next((item for item in rare.checkpoints if item.broker == event.broker), None)
+    if known is not None and known.observed_at >= event.observed_at:
+        return state
+    fresh = CheckpointSeen(event.broker, event.high_watermark, event.modified_at, event.observed_at)
+    rare.checkpoints = [*(item for item in rare.checkpoints if item.broker != event.broker), fresh][-MAX_REPLICAS:]
+    after = copy.copy(state)
+    after.rare = rare
+    return after
+
+
+def evolve_audit(state: PartitionState, event: Audit) -> PartitionState:
+    """Notes the newest finding of an audit."""
+    if _is_other_topic(state, event.topic_id) or len(set(event.crcs)) < 2:
+        return state
+    after = copy.copy(state)
+    after.rare = rare_of(state.rare)
+    after.rare.audit = AuditFinding(event.offset, event.leader_epoch, event.brokers, event.crcs, event.observed_at)
+    return after
+
+
+def _is_other_topic(state: PartitionState, topic_id: str | None) -> bool:
+    return topic_id is not None and state.topic_id is not None and topic_id != state.topic_id
