@@ -1,4 +1,4 @@
-"""`tidemark inspect`: one look at a topic's or a partition's replicas, straight from the brokers."""
+"""`tidemark inspect`: one look at a topic's or a partition's replicas, straight from the brokers; or the list of what was lost."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.core.wire import decode_batch
 from tidemark.inspect.drawing import drawing, heading, table
+from tidemark.inspect.losses_command import show_losses
 from tidemark.kafka import check_reachable, checked_options, quiet_client_logs
-from tidemark.settings import Cluster, Collect, load_settings
+from tidemark.own_topics import kafka_at
+from tidemark.settings import Cluster, Collect, Settings, load_settings
 
 # A later pass has what the first one started to read aside: minimum in-sync replicas, eligible leaders, reassignments.
 # A configuration that may not be read is not waited for longer than this.
@@ -27,16 +29,46 @@ MAX_PASSES = 8
 PAUSE_SECONDS = 0.2
 
 
-@click.command("inspect", help="Show a topic's or partition's replicas, straight from the brokers.")
-@click.argument("topic")
+@click.command("inspect", help="Show a topic's or partition's replicas, straight from the brokers; or what was lost.")
+@click.argument("topic", required=False)
 @click.argument("partition", type=click.IntRange(min=0), required=False)
 @click.option("--config", type=click.Path(path_type=Path), envvar="TIDEMARK_CONFIG", help="The YAML file.")
 @click.option("--bootstrap", metavar="HOST:PORT,…", help="Ask this cluster, without a file.")
 @click.option("--cluster", "name", help="The cluster of the file to ask.")
-@click.option("--json", "as_json", is_flag=True, help="Observations as JSON, one a line.")
-def inspect(topic: str, partition: int | None, config: Path | None, bootstrap: str | None, name: str | None, as_json: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Observations (or losses) as JSON, one a line.")
+@click.option("--losses", is_flag=True, help="List committed records that are gone, from the topic of alerts; exit 3 when there are any.")
+@click.option("--csv", "as_csv", is_flag=True, help="Losses as CSV; `to` is the first offset that is not lost.")
+@click.option("--from", "source", metavar="FILE|-", help="Losses from a file of events or alerts instead.")
+@click.option("--since", metavar="TIME|AGE", help="Losses found since then: 24h, 7d, 2026-11-21T14:00:00Z.")
+def inspect(
+    topic: str | None,
+    partition: int | None,
+    config: Path | None,
+    bootstrap: str | None,
+    name: str | None,
+    as_json: bool,
+    losses: bool,
+    as_csv: bool,
+    source: str | None,
+    since: str | None,
+) -> int:
+    settings = load_settings(config)
+    if losses:
+        if as_csv and as_json:
+            raise ConfigError("--csv and --json are two forms: give one of them.")
+        settings.kafka = kafka_at(settings, bootstrap)
+        return show_losses(settings, (topic, partition, name), source, since, "csv" if as_csv else "json" if as_json else "table")
+    if as_csv or source is not None or since is not None:
+        raise ConfigError("--csv, --from and --since belong to --losses.")
+    if topic is None:
+        raise ConfigError("name a topic, or ask for --losses.")
+    show_replicas(chosen_settings(settings, bootstrap, name), topic, partition, as_json=as_json)
+    return 0
+
+
+def show_replicas(settings: Settings, topic: str, partition: int | None, *, as_json: bool) -> None:
+    """Looks at the brokers and prints a table of each partition's replicas; of a single partition the logs drawn too."""
     quiet_client_logs()
-    settings = chosen_settings(load_settings(config), bootstrap, name)
     if len(settings.clusters) > 1:
         raise ConfigError(f"several clusters are configured; name one by --cluster: {', '.join(c.name for c in settings.clusters)}.")
     cluster = settings.clusters[0]
