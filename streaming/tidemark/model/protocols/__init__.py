@@ -1,0 +1,13 @@
+"""The protocols, oldest first. `diff` two neighbours to read the KIP that stands between them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidemark.model.protocols import kip_101, kip_279, kip_320, kip_966, truncate_to_hw
+from tidemark.model.protocols.protocol import Protocol
+
+PROTOCOLS: Final[dict[str, Protocol]] = {
+    protocol.name: protocol
+    for protocol in (truncate_to_hw.PROTOCOL, kip_101.PROTOCOL, kip_279.PROTOCOL, kip_320.PROTOCOL, kip_966.PROTOCOL)
+}

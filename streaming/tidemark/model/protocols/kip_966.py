@@ -1,0 +1,40 @@
+"""4.x: truncation in a fetch (KIP-595), in-sync changes by the controller (KIP-497), strict min ISR and eligible leader replicas (KIP-966).
+
+There is no step of truncation: every fetch carries the epoch of the follower's last record, and a leader whose log
+parts there answers where. Repeated until it does not, that ends where KIP-279's rule does. See `kraft`.
+"""
+
+from __future__ import annotations
+
+from tidemark.model import actions, kraft
+from tidemark.model.log import Log
+from tidemark.model.protocols.protocol import Protocol
+
+
+def truncation_offset(leader: Log, follower: Log, _high_watermark: int) -> int:
+    """Where the follower's log ends after as many fetches as it takes until none diverges."""
+    while (answer := kraft.diverging_end(leader, follower)) is not None:
+        follower = follower[: kraft.truncation_offset(answer, follower)]
+    return len(follower)
+
+
+PROTOCOL = Protocol(
+    name="kip-966",
+    kafka="4.0 and later",
+    truncation=truncation_offset,
+    actions=(
+        kraft.controller_elect_leader,
+        kraft.controller_shrink_isr,
+        kraft.controller_elect_unclean_leader,
+        kraft.controller_alter_partition,
+        kraft.become_leader,
+        kraft.leader_learn_isr,
+        kraft.leader_expand_isr,
+        kraft.leader_shrink_isr,
+        actions.leader_write,
+        kraft.leader_inc_high_watermark,
+        kraft.become_follower,
+        kraft.follower_fetch,
+        kraft.lose_unflushed,
+    ),
+)

@@ -1,0 +1,36 @@
+"""Before 0.11: a follower truncates to its own high watermark. Mirrors KafkaTruncateToHighWatermark.tla.
+
+The high watermark of a follower trails by a round, so what it cuts may be committed; made leader before it has fetched
+that again, it takes the loss to everyone.
+"""
+
+from __future__ import annotations
+
+from tidemark.model import actions, controller
+from tidemark.model.log import Log
+from tidemark.model.protocols.protocol import Protocol
+
+
+def truncation_offset(_leader: Log, _follower: Log, high_watermark: int) -> int:
+    """Its own high watermark."""
+    return high_watermark
+
+
+PROTOCOL = Protocol(
+    name="truncate-to-hw",
+    kafka="0.8 to 0.10",
+    truncation=truncation_offset,
+    actions=(
+        controller.controller_elect_leader,
+        controller.controller_shrink_isr,
+        controller.controller_elect_unclean_leader,
+        actions.become_leader,
+        actions.leader_expand_isr,
+        actions.leader_shrink_isr,
+        actions.leader_write,
+        actions.leader_inc_high_watermark,
+        actions.become_follower_and_truncate_to("BecomeFollowerTruncateToHighWatermark", truncation_offset),
+        actions.follower_replicate,
+        actions.lose_unflushed,
+    ),
+)
