@@ -1,0 +1,92 @@
+"""The operator's verbs against real brokers: one cluster, one pause."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tests.inspect.test_losses import alert
+from tidemark.ack.command import ack
+from tidemark.core.events import Ack
+from tidemark.core.records import encode_record
+from tidemark.core.wire import decode_batch
+from tidemark.inspect.command import inspect
+from tidemark.kafka import ensure_topics, make_producer
+from tidemark.local.cluster import LocalCluster
+from tidemark.own_topics import TopicLog
+from tidemark.safe_to_stop.command import safe_to_stop
+from tidemark.settings import Connection, Topics
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+TOPICS = Topics()
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[LocalCluster]:
+    with LocalCluster(overrides={"replica.lag.time.max.ms": "60000", "broker.session.timeout.ms": "9000"}) as cluster:
+        cluster.create_topic("wide", {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
+        cluster.create_topic("pair", {0: [1, 2]}, {"min.insync.replicas": "1"})
+        cluster.create_topic("lone", {0: [3]})
+        ensure_topics(connection(cluster), TOPICS)
+        yield cluster
+
+
+def connection(brokers: LocalCluster) -> Connection:
+    return Connection(bootstrap_servers=brokers.bootstrap_servers)
+
+
+def run(command: click.Command, brokers: LocalCluster, *arguments: str) -> tuple[object, str]:
+    """What the verb returned (its exit code) and printed."""
+    result = CliRunner().invoke(command, [*arguments, "--bootstrap", ",".join(brokers.bootstrap_servers)], standalone_mode=False)
+    assert result.exception is None, result.exception
+    return result.return_value, result.stdout
+
+
+def impacts(brokers: LocalCluster, broker: int) -> dict[str, str]:
+    code, out = run(safe_to_stop, brokers, str(broker), "--json")
+    told = json.loads(out)
+    assert code == (0 if told["safe"] else 3)
+    assert told["partitions"] >= 4 + TOPICS.partitions
+    return {f"{impact['topic']}-{impact['partition']}": impact["effect"] for impact in told["impacts"]}
+
+
+def test_what_each_broker_holds_alone(brokers: LocalCluster) -> None:
+    assert impacts(brokers, 1) == {"pair-0": "last_copy"}
+    assert impacts(brokers, 3) == {"lone-0": "offline"}
+
+
+def test_losses_and_their_acknowledgement(brokers: LocalCluster) -> None:
+    loss = alert()
+    assert run(inspect, brokers, "--losses") == (0, "no committed record is known to be lost.\n")
+    producer = make_producer(connection(brokers), acks="all", enable_idempotence=False)
+    for _ in range(2):
+        producer.send(TOPICS.alerts, value=encode_record(loss))
+    producer.flush(10)
+    producer.close(timeout=1)
+    code, out = run(inspect, brokers, "--losses", "--csv")
+    assert (code, out.splitlines()[1][:22]) == (3, "main,orders,3,5,12,197")
+    _, out = run(ack, brokers, loss.fingerprint, "--by", "ada", "--wait", "0.5")
+    assert out.startswith(f"sent: KafkaCommittedDataLoss main/orders/3 ({loss.fingerprint}), by ada.")
+    with TopicLog(connection(brokers), TOPICS.replica_state) as log:
+        events = [decode_batch(record).events for record in log.to_end()]
+    assert len(events) == TOPICS.partitions
+    assert all(isinstance(event, Ack) and event.fingerprint == loss.fingerprint for (event,) in events)
+
+
+def test_a_silent_follower_counts_for_nothing_though_in_sync_on_paper(brokers: LocalCluster) -> None:
+    brokers.pause_broker(3)
+    try:
+        found = impacts(brokers, 2)
+    finally:
+        brokers.resume_broker(3)
+    assert {name: found[name] for name in ("pair-0", "wide-0", "wide-1")} == {
+        "pair-0": "last_copy",
+        "wide-0": "under_min_isr",
+        "wide-1": "under_min_isr",
+    }
+    assert "lone-0" not in found
