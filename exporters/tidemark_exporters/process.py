@@ -16,7 +16,7 @@ from tidemark.core.errors import TidemarkError
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.settings import Settings
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.exposition import Snapshot, render
+from tidemark_exporters.export.exposition import Renderer, Snapshot
 from tidemark_exporters.export.http import Site, serve
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.source import Message, TopicReader
@@ -29,7 +29,8 @@ from tidemark_exporters.notify.receiver import WebhookTransport
 
 POLL_MS: Final = 200
 TICK_SECONDS: Final = 1.0
-DEAD_LETTER_SECONDS: Final = 10.0
+# How often it is asked where the event topic and the dead letters end.
+ENDS_SECONDS: Final = 10.0
 # Rendering takes at most a tenth of one core, however large the table is.
 RENDER_SHARE: Final = 10.0
 STOP_SECONDS: Final = 8.0
@@ -49,6 +50,7 @@ class Exporter:
         self.own = OwnMetrics()
         self.table = Table()
         self._counters = EventCounters()
+        self._renderer = Renderer(settings.export)
         self._seen = Ledger()
         # What is still being read up to its end as of the start: not ready before.
         self._waiting = {"partition views", "alerts"}
@@ -58,7 +60,11 @@ class Exporter:
         topics = settings.topics
         self._views = TopicReader(settings.kafka, topics.partition_views)
         self._alerts = TopicReader(settings.kafka, topics.alerts)
-        self._dead_letters = TopicReader(settings.kafka, topics.dead_letters)
+        # Not read, only asked how far they have come.
+        self._counted = {
+            TopicReader(settings.kafka, topics.replica_state): self.own.events,
+            TopicReader(settings.kafka, topics.dead_letters): self.own.dead_letters,
+        }
         self.delivery = self._make_delivery(transports)
         self._stopped = threading.Event()
         self._failure: Exception | None = None
@@ -85,8 +91,8 @@ class Exporter:
         self._views.start()
         self._alerts.start(self.delivery.starts)
         self.delivery.start()
-        # Dead letters by a thread of their own: asking where a topic ends may block, and alerts must not wait for it.
-        for name, target in (("views", self._read_views), ("alerts", self._read_alerts), ("dead letters", self._watch_dead_letters)):
+        # A thread of its own for the ends of topics: asking may block, and alerts must not wait for it.
+        for name, target in (("views", self._read_views), ("alerts", self._read_alerts), ("ends", self._watch_ends)):
             thread = threading.Thread(target=self._guarded, args=(target,), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -142,7 +148,7 @@ class Exporter:
             return
         record = self._decode(message.value, self._views.topic)
         if isinstance(record, View):
-            self.table.apply(key, record)
+            self.table.apply(key, record, message.value)
             self.delivery.view(record)
 
     def _read_alerts(self) -> None:
@@ -155,14 +161,17 @@ class Exporter:
             self._count_deliveries()
         self._alerts.close()
 
-    def _watch_dead_letters(self) -> None:
-        known = sum(self._dead_letters.end.values())
-        while not self._stopped.wait(DEAD_LETTER_SECONDS):
-            ends = self._dead_letters.end_now()
-            if ends is not None:
-                self.own.dead_letters.inc(max(0, sum(ends.values()) - known))
-                known = sum(ends.values())
-        self._dead_letters.close()
+    def _watch_ends(self) -> None:
+        """Counts the records of topics that are not read by how far their ends move."""
+        known = {reader: sum(reader.end.values()) for reader in self._counted}
+        while not self._stopped.wait(ENDS_SECONDS):
+            for reader, counter in self._counted.items():
+                ends = reader.end_now()
+                if ends is not None:
+                    counter.inc(max(0, sum(ends.values()) - known[reader]))
+                    known[reader] = sum(ends.values())
+        for reader in self._counted:
+            reader.close()
 
     def _alert(self, message: Message) -> Alert | None:
         """The record as an alert, counted when it is newer than this process and not a repetition."""
@@ -186,15 +195,18 @@ class Exporter:
     def _check_caught_up(self, what: str, reader: TopicReader) -> None:
         if what in self._waiting and reader.caught_up():
             self._waiting.discard(what)
+            self.table.live = "partition views" not in self._waiting
             self.own.ready.set(0 if self._waiting else 1)
 
     def _refresh(self) -> float:
         started = time.monotonic()
-        export = self._settings.export
-        snapshot: Snapshot = render(self.table, self._counters, time.time(), export.max_series, export.granularity)
+        now = time.time()
+        # Half a table would show old states as new ones: until all of it was read only the counters are served, at 0.
+        table = self.table if self.table.live else Table()
+        snapshot: Snapshot = self._renderer.render(table, self._counters, now)
         self.site.snapshot = snapshot
         took = time.monotonic() - started
-        self.own.refreshed(snapshot, took)
+        self.own.refreshed(snapshot, took, now)
         return took
 
     def _count_deliveries(self) -> None:

@@ -176,6 +176,10 @@ class Export(Struct, kw_only=True, forbid_unknown_fields=True):
     refresh_seconds: Positive = 1.0
     max_series: Count = 50_000
     granularity: Literal["auto", "cluster", "topic", "partition", "replica"] = "auto"
+    # Regular expressions, matched whole: with `auto`, the partitions of these topics always have series of their own.
+    detail_topics: Strings = []
+    # Also the names of kafka_exporter: kafka_topic_partition_current_offset and others.
+    kafka_exporter_names: bool = False
     # No pass for this long: the stream, or all collectors, are called stale.
     stale_seconds: Positive = 30.0
 

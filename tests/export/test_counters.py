@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 from tests.export.make import NOW, alert
+from tidemark.core import membership
 from tidemark_exporters.evidence import range_text, ranges
-from tidemark_exporters.export.counters import FIRED, LOST, SHRINKS, EventCounters
+from tidemark_exporters.export.counters import CAUSES, CAUSES_OF_SHRINKS, FIRED, LED, LOST, SHRINKS, UNCLEAN, EventCounters
 
 EAST = 'kafka_cluster="east"'
 
@@ -12,7 +16,9 @@ EAST = 'kafka_cluster="east"'
 def test_known_clusters_are_born_at_0_with_every_alert_name() -> None:
     counters = EventCounters()
     counters.known("east")
-    assert counters.values["tidemark_truncations_total"] == {EAST: 0}
+    assert set(counters.values["tidemark_truncations_total"].values()) == {0}
+    assert counters.values["tidemark_leader_elections_total"] == {EAST: 0}
+    assert counters.values[UNCLEAN].keys() == {f'{EAST},kind="{kind}"' for kind in ("confirmed", "suspected", "last_known_leader")}
     assert counters.values[LOST] == {f'{EAST},kind="proven"': 0, f'{EAST},kind="exposed"': 0}
     assert counters.values[FIRED][f'{EAST},alertname="KafkaUncleanElection",severity="critical"'] == 0
     assert not any(counters.values[FIRED].values())
@@ -37,12 +43,13 @@ def test_two_losses_add_up() -> None:
     assert counters.values[LOST][f'{EAST},kind="proven"'] == 8
 
 
-def test_an_escalated_election_is_one_election() -> None:
+def test_a_suspicion_that_was_confirmed_counts_once_as_each() -> None:
     counters = EventCounters()
     counters.count(alert("KafkaUncleanElection", incident="ab", severity="warning"))
     counters.count(alert("KafkaUncleanElection", incident="ab", severity="warning", state="resolved", reason="escalated"))
     counters.count(alert("KafkaUncleanElection", incident="ab", severity="critical"))
-    assert counters.values["tidemark_unclean_elections_total"] == {EAST: 1}
+    counters.count(alert("KafkaUncleanElection", incident="ab", severity="critical", state="update", description="more"))
+    assert counters.values[UNCLEAN] == {f'{EAST},kind="suspected"': 1, f'{EAST},kind="confirmed"': 1}
     assert sum(counters.values[FIRED].values()) == 2
 
 
@@ -50,7 +57,40 @@ def test_two_replicas_that_truncate_at_one_election_are_two_truncations() -> Non
     counters = EventCounters()
     for broker in ("1", "2"):
         counters.count(alert("KafkaLogTruncation", incident="ab", broker=broker))
-    assert counters.values["tidemark_truncations_total"] == {EAST: 2}
+    assert counters.values["tidemark_truncations_total"] == {f'{EAST},kind="unknown"': 2}
+
+
+def test_a_truncation_says_whether_what_went_was_committed() -> None:
+    counters = EventCounters()
+    for incident, cut, committed in (("a", 90, 100), ("b", 100, 100), ("c", 120, None)):
+        counters.count(alert("KafkaLogTruncation", incident=incident, evidence={"cut_at": cut, "highest_high_watermark": committed}))
+    assert counters.values["tidemark_truncations_total"] == {
+        f'{EAST},kind="below_high_watermark"': 1,
+        f'{EAST},kind="above_high_watermark"': 1,
+        f'{EAST},kind="unknown"': 1,
+    }
+
+
+def test_a_last_known_leader_is_an_election_of_its_own_kind() -> None:
+    counters = EventCounters()
+    counters.count(alert("KafkaUncleanElection", incident="ab", evidence={"verdict": "last known leader"}))
+    assert counters.values[UNCLEAN] == {f'{EAST},kind="last_known_leader"': 1}
+
+
+def test_who_led_and_what_may_have_caused_a_shrink() -> None:
+    counters = EventCounters()
+    evidence = {"before": [1, 2, 3], "after": [1], "changed_at": NOW, "leader": 1, "suspected_cause": "does not answer"}
+    for state in ("firing", "update"):
+        counters.count(alert("KafkaIsrChange", state=state, evidence=evidence))
+    counters.count(alert("KafkaIsrChange", partition="1", evidence={"before": [2, 1], "after": [2], "suspected_cause": "gremlins"}))
+    assert counters.values[LED] == {f'{EAST},broker="1"': 2}
+    assert counters.values[CAUSES] == {f'{EAST},cause="does not answer"': 2, f'{EAST},cause="unknown"': 1}
+
+
+def test_the_causes_are_those_that_the_reducer_tells() -> None:
+    source = inspect.getsource(membership)
+    assert set(re.findall(r'return "([^"]+)"', source)) | set(membership.CAUSES.values()) <= set(CAUSES_OF_SHRINKS)
+    assert all(f'"{cause}"' in source for cause in CAUSES_OF_SHRINKS)
 
 
 def test_shrinks_are_counted_for_the_broker_that_left() -> None:

@@ -6,14 +6,23 @@ import gzip
 
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from tests.export.make import NOW, alert, cluster_view, open_alert, view
 from tidemark.core.records import ReplicaView
+from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.exposition import PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES, Snapshot, render
+from tidemark_exporters.export.exposition import Renderer, Snapshot, render
+from tidemark_exporters.export.select import LINGER_SECONDS
 from tidemark_exporters.export.table import Table
+from tidemark_exporters.export.values import PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES
+from tidemark_exporters.signals import SIGNALS
+
+# Without the names of kafka_exporter.
+PER_TOPIC = sum(not SIGNALS[name].optional for name in TOPIC_VALUES)
+PER_PARTITION = sum(not SIGNALS[name].optional for name in PARTITION_VALUES)
 
 
 def rendered(table: Table, counters: EventCounters | None = None, max_series: int = 50_000, granularity: str = "auto") -> Snapshot:
@@ -21,7 +30,8 @@ def rendered(table: Table, counters: EventCounters | None = None, max_series: in
 
 
 def samples(snapshot: Snapshot) -> list[Sample]:
-    return [sample for metric in text_string_to_metric_families(snapshot.body.decode()) for sample in metric.samples]
+    text = (snapshot.body + snapshot.counters).decode()
+    return [sample for metric in text_string_to_metric_families(text) for sample in metric.samples]
 
 
 def lines(snapshot: Snapshot, name: str) -> list[str]:
@@ -46,12 +56,13 @@ def test_exact_text() -> None:
         'tidemark_partition_uncommitted_age_seconds{kafka_cluster="east",topic="orders",partition="0"} 1.25'
     ]
     assert lines(snapshot, "tidemark_view_age_seconds")[2:] == ['tidemark_view_age_seconds{kafka_cluster="east"} 2.5']
-    assert snapshot.body.endswith(b"\n")
+    assert snapshot.body.endswith(b"\n") and snapshot.counters.endswith(b"\n")
     assert gzip.decompress(snapshot.compressed) == snapshot.body
 
 
 def test_nothing_known_is_nothing_said() -> None:
-    assert rendered(Table()).body == b""
+    snapshot = rendered(Table())
+    assert (snapshot.body, snapshot.counters, sum(snapshot.series.values())) == (b"", b"", 0)
 
 
 def test_unknown_is_absent_and_never_0() -> None:
@@ -69,7 +80,7 @@ def test_unknown_is_absent_and_never_0() -> None:
     )
     table.apply("east/orders/0", unknown)
     named = {sample.name for sample in samples(rendered(table))}
-    assert not {name for name in named if name.startswith("tidemark_replica_")}
+    assert {name for name in named if name.startswith("tidemark_replica_")} == {"tidemark_replica_up"}
     assert {name for name in named if name.startswith("tidemark_partition_")} == {
         "tidemark_partition_replicas",
         "tidemark_partition_leaderless",
@@ -130,7 +141,11 @@ def test_counters_are_born_at_0_for_every_cluster_seen() -> None:
         (
             "tidemark_alerts_fired_total",
             "tidemark_committed_records_lost_total",
+            "tidemark_isr_expands_total",
+            "tidemark_isr_shrinks_by_cause_total",
+            "tidemark_isr_shrinks_led_total",
             "tidemark_isr_shrinks_total",
+            "tidemark_leader_elections_total",
             "tidemark_truncations_total",
             "tidemark_unclean_elections_total",
         ),
@@ -144,7 +159,7 @@ HOSTILE = st.text(alphabet=st.sampled_from('\\"\n\r{},= #\t\u2028é名\x00<>'), 
 @given(cluster=HOSTILE, topic=HOSTILE, name=HOSTILE)
 def test_hostile_names_stay_values(cluster: str, topic: str, name: str) -> None:
     table, counters = Table(), EventCounters()
-    opened = alert(name, cluster=cluster)
+    opened = alert(name, cluster=cluster, topic=topic)
     table.apply("key", view(topic, kafka_cluster=cluster, alerts=[open_alert(opened)]))
     counters.count(opened)
     found = samples(rendered(table, counters))
@@ -161,7 +176,9 @@ def test_hostile_names_stay_values(cluster: str, topic: str, name: str) -> None:
 def test_the_budget_holds_and_what_is_left_out_is_counted(partitions: int, max_series: int, granularity: str) -> None:
     table = Table()
     replicas = [
-        ReplicaView(broker=b, log_end_offset=9, high_watermark=9, log_start_offset=0, in_sync=True, lag_records=0, lag_ms=0.0)
+        ReplicaView(
+            broker=b, log_end_offset=9, high_watermark=9, log_start_offset=0, leader_epoch=4, in_sync=True, lag_records=0, lag_ms=0.0
+        )
         for b in (1, 2, 3)
     ]
     for number in range(partitions):
@@ -176,9 +193,9 @@ def test_the_budget_holds_and_what_is_left_out_is_counted(partitions: int, max_s
     assert sum(snapshot.series.values()) == len(samples(snapshot))
     wanted = {"topic": 0, "partition": 0, "replica": 0}
     if granularity != "cluster":
-        wanted["topic"] = min(partitions, 3) * len(TOPIC_VALUES)
+        wanted["topic"] = min(partitions, 3) * PER_TOPIC
     if granularity not in {"cluster", "topic"}:
-        wanted["partition"] = partitions * len(PARTITION_VALUES)
+        wanted["partition"] = partitions * PER_PARTITION
     if granularity in {"auto", "replica"}:
         wanted["replica"] = partitions * 3 * len(REPLICA_VALUES)
     for tier, count in wanted.items():
@@ -191,10 +208,12 @@ def test_the_sick_stay_when_the_budget_is_short() -> None:
         table.apply(f"east/orders/{number}", view(partition=number, in_sync_replicas=[1] if number == 8 else [1, 2, 3]))
     full = rendered(table)
     always = full.series["cluster"] + full.series["broker"] + full.series["topic"]
-    per_partition = len(PARTITION_VALUES) + 3 * len(REPLICA_VALUES)
-    short = rendered(table, max_series=always + per_partition)
-    assert {s.labels["partition"] for s in samples(short) if s.name == "tidemark_partition_leader"} == {"0", "8"}
-    assert short.dropped["replica"] > 0
+    short = rendered(table, max_series=always + 10 * PER_PARTITION + 3 * len(REPLICA_VALUES))
+    assert {s.labels["partition"] for s in samples(short) if s.name == "tidemark_replica_up"} == {"8"}
+    assert short.dropped == {"topic": 0, "partition": 0, "replica": 27 * len(REPLICA_VALUES)}
+    shorter = rendered(table, max_series=always + 2 * PER_PARTITION)
+    assert {s.labels["partition"] for s in samples(shorter) if s.name == "tidemark_partition_leader"} == {"0", "8"}
+    assert not [s for s in samples(shorter) if s.name == "tidemark_replica_up"]
 
 
 def test_above_10000_replicas_only_the_sick_and_the_slowest_have_detail() -> None:
@@ -207,3 +226,131 @@ def test_above_10000_replicas_only_the_sick_and_the_slowest_have_detail() -> Non
         )
     detail = {int(s.labels["partition"]) for s in samples(rendered(table)) if s.name == "tidemark_replica_lag_records"}
     assert detail == {3000, *range(100, 300)}
+
+
+def shown(snapshot: Snapshot) -> set[int]:
+    return {int(s.labels["partition"]) for s in samples(snapshot) if s.name == "tidemark_partition_leader"}
+
+
+def large(table: Table, sick: set[int], lag: int = 0) -> None:
+    """3,400 partitions of three replicas: too many for all to be shown."""
+    for number in range(3400):
+        replicas = [ReplicaView(broker=b, lag_records=lag if number == 77 else 0) for b in (1, 2, 3)]
+        topic = "orders" if number < 3000 else "payments"
+        table.apply(
+            f"east/{topic}/{number}",
+            view(topic, number, replicas=replicas, in_sync_replicas=[1, 2] if number in sick else [1, 2, 3]),
+        )
+
+
+def test_what_was_shown_stays_a_while_and_then_goes() -> None:
+    table, renderer, counters = Table(), Renderer(Export()), EventCounters()
+    large(table, {5}, lag=9)
+    assert shown(renderer.render(table, counters, NOW)) == {5, 77}
+    large(table, set())
+    assert shown(renderer.render(table, counters, NOW + 1)) == {5, 77}
+    assert shown(renderer.render(table, counters, NOW + LINGER_SECONDS - 1)) == {5, 77}
+    assert shown(renderer.render(table, counters, NOW + LINGER_SECONDS + 2)) == set()
+    assert not any(row.kept for row in table.partitions.values())
+
+
+def test_a_deleted_partition_does_not_linger() -> None:
+    table, renderer, counters = Table(), Renderer(Export()), EventCounters()
+    large(table, {5})
+    renderer.render(table, counters, NOW)
+    table.apply("east/orders/5", None)
+    assert shown(renderer.render(table, counters, NOW + 1)) == set()
+
+
+def test_the_allow_list_is_matched_whole_and_always_shown() -> None:
+    table, counters = Table(), EventCounters()
+    large(table, {5})
+    renderer = Renderer(Export(detail_topics=["pay", "payments|x"]))
+    assert shown(renderer.render(table, counters, NOW)) == {5, *range(3000, 3400)}
+
+
+def test_small_lags_of_a_busy_cluster_do_not_pile_up() -> None:
+    """Each refresh has other partitions in front; those that stay for their past are bounded."""
+    table, renderer, counters = Table(), Renderer(Export()), EventCounters()
+    large(table, set())
+    for turn in range(10):
+        for number in range(turn * 300, turn * 300 + 300):
+            replicas = [ReplicaView(broker=b, lag_records=1000 * (turn + 1)) for b in (1, 2, 3)]
+            table.apply(f"east/orders/{number}", view(partition=number, replicas=replicas))
+        snapshot = renderer.render(table, counters, NOW + turn)
+    assert 200 <= len(shown(snapshot)) <= 600
+
+
+def test_an_alert_about_a_topic_is_counted_there_and_falls_to_0_before_it_goes() -> None:
+    table, renderer, counters = Table(), Renderer(Export()), EventCounters()
+    key = ("orders", "KafkaFollowerLag", "warning")
+
+    def of_topics(now: float) -> dict[tuple[str, ...], float]:
+        found = [s for s in samples(renderer.render(table, counters, now)) if s.name == "tidemark_topic_alert_open"]
+        return {(s.labels["topic"], s.labels["alertname"], s.labels["severity"]): s.value for s in found}
+
+    table.apply("east/orders/0", view(alerts=[open_alert(alert())]))
+    assert of_topics(NOW) == {key: 1}
+    table.apply("east/orders/0", view())
+    assert of_topics(NOW + 10) == {key: 0}
+    assert of_topics(NOW + LINGER_SECONDS) == {}
+
+
+def test_the_names_of_kafka_exporter_by_a_switch() -> None:
+    table, counters = Table(), EventCounters()
+    table.apply("east", cluster_view(broker_outcomes={"1": "ok", "2": "refused"}))
+    table.apply("east/orders/0", view(leader=2, in_sync_replicas=[1, 2], log_start_offset=7))
+    assert not [s for s in samples(rendered(table)) if s.name.startswith("kafka_")]
+    found = {
+        s.name: s.value for s in samples(Renderer(Export(kafka_exporter_names=True)).render(table, counters, NOW)) if "kafka_" in s.name[:6]
+    }
+    assert found == {
+        "kafka_brokers": 2,
+        "kafka_topic_partitions": 1,
+        "kafka_topic_partition_current_offset": 100,
+        "kafka_topic_partition_oldest_offset": 7,
+        "kafka_topic_partition_leader": 2,
+        "kafka_topic_partition_leader_is_preferred": 0,
+        "kafka_topic_partition_replicas": 3,
+        "kafka_topic_partition_in_sync_replica": 2,
+        "kafka_topic_partition_under_replicated_partition": 1,
+    }
+
+
+def test_kafka_exporters_names_do_not_call_the_unknown_healthy() -> None:
+    table = Table()
+    table.apply("east/orders/0", view(leader=None, in_sync_replicas=None))
+    named = {s.name for s in samples(Renderer(Export(kafka_exporter_names=True)).render(table, EventCounters(), NOW))}
+    assert not named & {"kafka_topic_partition_under_replicated_partition", "kafka_topic_partition_leader_is_preferred", "kafka_brokers"}
+
+
+def test_openmetrics_says_the_same_in_its_own_form() -> None:
+    table, counters = Table(), EventCounters()
+    table.apply("east", cluster_view(broker_outcomes={"1": "ok"}))
+    table.apply('east/or\\d"ers\n/0', view('or\\d"ers\n', uncommitted_ms=4.0))
+    snapshot = Renderer(Export(kafka_exporter_names=True)).render(table, counters, NOW)
+    text = (snapshot.body + snapshot.counters_openmetrics).decode() + "# EOF\n"
+    found = [sample for metric in openmetrics_families(text) for sample in metric.samples]  # type: ignore[no-untyped-call]
+    assert {(s.name, *sorted(s.labels.items()), s.value) for s in found} == {
+        (s.name, *sorted(s.labels.items()), s.value) for s in samples(snapshot)
+    }
+
+
+def test_what_stopping_a_broker_would_do() -> None:
+    table = Table()
+    table.apply("east/orders/0", view())
+    table.apply("east/orders/1", view(partition=1, in_sync_replicas=[1, 2]))
+    table.apply("east/orders/2", view(partition=2, in_sync_replicas=[1], effective_min_in_sync_replicas=1))
+    # Nobody saw it: no broker is safe.
+    table.apply("east/orders/3", view(partition=3, missed_passes=4))
+
+    def impact(broker: int) -> dict[str, float]:
+        return {
+            s.labels["effect"]: s.value
+            for s in samples(rendered(table))
+            if s.name == "tidemark_broker_stop_impact_partitions" and s.labels["broker"] == str(broker)
+        }
+
+    assert impact(1) == {"offline": 1, "under_min_isr": 1, "last_copy": 0, "unknown": 1}
+    assert impact(2) == {"offline": 0, "under_min_isr": 1, "last_copy": 0, "unknown": 1}
+    assert impact(3) == {"offline": 0, "under_min_isr": 0, "last_copy": 0, "unknown": 1}

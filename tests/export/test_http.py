@@ -8,13 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 import requests
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.export.make import NOW, view
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import render
-from tidemark_exporters.export.http import Site, index_page, serve
+from tidemark_exporters.export.http import Site, index_page, serve, wants_openmetrics
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.table import Table
 
@@ -55,7 +56,38 @@ def test_a_scrape_is_the_snapshot_and_the_exporters_own(site: tuple[Site, str], 
     assert answer.headers.get("Content-Encoding") == ("gzip" if encoding == "gzip" else None)
     named = {metric.name for metric in text_string_to_metric_families(answer.text)}
     assert {"tidemark_partition_leader", "tidemark_build_info", "tidemark_export_ready"} <= named
-    assert answer.text.startswith(made.snapshot.body.decode())
+    assert answer.text.startswith((made.snapshot.body + made.snapshot.counters).decode())
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+def test_openmetrics_when_it_is_asked_for(site: tuple[Site, str], encoding: str) -> None:
+    made, url = site
+    table = Table()
+    table.apply("east/orders/0", view())
+    made.snapshot = render(table, EventCounters(), NOW, 1000)
+    # As Prometheus 2.42 asks.
+    accept = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    answer = get(f"{url}/metrics", **{"Accept-Encoding": encoding, "Accept": accept})
+    assert answer.headers["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert answer.headers["Vary"] == "Accept, Accept-Encoding"
+    named = {metric.name for metric in openmetrics_families(answer.text)}  # type: ignore[no-untyped-call]
+    assert {"tidemark_partition_leader", "tidemark_alerts_fired", "tidemark_build_info", "tidemark_dead_letters"} <= named
+    assert answer.text.endswith("# EOF\n")
+
+
+@pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("text/plain;version=0.0.4;q=1,application/openmetrics-text;q=0.5", False),
+        ("application/openmetrics-text;q=0", False),
+        ("application/openmetrics-text; version=1.0.0; q=0.6,text/plain;q=0.5", True),
+        ("application/openmetrics-text;q=nonsense", False),
+    ],
+)
+def test_what_an_accept_header_asks_for(accept: str, wanted: bool) -> None:
+    assert wants_openmetrics(accept) is wanted
 
 
 def test_anything_else_is_not_there(site: tuple[Site, str]) -> None:

@@ -79,7 +79,7 @@ def message(offset: int, record: Any, key: bytes = b"key") -> Message:
 
 
 def values(exporter: Exporter) -> dict[str, float]:
-    text = (exporter.site.snapshot.body + exporter.own.render()).decode()
+    text = (exporter.site.snapshot.body + exporter.site.snapshot.counters + exporter.own.render()).decode()
     return {
         sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
         for metric in text_string_to_metric_families(text)
@@ -113,9 +113,11 @@ def test_only_new_alerts_are_counted_and_each_once(make: Callable[..., Exporter]
     assert found["tidemark_alerts_fired_total east KafkaOffline critical"] == 1
 
 
-def test_dead_letters_are_counted_across_an_outage(make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "DEAD_LETTER_SECONDS", 0.0)
-    exporter = make({}, {"tidemark.dead-letters": 3})
+def test_records_of_topics_that_are_not_read_are_counted_across_an_outage(
+    make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "ENDS_SECONDS", 0.0)
+    exporter = make({}, {"tidemark.replica-state": 3})
     seen: list[dict[int, int] | None] = [{0: 4}, None, None, {0: 6}]
 
     def end_now() -> dict[int, int] | None:
@@ -123,9 +125,10 @@ def test_dead_letters_are_counted_across_an_outage(make: Callable[..., Exporter]
             exporter._stopped.set()
         return seen.pop(0)
 
-    monkeypatch.setattr(exporter._dead_letters, "end_now", end_now)
-    exporter._watch_dead_letters()
-    assert values(exporter)["tidemark_dead_letters_total"] == 3
+    monkeypatch.setattr(next(iter(exporter._counted)), "end_now", end_now)
+    exporter._watch_ends()
+    assert values(exporter)["tidemark_event_records_total"] == 3
+    assert values(exporter)["tidemark_dead_letters_total"] == 0
 
 
 def test_it_is_ready_once_both_topics_were_read_to_their_ends(make: Callable[..., Exporter]) -> None:
@@ -155,3 +158,24 @@ def test_a_reader_that_gives_up_ends_the_exporter_with_one_line(make: Callable[.
     exporter._guarded(fail)
     with pytest.raises(TidemarkError, match=told):
         exporter.wait(exporter._stopped)
+
+
+def test_half_a_table_is_not_shown_and_the_counters_are_there_from_the_start(make: Callable[..., Exporter]) -> None:
+    topic = "tidemark.partition-views"
+    exporter = make({topic: [[message(0, view(leaderless=True), b"east/orders/0")], [message(1, view(), b"east/orders/0")]]}, {topic: 2})
+    seen = []
+    exhausted, refresh = exporter._views.exhausted, exporter._refresh  # type: ignore[attr-defined]
+    exporter._settings.export.refresh_seconds = 0.0
+
+    def note() -> float:
+        took = refresh()
+        seen.append(values(exporter))
+        return took
+
+    exporter._refresh = note  # type: ignore[method-assign]
+    exporter._read_views()
+    assert exhausted is not None
+    assert "tidemark_partitions_leaderless east" not in seen[0]
+    assert seen[0]["tidemark_alerts_fired_total east KafkaOffline critical"] == 0
+    exporter._refresh()
+    assert seen[-1]["tidemark_partitions_leaderless east"] == 0

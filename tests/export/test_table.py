@@ -83,7 +83,9 @@ def test_lag_is_the_followers_largest_known() -> None:
 
 def test_labels_follow_a_change_of_replicas() -> None:
     first = Row(view(), None)
+    first.keep()
+    labels = first.replica_labels
     same = Row(view(leader_epoch=9), first)
     moved = Row(view(replicas=[ReplicaView(broker=9)]), first)
-    assert same.replica_labels is first.replica_labels
+    assert same.replica_labels is labels
     assert moved.replica_labels == ['kafka_cluster="east",topic="orders",partition="0",broker="9"']

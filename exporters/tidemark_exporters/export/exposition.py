@@ -1,4 +1,4 @@
-"""Renders the table into one immutable body per refresh; a scrape only hands it out."""
+"""Renders the table into one immutable snapshot per refresh; a scrape only hands it out."""
 
 from __future__ import annotations
 
@@ -6,142 +6,135 @@ import gzip
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
-from tidemark.core.records import ReplicaView, View
-from tidemark_exporters.export.aggregate import Aggregate, BrokerTally, Tally
+from tidemark.core.records import View
+from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.select import Selection, select
+from tidemark_exporters.export.select import LINGER_SECONDS, Selector
 from tidemark_exporters.export.table import Table
+from tidemark_exporters.export.tally import Tally
 from tidemark_exporters.export.text import family, label_set
+from tidemark_exporters.export.values import BROKER_VALUES, CLUSTER_VALUES, PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES, Value, seconds
 from tidemark_exporters.signals import SIGNALS
 
-Value = int | float | None
 # label set -> value of one metric; None (unknown) makes no line
 Series = dict[str, Value]
 
 
-def _seconds(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
-
-
-def _flag(value: bool | None) -> int | None:
-    return None if value is None else int(value)
-
-
-TOPIC_VALUES: dict[str, Callable[[Tally], Value]] = {
-    "tidemark_topic_partitions": lambda t: t.partitions,
-    "tidemark_topic_partitions_leaderless": lambda t: t.leaderless,
-    "tidemark_topic_partitions_under_replicated": lambda t: t.under_replicated,
-    "tidemark_topic_partitions_under_min_in_sync": lambda t: t.under_min,
-    "tidemark_topic_replica_lag_seconds_max": lambda t: _seconds(t.lag_ms),
-    "tidemark_topic_replica_lag_records_max": lambda t: t.lag_records,
-    "tidemark_topic_uncommitted_records": lambda t: t.uncommitted,
-}
-CLUSTER_VALUES: dict[str, Callable[[Tally], Value]] = {
-    "tidemark_partitions": lambda t: t.partitions,
-    "tidemark_partitions_leaderless": lambda t: t.leaderless,
-    "tidemark_partitions_under_replicated": lambda t: t.under_replicated,
-    "tidemark_partitions_under_min_in_sync": lambda t: t.under_min,
-    "tidemark_partitions_at_min_in_sync": lambda t: t.at_min,
-    "tidemark_partitions_blind": lambda t: t.blind,
-    "tidemark_cluster_replica_lag_seconds_max": lambda t: _seconds(t.lag_ms),
-    "tidemark_cluster_replica_lag_records_max": lambda t: t.lag_records,
-}
-BROKER_VALUES: dict[str, Callable[[BrokerTally], Value]] = {
-    "tidemark_broker_replicas": lambda b: b.replicas,
-    "tidemark_broker_leaders": lambda b: b.leaders,
-    "tidemark_broker_out_of_sync_replicas": lambda b: b.out_of_sync,
-    "tidemark_broker_replica_lag_seconds_max": lambda b: _seconds(b.lag_ms),
-    "tidemark_broker_replica_lag_records_max": lambda b: b.lag_records,
-}
-PARTITION_VALUES: dict[str, Callable[[View], Value]] = {
-    "tidemark_partition_leader": attrgetter("leader"),
-    "tidemark_partition_leader_epoch": attrgetter("leader_epoch"),
-    "tidemark_partition_log_end_offset": attrgetter("log_end_offset"),
-    "tidemark_partition_high_watermark": attrgetter("high_watermark"),
-    "tidemark_partition_uncommitted_records": attrgetter("uncommitted_records"),
-    "tidemark_partition_uncommitted_age_seconds": lambda v: _seconds(v.uncommitted_ms),
-    "tidemark_partition_replicas": lambda v: len(v.assigned) or None,
-    "tidemark_partition_in_sync_replicas": lambda v: None if v.in_sync_replicas is None else len(v.in_sync_replicas),
-    "tidemark_partition_min_in_sync_replicas": attrgetter("effective_min_in_sync_replicas"),
-    "tidemark_partition_leaderless": lambda v: int(v.leaderless),
-    "tidemark_partition_missed_passes": attrgetter("missed_passes"),
-}
-REPLICA_VALUES: dict[str, Callable[[ReplicaView], Value]] = {
-    "tidemark_replica_log_end_offset": attrgetter("log_end_offset"),
-    "tidemark_replica_high_watermark": attrgetter("high_watermark"),
-    "tidemark_replica_log_start_offset": attrgetter("log_start_offset"),
-    "tidemark_replica_lag_records": attrgetter("lag_records"),
-    "tidemark_replica_lag_seconds": lambda r: _seconds(r.lag_ms),
-    "tidemark_replica_in_sync": lambda r: _flag(r.in_sync),
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One rendered state: the body, the same compressed, and how many series it holds and leaves out by tier."""
+    """One rendered state, and how many series it holds and leaves out by tier.
+
+    Gauges are written alike in both formats; the few counters are not, and stand apart. `compressed` is the gauges
+    by gzip.
+    """
 
     body: bytes = b""
     compressed: bytes = b""
+    counters: bytes = b""
+    counters_openmetrics: bytes = b""
     series: dict[str, int] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
 
 
 def render(table: Table, counters: EventCounters, now: float, max_series: int, granularity: str = "auto") -> Snapshot:
-    """The exposition of a table at `now` (Unix seconds).
-
-    At most `max_series` series of topics, partitions and replicas together with the cluster and broker tiers, which
-    are never cut.
-    """
-    aggregate = Aggregate(table)
-    families: list[bytes] = []
-    series: Counter[str] = Counter()
-
-    def emit(name: str, labels: Iterable[str], values: Iterable[Value]) -> None:
-        lines = [f"{name}{{{inside}}} {value}" for inside, value in zip(labels, values, strict=True) if value is not None]
-        families.append(family(name, lines).encode("utf-8", "replace"))
-        series[SIGNALS[name].tier] += len(lines)
-
-    for name, values in _always(table, aggregate, counters, now).items():
-        emit(name, values.keys(), values.values())
-    budget = max(0, max_series - sum(series.values()))
-    topics, dropped = _topics(aggregate, budget, granularity)
-    for name, of_topic in TOPIC_VALUES.items():
-        emit(name, (labels for labels, _ in topics), (of_topic(tally) for _, tally in topics))
-    selection = select(
-        table.partitions.values(), granularity, budget - len(topics) * len(TOPIC_VALUES), len(PARTITION_VALUES), len(REPLICA_VALUES)
-    )
-    _detail(selection, emit)
-    body = b"".join(families)
-    return Snapshot(body, gzip.compress(body, 1), dict(series), {"topic": dropped, **selection.dropped})
+    """A single snapshot of a table, as a new exporter would render it first."""
+    return Renderer(Export(max_series=max_series, granularity=granularity)).render(table, counters, now)  # type: ignore[arg-type]
 
 
-def _detail(selection: Selection, emit: Callable[[str, Iterable[str], Iterable[Value]], None]) -> None:
-    labels = [row.labels for row in selection.partitions]
-    views = [row.view for row in selection.partitions]
-    for name, of_view in PARTITION_VALUES.items():
-        emit(name, labels, map(of_view, views))
-    labels = [inside for row in selection.replicas for inside in row.replica_labels]
-    replicas = [replica for row in selection.replicas for replica in row.view.replicas]
-    for name, of_replica in REPLICA_VALUES.items():
-        emit(name, labels, map(of_replica, replicas))
+class Renderer:
+    """Makes a snapshot per refresh; remembers what it served, so that series do not flicker."""
+
+    def __init__(self, export: Export) -> None:
+        names = {name for name, signal in SIGNALS.items() if export.kafka_exporter_names or not signal.optional}
+        self._topic_values = {name: value for name, value in TOPIC_VALUES.items() if name in names}
+        self._partition_values = {name: value for name, value in PARTITION_VALUES.items() if name in names}
+        self._names = names
+        self._max_series = export.max_series
+        self._granularity = export.granularity
+        self._selector = Selector(export.granularity, export.detail_topics)
+        # label set of a topic's alert -> until when it is served although none is open
+        self._topic_alerts: dict[str, float] = {}
+
+    def render(self, table: Table, counters: EventCounters, now: float) -> Snapshot:
+        """The exposition of a table at `now` (Unix seconds).
+
+        At most `max_series` series of topics, partitions and replicas together with the cluster and broker tiers,
+        which are never cut.
+        """
+        text, openmetrics, gauges = [], [], []
+        series: Counter[str] = Counter()
+
+        def emit(name: str, labels: Iterable[str], values: Iterable[Value]) -> None:
+            lines = [f"{name}{{{inside}}} {value}" for inside, value in zip(labels, values, strict=True) if value is not None]
+            series[SIGNALS[name].tier] += len(lines)
+            body = family(name, lines).encode("utf-8", "replace")
+            if SIGNALS[name].kind == "counter":
+                text.append(body)
+                openmetrics.append(family(name, lines, openmetrics=True).encode("utf-8", "replace"))
+            else:
+                gauges.append(body)
+
+        for name, values in _always(table, counters, now).items():
+            if name in self._names:
+                emit(name, values.keys(), values.values())
+        budget = max(0, self._max_series - sum(series.values()))
+        dropped = self._topics(table, budget, now, emit)
+        left = max(0, self._max_series - sum(series.values()))
+        selection = self._selector.select(table, left, len(self._partition_values), len(REPLICA_VALUES), now)
+        labels = [row.labels for row in selection.partitions]
+        views = [row.view for row in selection.partitions]
+        for name, of_view in self._partition_values.items():
+            emit(name, labels, map(of_view, views))
+        labels = [inside for row in selection.replicas for inside in row.replica_labels]
+        replicas = [replica for row in selection.replicas for replica in row.view.replicas]
+        for name, of_replica in REPLICA_VALUES.items():
+            emit(name, labels, map(of_replica, replicas))
+        body = b"".join(gauges)
+        return Snapshot(
+            body, gzip.compress(body, 1), b"".join(text), b"".join(openmetrics), dict(series), {"topic": dropped, **selection.dropped}
+        )
+
+    def _topics(self, table: Table, budget: int, now: float, emit: Callable[[str, Iterable[str], Iterable[Value]], None]) -> int:
+        """The topic tier: the sickest first where the budget is short. Returns the number of series left out."""
+        if self._granularity == "cluster":
+            return 0
+        alerts = self._alerts_of_topics(table, now)
+        served = dict(list(alerts.items())[:budget])
+        emit("tidemark_topic_alert_open", served.keys(), served.values())
+        topics = list(table.topic_tallies.items())
+        each = len(self._topic_values)
+        fit = (budget - len(served)) // each
+        if len(topics) > fit:
+            topics.sort(key=_urgency)
+        labels = [label_set(kafka_cluster=cluster, topic=topic) for (cluster, topic), _ in topics[:fit]]
+        for name, of_topic in self._topic_values.items():
+            emit(name, labels, (of_topic(tally) for _, tally in topics[:fit]))
+        return max(0, len(topics) - fit) * each + len(alerts) - len(served)
+
+    def _alerts_of_topics(self, table: Table, now: float) -> Series:
+        """Open alerts by topic, name and severity; 0 for a while after the last has ended, and then nothing."""
+        now_open: Counter[tuple[str, ...]] = Counter()
+        for alert in table.open_alerts():
+            of = alert.labels
+            if "topic" in of:
+                now_open[of.get("kafka_cluster", ""), of["topic"], of.get("alertname", ""), of.get("severity", "")] += 1
+        series: Series = {
+            label_set(kafka_cluster=cluster, topic=topic, alertname=name, severity=severity): count
+            for (cluster, topic, name, severity), count in now_open.items()
+        }
+        self._topic_alerts.update(dict.fromkeys(series, now + LINGER_SECONDS))
+        self._topic_alerts = {labels: until for labels, until in self._topic_alerts.items() if until > now}
+        return {**series, **{labels: 0 for labels in self._topic_alerts if labels not in series}}
 
 
-def _topics(aggregate: Aggregate, budget: int, granularity: str) -> tuple[list[tuple[str, Tally]], int]:
-    """(labels, tally) of the topics served, and the number of series that the budget left out; the sickest stay."""
-    if granularity == "cluster":
-        return [], 0
-    topics = list(aggregate.topics.items())
-    fit = budget // len(TOPIC_VALUES)
-    if len(topics) > fit:
-        topics.sort(key=lambda item: (-item[1].leaderless, -item[1].under_min, -item[1].under_replicated, -(item[1].lag_records or 0)))
-    dropped = max(0, len(topics) - fit) * len(TOPIC_VALUES)
-    return [(label_set(kafka_cluster=cluster, topic=topic), tally) for (cluster, topic), tally in topics[:fit]], dropped
+def _urgency(item: tuple[object, Tally]) -> tuple[float, ...]:
+    tally = item[1]
+    return (-tally.leaderless, -tally.under_min, -tally.under_replicated, -(tally.lag_records or 0))
 
 
-def _always(table: Table, aggregate: Aggregate, counters: EventCounters, now: float) -> dict[str, Series]:
+def _always(table: Table, counters: EventCounters, now: float) -> dict[str, Series]:
     """The cluster and broker tiers."""
     result: dict[str, Series] = {}
 
@@ -154,22 +147,28 @@ def _always(table: Table, aggregate: Aggregate, counters: EventCounters, now: fl
         put("tidemark_view_age_seconds", round(max(0.0, now - newest), 3), kafka_cluster=cluster)
     for view in table.clusters.values():
         _of_cluster_view(view, counters, put)
-    for cluster, tally in aggregate.clusters.items():
+    for cluster, tally in table.cluster_tallies.items():
         for name, of_tally in CLUSTER_VALUES.items():
             put(name, of_tally(tally), kafka_cluster=cluster)
-    for (cluster, broker), hosted in aggregate.brokers.items():
+    for (cluster, broker), hosted in table.broker_tallies.items():
         counters.known_broker(cluster, broker)
         for name, of_broker in BROKER_VALUES.items():
             put(name, of_broker(hosted), kafka_cluster=cluster, broker=broker)
+        for effect, count in hosted.effects.items():
+            # A partition of which nothing can be said is safe with no broker.
+            unplaced = table.cluster_tallies[cluster].unplaced if effect == "unknown" else 0
+            put("tidemark_broker_stop_impact_partitions", count + unplaced, kafka_cluster=cluster, broker=broker, effect=effect)
     result["tidemark_alert_open"] = _open_alerts(table, counters)
+    counters.changes(table.elections, table.expands)
     result.update({name: dict(values) for name, values in counters.values.items()})
     return result
 
 
 def _of_cluster_view(view: View, counters: EventCounters, put: Callable[..., None]) -> None:
-    put("tidemark_pass_period_seconds", _seconds(view.period_ms), kafka_cluster=view.kafka_cluster)
+    put("tidemark_pass_period_seconds", seconds(view.period_ms), kafka_cluster=view.kafka_cluster)
     put("tidemark_quorum_leader", view.quorum_leader, kafka_cluster=view.kafka_cluster)
     put("tidemark_quorum_epoch", view.quorum_epoch, kafka_cluster=view.kafka_cluster)
+    put("kafka_brokers", len(view.broker_outcomes) or None, kafka_cluster=view.kafka_cluster)
     for broker, outcome in view.broker_outcomes.items():
         counters.known_broker(view.kafka_cluster, broker)
         put("tidemark_broker_up", int(outcome == "ok"), kafka_cluster=view.kafka_cluster, broker=broker)
@@ -177,10 +176,10 @@ def _of_cluster_view(view: View, counters: EventCounters, put: Callable[..., Non
 
 def _open_alerts(table: Table, counters: EventCounters) -> Series:
     """Alerts open by (cluster, name, severity); 0 for what was open before, so that an end is seen as an end."""
-    now_open: Counter[str] = Counter()
+    now_open: Counter[tuple[str, ...]] = Counter()
     for alert in table.open_alerts():
         of = alert.labels
-        labels = label_set(kafka_cluster=of.get("kafka_cluster", ""), alertname=of.get("alertname", ""), severity=of.get("severity", ""))
-        now_open[labels] += 1
-    counters.ever_open.update(now_open)
-    return {labels: now_open[labels] for labels in sorted(counters.ever_open)}
+        now_open[of.get("kafka_cluster", ""), of.get("alertname", ""), of.get("severity", "")] += 1
+    by_labels = {label_set(kafka_cluster=key[0], alertname=key[1], severity=key[2]): count for key, count in now_open.items()}
+    counters.ever_open.update(by_labels)
+    return {labels: by_labels.get(labels, 0) for labels in sorted(counters.ever_open)}

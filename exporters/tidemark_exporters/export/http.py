@@ -15,7 +15,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import address
 from tidemark_exporters.export.exposition import Snapshot
-from tidemark_exporters.export.text import CONTENT_TYPE
+from tidemark_exporters.export.text import CONTENT_TYPE, CONTENT_TYPE_OPENMETRICS
 
 # Requests served at a time; others wait in the listen queue.
 MAX_REQUESTS: Final = 32
@@ -29,8 +29,8 @@ Answer = tuple[HTTPStatus, str, bytes]
 class Site:
     """What is served now. `snapshot` is swapped whole by the refreshing thread; a request only reads it."""
 
-    def __init__(self, own: Callable[[], bytes], clusters: Callable[[], list[str]], waiting: Callable[[], list[str]]) -> None:
-        """`own`: the exporter's own metrics; `waiting`: what it waits for until it is ready, nothing once it is."""
+    def __init__(self, own: Callable[..., bytes], clusters: Callable[[], list[str]], waiting: Callable[[], list[str]]) -> None:
+        """`own`: the exporter's own metrics (`openmetrics_format`: in that form, with its end mark); `waiting`: what it waits for until it is ready, nothing once it is."""
         self.snapshot = Snapshot()
         self._waiting = waiting
         self._own = own
@@ -46,17 +46,23 @@ class Site:
         if kind.startswith("text/html"):
             headers.append(("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"))
         if kind == CONTENT_TYPE:
-            headers.append(("Vary", "Accept-Encoding"))
-            own = self._own()
-            if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", ""):
-                # Two gzip members one after the other are one gzip file: the large one is compressed once a refresh.
-                headers.append(("Content-Encoding", "gzip"))
-                body = self.snapshot.compressed + gzip.compress(own, 1)
-            else:
-                body = self.snapshot.body + own
+            body = self._scrape(environ, headers)
         headers.append(("Content-Length", str(len(body))))
         start_response(f"{status.value} {status.phrase}", headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def _scrape(self, environ: dict[str, Any], headers: list[tuple[str, str]]) -> bytes:
+        """The metrics in the format and encoding that were asked for; adds to `headers`."""
+        snapshot, openmetrics = self.snapshot, wants_openmetrics(environ.get("HTTP_ACCEPT", ""))
+        headers.append(("Vary", "Accept, Accept-Encoding"))
+        if openmetrics:
+            headers[0] = ("Content-Type", CONTENT_TYPE_OPENMETRICS)
+        rest = (snapshot.counters_openmetrics if openmetrics else snapshot.counters) + self._own(openmetrics_format=openmetrics)
+        if "gzip" not in environ.get("HTTP_ACCEPT_ENCODING", ""):
+            return snapshot.body + rest
+        # Two gzip members one after the other are one gzip file: the large one is compressed once a refresh.
+        headers.append(("Content-Encoding", "gzip"))
+        return snapshot.compressed + gzip.compress(rest, 1)
 
     def _answer(self, path: str) -> Answer:
         plain = "text/plain; charset=utf-8"
@@ -72,6 +78,20 @@ class Site:
         if path == "/":
             return HTTPStatus.OK, "text/html; charset=utf-8", index_page(self._clusters()).encode("utf-8", "replace")
         return HTTPStatus.NOT_FOUND, plain, b"not found: there are /, /metrics, /-/healthy and /-/ready\n"
+
+
+def wants_openmetrics(accept: str) -> bool:
+    """Whether an Accept header names OpenMetrics, and prefers nothing else to it (no q: 1)."""
+    best, openmetrics = 0.0, 0.0
+    for part in accept.split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        weight = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        quality = float(weight) if weight.replace(".", "", 1).isdecimal() and weight.isascii() else 0.0
+        if kind == "application/openmetrics-text":
+            openmetrics = max(openmetrics, quality)
+        else:
+            best = max(best, quality)
+    return openmetrics > 0 and openmetrics >= best
 
 
 def index_page(clusters: list[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, disable_created_metrics, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from tidemark import __version__
 from tidemark_exporters.export.exposition import Snapshot
@@ -22,8 +23,10 @@ class OwnMetrics:
         self.ready = self._gauge("tidemark_export_ready")
         self.records_read = self._counter("tidemark_export_records_read_total")
         self.undecodable = self._counter("tidemark_export_records_undecodable_total")
+        self.events = self._counter("tidemark_event_records_total")
         self.dead_letters = self._counter("tidemark_dead_letters_total")
         self.refresh_seconds = self._gauge("tidemark_export_refresh_duration_seconds")
+        self.refreshed_at = self._gauge("tidemark_export_refresh_timestamp_seconds")
         self.series = self._gauge("tidemark_series")
         self.series_dropped = self._counter("tidemark_series_dropped_total")
         self.deliveries = self._counter("tidemark_deliveries_total")
@@ -32,15 +35,19 @@ class OwnMetrics:
         for tier in ("topic", "partition", "replica"):
             self.series_dropped.labels(tier=tier)
 
-    def refreshed(self, snapshot: Snapshot, seconds: float) -> None:
-        """Notes one rendering and what it holds."""
+    def refreshed(self, snapshot: Snapshot, seconds: float, now: float) -> None:
+        """Notes one rendering at `now` (Unix seconds) and what it holds."""
         self.refresh_seconds.set(seconds)
+        self.refreshed_at.set(now)
         for tier, count in snapshot.series.items():
             self.series.labels(tier=tier).set(count)
         for tier, count in snapshot.dropped.items():
             self.series_dropped.labels(tier=tier).inc(count)
 
-    def render(self) -> bytes:
+    def render(self, *, openmetrics_format: bool = False) -> bytes:
+        """Prometheus' text, or OpenMetrics with its end mark."""
+        if openmetrics_format:
+            return bytes(openmetrics.generate_latest(self.registry))  # type: ignore[no-untyped-call]
         return generate_latest(self.registry)
 
     def _gauge(self, name: str) -> Gauge:

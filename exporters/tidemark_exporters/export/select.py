@@ -7,16 +7,20 @@ then partitions, then replicas: when the budget is short the lowest tier goes fi
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Final
 
-from tidemark_exporters.export.table import Row
+from tidemark_exporters.export.table import Row, Table
 
 # Up to this many replicas every one of them is served.
 ALL_REPLICAS: Final = 10_000
-# Above it: the unhealthy ones and so many of the slowest.
+# Above it: the unhealthy ones, those of the allow list, and so many of the slowest.
 TOP_BY_LAG: Final = 200
+# What was served stays so long: a partition at the edge must not flicker, and its way back to health is worth seeing.
+LINGER_SECONDS: Final = 900.0
 
 
 @dataclass(slots=True)
@@ -28,42 +32,89 @@ class Selection:
     dropped: dict[str, int] = field(default_factory=dict)
 
 
-def select(rows: Iterable[Row], granularity: str, budget: int, per_partition: int, per_replica: int) -> Selection:
-    """Chooses the detail that fits into `budget` series.
+class Selector:
+    """Chooses at each refresh, and remembers what it served. Bounded by the table: who left it is forgotten."""
 
-    `granularity` is export.granularity; a partition costs `per_partition` series, each of its replicas `per_replica`
-    (unknown values make it fewer).
-    """
-    if granularity in {"cluster", "topic"}:
-        return Selection()
-    everything = list(rows)
-    chosen = _interesting(everything) if granularity == "auto" else everything
-    costs = [len(row.view.replicas) * per_replica for row in chosen]
-    if len(chosen) * per_partition + sum(costs) <= budget:
-        return Selection(chosen, [] if granularity == "partition" else chosen)
-    chosen.sort(key=_urgency)
+    def __init__(self, granularity: str = "auto", detail_topics: Iterable[str] = ()) -> None:
+        """`granularity` and `detail_topics` (regular expressions, matched whole) are those of the configuration's export section."""
+        self._granularity = granularity
+        patterns = [f"(?:{each})" for each in detail_topics]
+        self._pattern = re.compile("|".join(patterns)) if patterns else None
+        # key -> until when it is served although nothing else speaks for it; of the slow, those slow last stand last
+        self._shown: dict[str, float] = {}
+        self._slow: dict[str, float] = {}
+        self._kept: set[str] = set()
+
+    def select(self, table: Table, budget: int, per_partition: int, per_replica: int, now: float) -> Selection:
+        """The detail that fits into `budget` series; a partition costs `per_partition`, each of its replicas `per_replica`.
+
+        Unknown values make it fewer. `now`: Unix seconds.
+        """
+        if self._granularity in {"cluster", "topic"}:
+            return Selection()
+        chosen = self._wanted(table, now)
+        with_replicas = self._granularity != "partition"
+        costs = [row.shape.replicas * per_replica for row in chosen.values()] if with_replicas else []
+        if len(chosen) * per_partition + sum(costs) <= budget:
+            rows = list(chosen.values())
+            result = Selection(rows, rows if with_replicas else [])
+        else:
+            result = _cut(list(chosen.values()), costs, budget, per_partition)
+        self._keep(table, set(islice(chosen, len(result.partitions))))
+        return result
+
+    def _wanted(self, table: Table, now: float) -> dict[str, Row]:
+        """Who should be served, the most urgent first: sick, listed, slow, served before, and then in the table's own order."""
+        rows = table.partitions
+        everything = self._granularity != "auto" or table.replicas <= ALL_REPLICAS
+        until = now + LINGER_SECONDS
+        for key in chain(table.unhealthy, self._listed(table), rows if everything else ()):
+            self._shown[key] = until
+        # By powers of two, and who is served already before others: the small lags of a busy cluster change all the time.
+        ranked = ((lag.bit_length(), key in self._slow, lag, key) for lag, key in _lagging(table))
+        slowest = [key for *_, key in heapq.nlargest(TOP_BY_LAG, ranked)]
+        for key in reversed(slowest):
+            self._slow.pop(key, None)
+            self._slow[key] = until
+        for lingering, most in ((self._shown, len(rows)), (self._slow, 3 * TOP_BY_LAG)):
+            gone = [key for key, end in lingering.items() if end <= now or key not in rows]
+            for key in gone or list(lingering)[: max(0, len(lingering) - most)]:
+                del lingering[key]
+        order = chain(table.unhealthy, self._listed(table), slowest, self._shown, reversed(self._slow))
+        return {key: rows[key] for key in order}
+
+    def _listed(self, table: Table) -> Iterator[str]:
+        """Partitions of the allow list."""
+        if self._pattern is not None:
+            topics = {pair for pair in table.topic_tallies if self._pattern.fullmatch(str(pair[1]))}
+            yield from (key for key, row in table.partitions.items() if (row.cluster, row.topic) in topics)
+
+    def _keep(self, table: Table, served: set[str]) -> None:
+        for key in served - self._kept:
+            table.partitions[key].keep()
+        for key in self._kept - served:
+            if key in table.partitions:
+                table.partitions[key].release()
+        self._kept = served
+
+
+def _lagging(table: Table) -> Iterator[tuple[int, str]]:
+    for tally in table.cluster_tallies.values():
+        for key, motion in tally.moving.items():
+            if motion.lag_records:
+                yield motion.lag_records, key
+
+
+def _cut(chosen: list[Row], costs: list[int], budget: int, per_partition: int) -> Selection:
+    """Partitions as far as they fit, then the replicas of the most urgent ones; `costs` is empty where no replica is wanted."""
     kept = chosen[: budget // per_partition]
     result = Selection(kept, dropped={"partition": (len(chosen) - len(kept)) * per_partition})
-    if granularity == "partition":
-        return result
     left = budget - len(kept) * per_partition
-    for row in chosen:
-        cost = len(row.view.replicas) * per_replica
-        if cost > left:
+    spent = 0
+    for row, cost in zip(kept, costs, strict=False):
+        if spent + cost > left:
             break
-        left -= cost
+        spent += cost
         result.replicas.append(row)
-    result.dropped["replica"] = sum(costs) - sum(len(row.view.replicas) * per_replica for row in result.replicas)
+    result.dropped["replica"] = sum(costs) - spent
     return result
-
-
-def _interesting(rows: list[Row]) -> list[Row]:
-    if sum(len(row.view.replicas) for row in rows) <= ALL_REPLICAS:
-        return rows
-    unhealthy = [row for row in rows if row.unhealthy]
-    healthy = (row for row in rows if not row.unhealthy)
-    return unhealthy + heapq.nlargest(TOP_BY_LAG, healthy, key=lambda row: row.lag_records or 0)
-
-
-def _urgency(row: Row) -> tuple[bool, int]:
-    return (not row.unhealthy, -(row.lag_records or 0))

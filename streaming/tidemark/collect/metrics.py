@@ -27,18 +27,19 @@ class CollectMetrics:
         )
         self._partitions = Gauge(
             "tidemark_collect_partitions",
-            "Partitions in the last pass by what became of them: observed, thinned or missed.",
+            "Partitions in the last pass by what became of them.",
             [*labels, "result"],
             registry=self.registry,
         )
         self._answers = Counter(
-            "tidemark_collect_broker_answers",
+            "tidemark_collect_broker_answers_total",
             "How brokers answered, by pass.",
             [*labels, "broker", "outcome"],
             registry=self.registry,
         )
-        self._published = Gauge("tidemark_collect_records_published", "Records acknowledged since the start.", registry=self.registry)
-        self._dropped = Gauge("tidemark_collect_records_dropped", "Records lost since the start.", registry=self.registry)
+        self._published = Counter("tidemark_collect_records_published_total", "Records that Kafka acknowledged.", registry=self.registry)
+        self._dropped = Counter("tidemark_collect_records_dropped_total", "Records that could not be published.", registry=self.registry)
+        self._counted = (0, 0)
 
     def passed(self, cluster: str, seconds: float, passes: Passes, publisher: Publisher) -> None:
         self._duration.labels(cluster).observe(seconds)
@@ -46,8 +47,10 @@ class CollectMetrics:
             self._partitions.labels(cluster, result).set(getattr(passes, result))
         for broker, outcome in passes.outcomes.items():
             self._answers.labels(cluster, str(broker), outcome).inc()
-        self._published.set(publisher.published)
-        self._dropped.set(publisher.dropped)
+        published, dropped = self._counted
+        self._counted = publisher.published, publisher.dropped
+        self._published.inc(max(0, self._counted[0] - published))
+        self._dropped.inc(max(0, self._counted[1] - dropped))
 
     def serve(self, listen: str) -> Any:
         """Starts the HTTP server. Raises ConfigError when the address cannot be bound."""

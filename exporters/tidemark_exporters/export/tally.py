@@ -1,0 +1,127 @@
+"""What the partitions of a cluster or topic, and the replicas of a broker, add up to.
+
+Counts are kept as views come and go. Maxima cannot be taken back, so whoever has something above 0 stands in `moving`,
+and the largest is looked up when it is asked for. Only what is known counts: a lag nobody measured is in no maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidemark.core.safe_to_stop import EFFECTS, Effect
+from tidemark_exporters.export.facts import Host, Motion, Shape
+
+
+def _largest(known: int, values: Iterable[int | float | None]) -> int | float | None:
+    """The largest value; 0 where some are known and all are 0; None where none is known."""
+    return max((value for value in values if value is not None), default=0) if known > 0 else None
+
+
+class Tally:
+    """Sums over the partitions of a cluster or a topic. `moving`: key -> motion, where any of it is above 0."""
+
+    __slots__ = (
+        "at_min",
+        "blind",
+        "known_lag_ms",
+        "known_lag_records",
+        "known_uncommitted",
+        "known_uncommitted_ms",
+        "leader_alone",
+        "leaderless",
+        "moving",
+        "off_preferred",
+        "partitions",
+        "under_min",
+        "under_replicated",
+        "unplaced",
+    )
+
+    def __init__(self) -> None:
+        self.partitions = self.leaderless = self.under_replicated = self.under_min = self.at_min = 0
+        self.leader_alone = self.blind = self.off_preferred = self.unplaced = 0
+        self.known_lag_records = self.known_lag_ms = self.known_uncommitted = self.known_uncommitted_ms = 0
+        self.moving: dict[str, Motion] = {}
+
+    def count(self, shape: Shape, sign: int) -> None:
+        """Adds a partition (1) or takes it away (-1)."""
+        self.partitions += sign
+        self.leaderless += sign * shape.leaderless
+        self.under_replicated += sign * shape.under_replicated
+        self.under_min += sign * shape.under_min
+        self.at_min += sign * shape.at_min
+        self.leader_alone += sign * shape.leader_alone
+        self.blind += sign * shape.blind
+        self.off_preferred += sign * shape.off_preferred
+        self.unplaced += sign * shape.unplaced
+        self.known_lag_records += sign * shape.knows_lag_records
+        self.known_lag_ms += sign * shape.knows_lag_ms
+        self.known_uncommitted += sign * shape.knows_uncommitted
+        self.known_uncommitted_ms += sign * shape.knows_uncommitted_ms
+
+    def move(self, key: str, motion: Motion) -> None:
+        """Takes over a partition's newest motion."""
+        if motion.lag_records or motion.lag_ms or motion.uncommitted or motion.uncommitted_ms:
+            self.moving[key] = motion
+        else:
+            self.moving.pop(key, None)
+
+    @property
+    def used(self) -> bool:
+        return self.partitions > 0
+
+    @property
+    def lag_records(self) -> int | float | None:
+        return _largest(self.known_lag_records, (motion.lag_records for motion in self.moving.values()))
+
+    @property
+    def lag_ms(self) -> float | None:
+        return _largest(self.known_lag_ms, (motion.lag_ms for motion in self.moving.values()))
+
+    @property
+    def uncommitted(self) -> int | None:
+        return sum(motion.uncommitted or 0 for motion in self.moving.values()) if self.known_uncommitted else None
+
+    @property
+    def uncommitted_ms(self) -> float | None:
+        return _largest(self.known_uncommitted_ms, (motion.uncommitted_ms for motion in self.moving.values()))
+
+
+class BrokerTally:
+    """Sums over the replicas that a broker hosts. `moving`: key -> (lag in records, lag in ms), where either is above 0."""
+
+    __slots__ = ("effects", "known_lag_ms", "known_lag_records", "leaders", "moving", "out_of_sync", "preferred", "replicas")
+
+    def __init__(self) -> None:
+        self.replicas = self.leaders = self.preferred = self.out_of_sync = 0
+        self.known_lag_records = self.known_lag_ms = 0
+        self.effects: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
+        self.moving: dict[str, tuple[int | None, float | None]] = {}
+
+    def count(self, host: Host, sign: int) -> None:
+        """Adds a replica (1) or takes it away (-1)."""
+        self.replicas += sign
+        self.out_of_sync += sign * host.out_of_sync
+        if host.effect is not None:
+            self.effects[host.effect] += sign
+
+    def follow(self, key: str, records: int | None, milliseconds: float | None, sign: int) -> None:
+        """Adds the lag of a follower that the broker hosts (1) or takes it away (-1)."""
+        self.known_lag_records += sign * (records is not None)
+        self.known_lag_ms += sign * (milliseconds is not None)
+        if sign > 0 and (records or milliseconds):
+            self.moving[key] = (records, milliseconds)
+        else:
+            self.moving.pop(key, None)
+
+    @property
+    def used(self) -> bool:
+        return self.replicas > 0 or self.leaders > 0 or self.preferred > 0 or self.known_lag_records > 0 or self.known_lag_ms > 0
+
+    @property
+    def lag_records(self) -> int | float | None:
+        return _largest(self.known_lag_records, (records for records, _ in self.moving.values()))
+
+    @property
+    def lag_ms(self) -> float | None:
+        return _largest(self.known_lag_ms, (milliseconds for _, milliseconds in self.moving.values()))

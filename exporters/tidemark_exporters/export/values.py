@@ -1,0 +1,98 @@
+"""Which attribute of what is known becomes which metric. None (unknown) makes no series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Final
+
+from tidemark.core.records import ReplicaView, View
+from tidemark_exporters.export.tally import BrokerTally, Tally
+
+Value = int | float | None
+
+
+def seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _flag(value: bool | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _count(values: list[int] | None) -> int | None:
+    return None if values is None else len(values)
+
+
+def _is_preferred(view: View) -> int | None:
+    return None if view.leader is None or not view.assigned else int(view.leader == view.assigned[0])
+
+
+def _lacks_replicas(view: View) -> int | None:
+    """As kafka_exporter computes it: adding replicas of a reassignment count as missing."""
+    return None if view.in_sync_replicas is None else int(len(view.in_sync_replicas) < len(view.assigned))
+
+
+CLUSTER_VALUES: Final[dict[str, Callable[[Tally], Value]]] = {
+    "tidemark_partitions": attrgetter("partitions"),
+    "tidemark_partitions_leaderless": attrgetter("leaderless"),
+    "tidemark_partitions_under_replicated": attrgetter("under_replicated"),
+    "tidemark_partitions_under_min_in_sync": attrgetter("under_min"),
+    "tidemark_partitions_at_min_in_sync": attrgetter("at_min"),
+    "tidemark_partitions_leader_alone": attrgetter("leader_alone"),
+    "tidemark_partitions_blind": attrgetter("blind"),
+    "tidemark_partitions_off_preferred_leader": attrgetter("off_preferred"),
+    "tidemark_cluster_replica_lag_seconds_max": lambda t: seconds(t.lag_ms),
+    "tidemark_cluster_replica_lag_records_max": attrgetter("lag_records"),
+    "tidemark_cluster_uncommitted_records": attrgetter("uncommitted"),
+    "tidemark_cluster_uncommitted_age_seconds_max": lambda t: seconds(t.uncommitted_ms),
+}
+BROKER_VALUES: Final[dict[str, Callable[[BrokerTally], Value]]] = {
+    "tidemark_broker_replicas": attrgetter("replicas"),
+    "tidemark_broker_leaders": attrgetter("leaders"),
+    "tidemark_broker_preferred_leaders": attrgetter("preferred"),
+    "tidemark_broker_out_of_sync_replicas": attrgetter("out_of_sync"),
+    "tidemark_broker_replica_lag_seconds_max": lambda b: seconds(b.lag_ms),
+    "tidemark_broker_replica_lag_records_max": attrgetter("lag_records"),
+}
+TOPIC_VALUES: Final[dict[str, Callable[[Tally], Value]]] = {
+    "tidemark_topic_partitions": attrgetter("partitions"),
+    "tidemark_topic_partitions_leaderless": attrgetter("leaderless"),
+    "tidemark_topic_partitions_under_replicated": attrgetter("under_replicated"),
+    "tidemark_topic_partitions_under_min_in_sync": attrgetter("under_min"),
+    "tidemark_topic_replica_lag_seconds_max": lambda t: seconds(t.lag_ms),
+    "tidemark_topic_replica_lag_records_max": attrgetter("lag_records"),
+    "tidemark_topic_uncommitted_records": attrgetter("uncommitted"),
+    "tidemark_topic_uncommitted_age_seconds_max": lambda t: seconds(t.uncommitted_ms),
+    "kafka_topic_partitions": attrgetter("partitions"),
+}
+PARTITION_VALUES: Final[dict[str, Callable[[View], Value]]] = {
+    "tidemark_partition_leader": attrgetter("leader"),
+    "tidemark_partition_leader_epoch": attrgetter("leader_epoch"),
+    "tidemark_partition_log_end_offset": attrgetter("log_end_offset"),
+    "tidemark_partition_high_watermark": attrgetter("high_watermark"),
+    "tidemark_partition_uncommitted_records": attrgetter("uncommitted_records"),
+    "tidemark_partition_uncommitted_age_seconds": lambda v: seconds(v.uncommitted_ms),
+    "tidemark_partition_replicas": lambda v: len(v.assigned) or None,
+    "tidemark_partition_in_sync_replicas": lambda v: _count(v.in_sync_replicas),
+    "tidemark_partition_min_in_sync_replicas": attrgetter("effective_min_in_sync_replicas"),
+    "tidemark_partition_leaderless": lambda v: int(v.leaderless),
+    "tidemark_partition_missed_passes": attrgetter("missed_passes"),
+    "kafka_topic_partition_current_offset": attrgetter("high_watermark"),
+    "kafka_topic_partition_oldest_offset": attrgetter("log_start_offset"),
+    "kafka_topic_partition_leader": attrgetter("leader"),
+    "kafka_topic_partition_leader_is_preferred": _is_preferred,
+    "kafka_topic_partition_replicas": lambda v: len(v.assigned) or None,
+    "kafka_topic_partition_in_sync_replica": lambda v: _count(v.in_sync_replicas),
+    "kafka_topic_partition_under_replicated_partition": _lacks_replicas,
+}
+REPLICA_VALUES: Final[dict[str, Callable[[ReplicaView], Value]]] = {
+    "tidemark_replica_log_end_offset": attrgetter("log_end_offset"),
+    "tidemark_replica_high_watermark": attrgetter("high_watermark"),
+    "tidemark_replica_log_start_offset": attrgetter("log_start_offset"),
+    "tidemark_replica_leader_epoch": attrgetter("leader_epoch"),
+    "tidemark_replica_lag_records": attrgetter("lag_records"),
+    "tidemark_replica_lag_seconds": lambda r: seconds(r.lag_ms),
+    "tidemark_replica_in_sync": lambda r: _flag(r.in_sync),
+    "tidemark_replica_up": lambda r: int(r.error is None),
+}
