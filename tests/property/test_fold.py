@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, target
 from hypothesis import strategies as st
 
 from tests.property.events import batches
 from tests.scenarios.world import World
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import Batch, Observation, Pass
+from tidemark.core.evolve import evolve
 from tidemark.core.partition import PartitionState, decode_state, encode_state
+from tidemark.core.steady import take_steady
+from tidemark.core.views import partition_digest
 from tidemark.core.wire import encode_batch
 from tidemark.detect.calm import is_calm, is_uneventful
 from tidemark.detect.context import Context
@@ -119,6 +122,45 @@ def test_a_healthy_partition_of_three_replicas_stays_below_400_bytes() -> None:
     (blob,) = world.fold.state.partitions.values()
     assert isinstance(decode_state(blob), PartitionState)
     assert len(blob) <= 400, len(blob)
+
+
+@given(histories())
+def test_the_fast_path_folds_as_the_whole_reducer_does(records: list[RawRecord]) -> None:
+    """Every observation is folded both ways; where the fast path takes one, it leaves the very state of the other."""
+
+    class Both(Fold):
+        def _observe(self, batch: Batch, cluster: ClusterState, event: Observation) -> None:
+            key = f"{batch.cluster}/{event.topic}/{event.partition}"
+            before = self.partition(key)
+            if before is not None and (before.collector, before.collector_epoch) == (batch.collector, batch.collector_epoch):
+                quick = decode_state(encode_state(before))
+                if take_steady(quick, event, batch.pass_number):
+                    slow = evolve(before, event, batch.collector, batch.collector_epoch, batch.pass_number, cluster)
+                    assert quick == slow
+                    assert is_uneventful(before, slow)
+                    assert partition_digest(quick) == partition_digest(before)
+                    taken.append(event)
+                else:
+                    assert encode_state(quick) == encode_state(before)
+            super()._observe(batch, cluster, event)
+
+    taken: list[Observation] = []
+    fold_all = Both(GroupState(), DETECTION, 0, 1)
+    for record in records:
+        fold_all.record(record)
+    event_count = len(taken)
+    target(float(event_count))
+
+
+def test_the_fast_path_is_taken() -> None:
+    world = World()
+    world.run("partition orders-0 replicas=1,2,3 min_isr=2")
+    world.run("pass 5 add=10")
+    assert world.fold is not None
+    state = world.fold.partition("main/orders/0")
+    assert state is not None
+    world.run("pass 1 add=10")
+    assert world.fold.partition("main/orders/0") is state
 
 
 @given(histories())

@@ -1,50 +1,69 @@
-"""Do two logs part below their ends? Compared epoch by epoch, from lineages read in the same pass (KIP-101, KIP-279).
+"""Do two logs part below their ends? Compared epoch by epoch, leader and follower (KIP-101, KIP-279, Log Matching).
 
-After it truncated, a follower's records of every epoch that both logs hold end where the leader's do. Two kinds of
-difference count: an epoch that is closed on both (each log holds a later one), and a follower whose newest epoch ran
-further than the leader's did while the follower knows the present leader epoch; the second may be a truncation that is
-about to happen and needs time.
+Two kinds of difference count:
+
+* Closed: below a later epoch of which both logs hold records. Before a replica takes the first record of an epoch it
+  has cut its log to that of the epoch's leader, so below it both logs are that leader's log, and no truncation that
+  is still to come can explain a difference. Two reads of different passes settle it.
+* Open: the follower's newest epoch runs further than the leader's records of it do, while the follower knows the
+  present leader epoch. It may be about to truncate, so only time tells, and only time in which it was watched.
+
+No verdict where a log's beginning moved (retention, DeleteRecords: what a lineage says at or below a log start is no
+end of an epoch), and none on closed epochs of a compacted topic: a replica that was copied anew dates an epoch's
+beginning by the first batch that survived the cleaner.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
 
 from tidemark.core.epochs import NO_EPOCH, LineageEntries, end_offset_for
 from tidemark.core.events import MAX_REPLICAS, Observation
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.rare import Divergence
 
+# Unwatched for longer, the time that an open difference stood begins anew.
+MAX_GAP_SECONDS: Final = 15.0
 
-def find_divergences(after: PartitionState, event: Observation, known: list[Divergence]) -> list[Divergence]:
+
+def find_divergences(after: PartitionState, before: PartitionState, event: Observation, known: list[Divergence]) -> list[Divergence]:
     """The differences that stand after this observation, at most one a follower; reads of an earlier pass confirm."""
+    watched = event.observed_at - before.observed_at <= MAX_GAP_SECONDS
     leader = after.replica(after.leader)
     if leader is None or leader.error is not None or not after.lineage or after.lineage_complete_from is None:
-        # No verdict without the leader: what was seen stands as it was.
-        return known
+        # No verdict without the leader: what was read stands, what only time can settle starts over.
+        return [item for item in known if item.closed]
     fresh = {sample.broker for sample in event.samples if sample.lineage is not None}
     found: list[Divergence] = []
     for replica in after.replicas:
         if replica.broker == after.leader or replica.broker not in after.settled:
             continue
         old = next((item for item in known if item.broker == replica.broker), None)
-        new = _compare(after, replica, leader, fresh=replica.broker in fresh)
-        if new is not None and old is not None and _same(old, new):
+        new = _compare(after, replica, leader, fresh=replica.broker in fresh, compacted=event.compacted)
+        if new is not None and old is not None and _same(old, new) and (new.closed or watched):
             new.since, new.pass_number = old.since, old.pass_number
-            new.confirmed = old.confirmed or (new.closed and replica.broker in fresh and old.pass_number < after.pass_number)
-        elif new is None and old is not None and not _refuted(replica, fresh=replica.broker in fresh):
+            new.confirmed = old.confirmed or (new.closed and old.pass_number < after.pass_number)
+        elif new is None and old is not None and old.closed and not _refuted(replica, fresh=replica.broker in fresh):
             new = old
         if new is not None:
             found.append(new)
     return found[:MAX_REPLICAS]
 
 
-def _compare(after: PartitionState, replica: ReplicaState, leader: ReplicaState, *, fresh: bool) -> Divergence | None:
+def _compare(
+    after: PartitionState, replica: ReplicaState, leader: ReplicaState, *, fresh: bool, compacted: bool | None
+) -> Divergence | None:
+    """The lowest closed difference, else an open one."""
     if replica.error is not None or not replica.lineage or replica.leader_epoch != after.leader_epoch:
         return None
-    assert after.lineage is not None
-    floor = max(replica.log_start_offset or 0, leader.log_start_offset or 0)
-    if fresh:
-        for epoch, end in replica.lineage[:-1]:
-            found = _differs(after, replica, epoch, end, closed=True)
+    if replica.log_start_offset is None or leader.log_start_offset is None:
+        return None
+    floor = max(replica.log_start_offset, leader.log_start_offset)
+    if fresh and compacted is False:
+        shared = _newest_shared(replica.lineage, after.lineage or [])
+        for epoch, end in replica.lineage:
+            found = _differs(after, replica, epoch, end, closed=True) if shared is not None and epoch < shared else None
             if found is not None and found.follower_end != found.leader_end and min(found.follower_end, found.leader_end) > floor:
                 return found
     epoch, end = replica.lineage[-1]
@@ -55,8 +74,17 @@ def _compare(after: PartitionState, replica: ReplicaState, leader: ReplicaState,
     return found if found is not None and found.follower_end > found.leader_end > floor else None
 
 
+def _newest_shared(one: LineageEntries, other: LineageEntries) -> int | None:
+    """The newest epoch of which both logs hold records above an older epoch's."""
+    return max(_with_records(one) & _with_records(other), default=None)
+
+
+def _with_records(lineage: LineageEntries) -> set[int]:
+    return {later[0] for earlier, later in pairwise(lineage) if later[1] > earlier[1]}
+
+
 def _differs(after: PartitionState, replica: ReplicaState, epoch: int, end: int, *, closed: bool) -> Divergence | None:
-    """Both ends of an epoch that is closed in the leader's log; None where its lineage does not tell."""
+    """Both ends of an epoch that is over in the leader's log; None where its lineage does not tell."""
     assert after.lineage is not None
     answer = end_offset_for(after.lineage, after.lineage_complete_from, epoch)
     later = next((entry[0] for entry in after.lineage if entry[0] > epoch), None)
@@ -70,7 +98,7 @@ def _same(old: Divergence, new: Divergence) -> bool:
 
 
 def _refuted(replica: ReplicaState, *, fresh: bool) -> bool:
-    """A new lineage without the difference, or a log end that moved, ends it; silence does not."""
+    """A new lineage without the difference, or a log end that went back, ends it; silence does not."""
     return replica.error is None and (fresh or not _is_same_log(replica.lineage, replica.log_end_offset))
 
 

@@ -107,6 +107,9 @@ class Observation(Struct, tag="observation", tag_field="kind", kw_only=True, omi
     # The leader's last epochs, ascending. Epochs >= `lineage_complete_from` are covered: none between is missing.
     lineage: Lineage | None = None
     lineage_complete_from: Epoch | None = None
+    # Whether the topic's cleanup policy compacts it; told at least with lineages of followers, for a replica that is
+    # copied anew from a compacted log dates epochs by what survived. Null until the topic's configuration was read.
+    compacted: bool | None = None
 
 
 class MetadataChange(Struct, tag="metadata_change", tag_field="kind", kw_only=True, omit_defaults=True):
@@ -212,6 +215,8 @@ class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
     # them that it leads.
     preferred: Annotated[int, Meta(ge=0)] | None = None
     preferred_led: Annotated[int, Meta(ge=0)] | None = None
+    # Partitions (likewise) in whose in-sync set it is: a broker that was stopped in good order is in none.
+    in_sync: Annotated[int, Meta(ge=0)] | None = None
 
 
 # topic -> inclusive ranges of partitions
@@ -234,11 +239,11 @@ class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=Tru
     missed: Ranges | Literal["all"] = {}
     cluster_id: Name | None = None
     partitions: Annotated[int, Meta(ge=0)] | None = None
-    # Metadata quorum as DescribeQuorum showed it; null where it could not be asked.
+    # Metadata quorum as DescribeQuorum showed it. A leader that is null while the epoch is known: the quorum was asked
+    # and has none, or none that answers. Both null: it was not asked, or cannot be (ZooKeeper, no right to).
     quorum_leader: Broker | None = None
-    # Null with an epoch known: the quorum was asked and has no leader.
     quorum_epoch: Epoch | None = None
-    # Which share of the cluster this collector watches ("1/4": the second of four); null is all of it.
+    # Which share of the cluster this collector watches ("1/4": the second of four, counted from 0); null is all of it.
     shard: Annotated[str, Meta(max_length=32)] | None = None
 
 

@@ -147,8 +147,7 @@ def _take_ring(after: PartitionState, event: Observation, *, fresh: bool) -> Non
     if log_end is None:
         time, log_end = event.leader_after_at, event.leader_log_end_offset_after
     if log_end is not None:
-        after.ring = [] if fresh else list(after.ring)
-        push(after.ring, event.observed_at if time is None else time, log_end)
+        after.ring = push([] if fresh else after.ring, event.observed_at if time is None else time, log_end)
 
 
 def _take_lineage(after: PartitionState, event: Observation) -> None:

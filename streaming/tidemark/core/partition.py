@@ -6,7 +6,6 @@ stays below 400 bytes). Every list has a bound, named here or where it is filled
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Final
 
 import msgspec
@@ -14,9 +13,9 @@ from msgspec import Struct, field
 
 from tidemark.core.epochs import Committed, LineageEntries
 from tidemark.core.rare import Rare
-from tidemark.core.ring import Ring, pack, unpack
+from tidemark.core.ring import Ring, from_oldest
 
-# 2 added `rare`; a document of version 1 reads as one without it.
+# Version 2 added `rare` and tells its rings from the newest sample on.
 STATE_VERSION: Final = 2
 OLDEST_VERSION: Final = 1
 MAX_ISR_HISTORY: Final = 16
@@ -146,8 +145,8 @@ class PartitionState(Struct, array_like=True, gc=False):
         return self.leader_after if self.leader_after is not None else self.leader_before
 
 
-class _Document(Struct, array_like=True, gc=False):
-    """What is stored: the state without its rings, and the rings packed, which halves it."""
+class _Document1(Struct, array_like=True, gc=False):
+    """Version 1: the state without its rings, and the rings told from their oldest samples on."""
 
     state: PartitionState
     ring: list[int]
@@ -155,22 +154,23 @@ class _Document(Struct, array_like=True, gc=False):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder: msgspec.msgpack.Decoder[_Document] = msgspec.msgpack.Decoder(_Document)
+_decoder: msgspec.msgpack.Decoder[PartitionState] = msgspec.msgpack.Decoder(PartitionState)
+_decoder1: msgspec.msgpack.Decoder[_Document1] = msgspec.msgpack.Decoder(_Document1)
 
 
 def encode_state(state: PartitionState) -> bytes:
     """Version byte and msgpack."""
-    bare = copy.copy(state)
-    bare.ring = bare.ring_before = []
-    return bytes((STATE_VERSION,)) + _encoder.encode(_Document(bare, pack(state.ring), pack(state.ring_before)))
+    return bytes((STATE_VERSION,)) + _encoder.encode(state)
 
 
 def decode_state(blob: bytes) -> PartitionState:
-    """The inverse of `encode_state`. Fields are only ever added at the end, so an older document reads as it is.
+    """The inverse of `encode_state`; older versions are upcast here.
 
     An unknown version is a programmer error: `tidemark stream` refuses a checkpoint of a newer release at start.
     """
-    assert OLDEST_VERSION <= blob[0] <= STATE_VERSION, f"partition state version {blob[0]}"
-    document = _decoder.decode(memoryview(blob)[1:])
-    document.state.ring, document.state.ring_before = unpack(document.ring), unpack(document.ring_before)
+    if blob[0] == STATE_VERSION:
+        return _decoder.decode(memoryview(blob)[1:])
+    assert blob[0] == OLDEST_VERSION, f"partition state version {blob[0]}"
+    document = _decoder1.decode(memoryview(blob)[1:])
+    document.state.ring, document.state.ring_before = from_oldest(document.ring), from_oldest(document.ring_before)
     return document.state

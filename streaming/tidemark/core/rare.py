@@ -42,6 +42,10 @@ class Anomaly(Struct, array_like=True, gc=False):
     broker: int
     what: str
     since: float
+    # When it was read last: a lineage that is not read again shows nothing new.
+    seen_at: float = 0.0
+    # Whether the newest entry alone shows it, so that reading it again can refute it.
+    of_newest: bool = False
 
 
 class CheckpointSeen(Struct, array_like=True, gc=False):
@@ -59,6 +63,15 @@ class Regression(Struct, array_like=True, gc=False):
     shown: int
     highest: int
     since: float
+
+
+class Suspicion(Struct, array_like=True, gc=False):
+    """A leader without epochs once ended below what was committed: [start, end) may be gone, and nothing can prove it."""
+
+    start: int
+    end: int
+    leader: int
+    at: float
 
 
 class Divergence(Struct, array_like=True, gc=False):
@@ -110,12 +123,14 @@ class Rare(Struct, array_like=True, gc=False):
     audit: AuditFinding | None = None
     # In-sync replicas whose log ends below what was committed before the pass, with (log end, committed).
     short: list[tuple[int, int, int]] = []
+    suspicion: Suspicion | None = None
 
     @property
     def speaks(self) -> bool:
         """Whether a state detector may have something to say of it; epochs that began are history alone."""
         recovering = self.metadata is not None and self.metadata.recovering
-        return bool(self.adding or self.last_stable or self.anomalies or self.checkpoints or self.regression or self.short or recovering)
+        below = self.regression or self.short or self.suspicion
+        return bool(self.adding or self.last_stable or self.anomalies or self.checkpoints or below or recovering)
 
     @property
     def is_empty(self) -> bool:

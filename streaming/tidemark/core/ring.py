@@ -6,78 +6,99 @@ sample is kept each pass; older ones thin out geometrically, so 16 samples span 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Final
 
 SIZE: Final = 16
 
-# (Unix seconds, in whole milliseconds; log end offset), oldest first; both never decrease.
-Ring = list[tuple[float, int]]
+# Newest first and flat, as it is stored: Unix milliseconds and log end offset of the newest sample, then for each older
+# one by how many milliseconds and records it lies below the one before it. Neither ever grows with age.
+Ring = list[int]
 
 
-def push(ring: Ring, time: float, log_end_offset: int) -> None:
-    """Adds a sample in place. A log end that fell cuts the samples above it off: they speak of records now gone."""
-    time = round(time * 1000.0) / 1000.0
-    while ring and ring[-1][1] > log_end_offset:
-        ring.pop()
-    if ring and time <= ring[-1][0]:
-        return
+def push(ring: Ring, time: float, log_end_offset: int) -> Ring:
+    """The ring with a sample added, `time` in Unix seconds. A log end that fell cuts off the samples above it."""
+    now_ms = round(time * 1000.0)
+    while ring and ring[1] > log_end_offset:
+        # They speak of records now gone.
+        ring = [ring[0] - ring[2], ring[1] - ring[3], *ring[4:]] if len(ring) > 2 else []
+    if not ring:
+        return [now_ms, log_end_offset]
+    later_ms, more = now_ms - ring[0], log_end_offset - ring[1]
+    if later_ms <= 0:
+        return ring
     # Of a run of equal offsets only its first and last sample say anything.
-    if len(ring) >= 2 and ring[-1][1] == log_end_offset and ring[-2][1] == log_end_offset:
-        ring.pop()
-    ring.append((time, log_end_offset))
-    if len(ring) > SIZE:
-        del ring[_least_missed(ring)]
+    if more == 0 and len(ring) > 2 and ring[3] == 0:
+        return [now_ms, log_end_offset, later_ms + ring[2], 0, *ring[4:]]
+    longer = [now_ms, log_end_offset, later_ms, more, *ring[2:]]
+    if len(longer) > 2 * SIZE:
+        _thin(longer)
+    return longer
 
 
-def _least_missed(ring: Ring) -> int:
-    """Index of the sample whose loss widens a gap least, measured against its age."""
-    newest = ring[-1][0]
-    best, lowest = 1, float("inf")
-    before, at = ring[0][0], ring[1][0]
-    for index in range(1, len(ring) - 1):
-        after = ring[index + 1][0]
-        cost = (after - before) / (newest - at + 1.0)
-        if cost < lowest:
+def _thin(ring: Ring) -> None:
+    """Takes out the sample whose loss widens a gap least, measured against its age; neither the newest nor the oldest."""
+    best, lowest = 2, float("inf")
+    # One second lets the youngest samples be no better kept than a pass apart.
+    age_ms = 1000
+    step = ring[2]
+    for index in range(2, len(ring) - 2, 2):
+        age_ms += step
+        following = ring[index + 2]
+        cost = (step + following) / age_ms
+        if cost <= lowest:
             best, lowest = index, cost
-        before, at = at, after
-    return best
+        step = following
+    ring[best + 2] += ring[best]
+    ring[best + 3] += ring[best + 1]
+    del ring[best : best + 2]
+
+
+def samples(ring: Ring) -> list[tuple[int, int]]:
+    """(Unix milliseconds, log end offset), newest first."""
+    result = []
+    now_ms = offset = 0
+    sign = 1
+    for index in range(0, len(ring), 2):
+        now_ms += sign * ring[index]
+        offset += sign * ring[index + 1]
+        result.append((now_ms, offset))
+        sign = -1
+    return result
 
 
 def passed_at(ring: Ring, offset: int) -> tuple[float | None, float | None]:
-    """Bounds (not before, not after) of the time at which the log end passed `offset`, i.e. record `offset` was there.
+    """Bounds (not before, not after), in Unix seconds, of the time at which the log end passed `offset`.
 
-    None on the left: before the first sample. None on the right: it has not been seen to pass.
+    None on the left: before the first sample. None on the right: it has not been seen to pass, i.e. record `offset` was
+    not there yet.
     """
-    index = bisect_right(ring, offset, key=lambda sample: sample[1])
-    not_before = ring[index - 1][0] if index > 0 else None
-    not_after = ring[index][0] if index < len(ring) else None
-    return not_before, not_after
+    not_after = None
+    for time_ms, log_end_offset in samples(ring):
+        if log_end_offset <= offset:
+            return time_ms / 1000.0, not_after
+        not_after = time_ms / 1000.0
+    return None, not_after
 
 
 def age_ms(ring: Ring, offset: int, now: float) -> float | None:
     """Milliseconds for which record `offset` has surely been at the leader: a lower bound. None when it was not seen."""
-    _, not_after = passed_at(ring, offset)
+    if not ring or ring[1] <= offset:
+        return None
+    not_after = passed_at(ring, offset)[1]
     return None if not_after is None else max(0.0, (now - not_after) * 1000.0)
 
 
-def pack(ring: Ring) -> list[int]:
-    """Differences instead of values, as stored: milliseconds and records, the oldest sample first."""
-    packed: list[int] = []
-    last_ms = last_offset = 0
-    for time, offset in ring:
-        now_ms = round(time * 1000.0)
-        packed += (now_ms - last_ms, offset - last_offset)
-        last_ms, last_offset = now_ms, offset
-    return packed
+def log_end_by(ring: Ring, time: float) -> int:
+    """The newest log end offset sampled at or before `time`; the oldest of all when none was, 0 without any."""
+    told = samples(ring)
+    known = next((sample for sample in told if sample[0] <= time * 1000.0), told[-1] if told else (0, 0))
+    return known[1]
 
 
-def unpack(packed: list[int]) -> Ring:
-    """The inverse of `pack`."""
-    ring: Ring = []
-    now_ms = offset = 0
-    for index in range(0, len(packed), 2):
-        now_ms += packed[index]
-        offset += packed[index + 1]
-        ring.append((now_ms / 1000.0, offset))
-    return ring
+def from_oldest(packed: list[int]) -> Ring:
+    """A ring out of its first stored form: differences from the oldest sample on."""
+    steps = [(packed[index], packed[index + 1]) for index in range(0, len(packed), 2)]
+    if not steps:
+        return []
+    newest = (sum(step[0] for step in steps), sum(step[1] for step in steps))
+    return [*newest, *(number for step in reversed(steps[1:]) for number in step)]

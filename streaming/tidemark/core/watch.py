@@ -8,10 +8,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tidemark.core.divergences import find_divergences
-from tidemark.core.epochs import LineageEntries, is_ordered
+from tidemark.core.epochs import NO_EPOCH, LineageEntries, is_ordered
 from tidemark.core.events import Observation
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.rare import MAX_ANOMALIES, Adding, Anomaly, Rare, Regression, rare_of
+from tidemark.core.rare import MAX_ANOMALIES, Adding, Anomaly, Rare, Regression, Suspicion, rare_of
 
 
 def take_rare(after: PartitionState, before: PartitionState, event: Observation) -> None:
@@ -24,12 +24,13 @@ def take_rare(after: PartitionState, before: PartitionState, event: Observation)
     rare.regression = _regression(after, before, rare, event)
     rare.anomalies = _anomalies(after, rare, event)
     rare.short = _short(after, before)
-    rare.divergences = find_divergences(after, event, rare.divergences)
+    rare.suspicion = _suspicion(after, before, rare, event.observed_at)
+    rare.divergences = find_divergences(after, before, event, rare.divergences)
     after.rare = None if rare.is_empty else rare
 
 
 def _needs_rare(after: PartitionState, before: PartitionState, event: Observation) -> bool:
-    if after.adding or (event.lineage is not None and len(event.lineage) > 1):
+    if after.adding or before.loss_read is not None or (event.lineage is not None and len(event.lineage) > 1):
         return True
     committed = before.high_watermark
     for replica, sample in zip(after.replicas, event.samples, strict=False):
@@ -53,7 +54,8 @@ def _adding(after: PartitionState, rare: Rare, now: float) -> list[Adding]:
     for broker in after.adding:
         replica, old = after.replica(broker), known.get(broker)
         log_end = replica.log_end_offset if replica is not None and replica.error is None else None
-        if old is None or (log_end is not None and (old.log_end_offset is None or log_end > old.log_end_offset)):
+        # A copy that begins anew, lower, moves too.
+        if old is None or (log_end is not None and log_end != old.log_end_offset):
             result.append(Adding(broker, log_end, now))
         else:
             result.append(old)
@@ -90,26 +92,46 @@ def _anomalies(after: PartitionState, rare: Rare, event: Observation) -> list[An
     read: list[tuple[int, LineageEntries]] = [(s.broker, s.lineage) for s in event.samples if s.lineage is not None]
     if event.lineage is not None and event.leader is not None:
         read.append((event.leader, event.lineage))
-    fresh = {broker for broker, _ in read}
-    kept = [item for item in rare.anomalies if item.broker not in fresh]
+    # The newest entry alone, as each pass reads it of a leader, refutes only what was said of the newest entry.
+    whole = {broker for broker, lineage in read if len(lineage) > 1}
+    single = {broker for broker, _ in read} - whole
+    kept = [item for item in rare.anomalies if item.broker not in whole and not (item.broker in single and item.of_newest)]
     since = {(item.broker, item.what): item.since for item in rare.anomalies}
     for broker, lineage in read:
-        what = _anomaly(lineage, after, after.replica(broker), is_leader=broker == event.leader == after.leader)
-        if what is not None:
-            kept.append(Anomaly(broker, what, since.get((broker, what), event.observed_at)))
+        found = _anomaly(lineage, after, after.replica(broker), is_leader=broker == event.leader == after.leader)
+        if found is not None:
+            what, of_newest = found
+            kept.append(Anomaly(broker, what, since.get((broker, what), event.observed_at), event.observed_at, of_newest))
     return kept[:MAX_ANOMALIES]
 
 
-def _anomaly(lineage: LineageEntries, after: PartitionState, replica: ReplicaState | None, *, is_leader: bool) -> str | None:
+def _anomaly(lineage: LineageEntries, after: PartitionState, replica: ReplicaState | None, *, is_leader: bool) -> tuple[str, bool] | None:
+    """(what cannot be, whether its newest entry alone shows it)"""
     if not is_ordered(lineage):
         a, b = next((a, b) for a, b in pairwise(lineage) if not (a[0] < b[0] and a[1] <= b[1]))
-        return f"epoch {b[0]} ends at {b[1]} after epoch {a[0]} ended at {a[1]}"
+        return f"epoch {b[0]} ends at {b[1]} after epoch {a[0]} ended at {a[1]}", False
     if is_leader and after.leader_epoch is not None and lineage and lineage[-1][0] > after.leader_epoch:
-        return f"epoch {lineage[-1][0]} is above the leader epoch {after.leader_epoch}"
+        return f"epoch {lineage[-1][0]} is above the leader epoch {after.leader_epoch}", True
     known = replica.leader_epoch if replica is not None and replica.error is None else None
     if known is not None and lineage and lineage[-1][0] > known:
-        return f"epoch {lineage[-1][0]} is above the leader epoch {known} that the broker knows"
+        return f"epoch {lineage[-1][0]} is above the leader epoch {known} that the broker knows", True
     return None
+
+
+def _suspicion(after: PartitionState, before: PartitionState, rare: Rare, now: float) -> Suspicion | None:
+    """A first read of a loss that no second one confirmed, where brokers know no epochs: records may have come since.
+
+    With epochs a read that shows the records there refutes the first; without, the offsets may hold others by now.
+    """
+    read, known = before.loss_read, rare.suspicion
+    if before.topic_id != after.topic_id:
+        return None
+    if after.loss_read is not None and after.loss_read.confirmed:
+        return None
+    if read is None or read.confirmed or read.epoch_after != NO_EPOCH or after.leader is None:
+        return known
+    start = min(read.start, known.start) if known is not None and known.end == read.end else read.start
+    return Suspicion(start, read.end, after.leader, now if known is None else known.at)
 
 
 def _short(after: PartitionState, before: PartitionState) -> list[tuple[int, int, int]]:

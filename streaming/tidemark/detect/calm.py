@@ -5,9 +5,8 @@ A property test holds every detector to it.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 from tidemark.core.partition import PartitionState
+from tidemark.core.ring import log_end_by
 from tidemark.detect.context import Context
 
 
@@ -26,17 +25,13 @@ def is_calm(state: PartitionState, context: Context) -> bool:
             return False
         if lowest is None or replica.log_end_offset < lowest:
             lowest = replica.log_end_offset
-    return lowest is not None and lowest >= _log_end_before(state, context)
-
-
-def _log_end_before(state: PartitionState, context: Context) -> int:
-    """The leader's log end when the shortest time threshold began; infinite when the ring does not reach back so far."""
+    if lowest is None:
+        return False
+    if not state.ring or lowest >= state.ring[1]:
+        return True
+    # What is missing anywhere came later than the shortest time threshold ago.
     patience_ms = min(context.thresholds.lag_ms, context.thresholds.high_watermark_stalled_ms)
-    index = bisect_right(state.ring, context.now - patience_ms / 1000.0, key=lambda sample: sample[0])
-    if index < len(state.ring):
-        # The first sample within the time shows where the log end can have been at its beginning, at most.
-        return state.ring[index][1] if index == 0 else state.ring[index - 1][1]
-    return state.ring[-1][1] if state.ring else 0
+    return lowest >= log_end_by(state.ring, context.now - patience_ms / 1000.0)
 
 
 def is_uneventful(before: PartitionState, after: PartitionState) -> bool:

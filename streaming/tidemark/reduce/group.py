@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import floor
+from typing import Final
 from zlib import crc32
 
 from tidemark.core.alerts import Found, Rules, Scope, advance_states, close, expire_events, raise_events
@@ -19,6 +20,7 @@ from tidemark.core.evolve_records import evolve_audit, evolve_change, evolve_che
 from tidemark.core.identity import home_group
 from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert
+from tidemark.core.steady import take_steady
 from tidemark.core.views import REASSERT_SECONDS, REFRESH_SECONDS, cluster_digest, cluster_views, partition_digest, partition_view
 from tidemark.core.wire import salvage_batch
 from tidemark.detect import DETECTORS
@@ -30,6 +32,9 @@ from tidemark.reduce.rows import RawRecord, Row, alert_row, dead_letter_row, tom
 from tidemark.reduce.state import GroupState, decode_group, encode_group, partition_key, split_key
 
 EMPTY = PartitionState()
+# Values of `GroupState.due` besides a time: look at every pass; look at every pass, and what it means has changed.
+EACH_PASS: Final = 0.0
+CHANGED: Final = -1.0
 
 
 def fold_group(blob: bytes | None, records: Iterable[RawRecord], detection: Detection, group: int, groups: int) -> tuple[bytes, list[Row]]:
@@ -121,11 +126,25 @@ class Fold:
             if before is not None and (before.collector, before.collector_epoch) != (batch.collector, batch.collector_epoch):
                 cluster.refuse(batch.collector, batch.collector_epoch, batch.pass_number)
             return
+        same = before is not None and (before.collector, before.collector_epoch) == (batch.collector, batch.collector_epoch)
+        if same and before is not None and take_steady(before, event, batch.pass_number):
+            self._moved(key, before)
+            return
         after = evolve(before, event, batch.collector, batch.collector_epoch, batch.pass_number, cluster)
         if before is not None and is_recreated(before, event):
             self._delete_lives(key, before, event.observed_at)
             before = None
         self._took(key, before, after, batch, cluster, event.observed_at)
+
+    def _moved(self, key: str, partition: PartitionState) -> None:
+        """When to look at a partition of which only offsets moved: what it means is what it meant."""
+        due = self.state.due.get(key)
+        if due == CHANGED:
+            return
+        if not is_quiet(partition):
+            self.state.due[key] = EACH_PASS
+        elif due is None or due == EACH_PASS:
+            self.state.due[key] = refresh_at(key, partition.view_at)
 
     def _record_of(self, batch: Batch, cluster: ClusterState, event: MetadataChange | Checkpoint | Audit) -> None:
         """What is no sample: it has an order of its own and moves no pass."""
@@ -158,7 +177,10 @@ class Fold:
             after.lives, alerts = raise_events(after.lives, found, Scope(name, topic, number, after.topic_id), self.rules(thresholds), at)
             self.emit(alerts)
         self._decoded[key] = after
-        self.state.due[key] = 0.0 if not is_quiet(after) or partition_digest(after) != after.view_digest else refresh_at(key, after.view_at)
+        if partition_digest(after) != after.view_digest:
+            self.state.due[key] = CHANGED
+        else:
+            self.state.due[key] = refresh_at(key, after.view_at) if is_quiet(after) else EACH_PASS
 
     def _delete_lives(self, key: str, partition: PartitionState, at: float) -> None:
         name, topic, number = split_key(key)
@@ -225,14 +247,14 @@ class Fold:
         if missed:
             partition.missed_passes += 1
         context = Context(name, topic, number, now, event.period_ms, thresholds, cluster)
+        changed = missed or bool(partition.lives) or self.state.due.get(key) == CHANGED
         found = [] if is_calm(partition, context) else self._states(partition, context, missed=missed)
-        alerts: list[Alert] = []
         if found or partition.lives:
+            changed = True
             partition.lives, alerts = advance_states(partition.lives, found, scope, rules, now, blind=missed)
             partition.lives, expired = expire_events(partition.lives, scope, rules, now)
-            alerts += expired
-            self.emit(alerts)
-        self._publish(key, partition, scope, rules, now)
+            self.emit([*alerts, *expired])
+        self._publish(key, partition, scope, rules, now, changed=changed)
 
     def _events(self, before: PartitionState, after: PartitionState, context: Context) -> list[Found]:
         return [(d, condition) for d in self._detectors if d.event is not None for condition in d.event(before, after, context)]
@@ -241,8 +263,9 @@ class Fold:
         asked = [d for d in self._detectors if d.state is not None and (d.while_blind or not missed)]
         return [(d, condition) for d in asked if d.state is not None for condition in d.state(partition, context)]
 
-    def _publish(self, key: str, partition: PartitionState, scope: Scope, rules: Rules, now: float) -> None:
-        digest = partition_digest(partition)
+    def _publish(self, key: str, partition: PartitionState, scope: Scope, rules: Rules, now: float, *, changed: bool) -> None:
+        """`changed`: what the view means may have changed since it was published."""
+        digest = partition_digest(partition) if changed else partition.view_digest
         age = now - partition.view_at
         fresh = partition.observed_at > partition.view_at
         firing = any(life.firing for life in partition.lives)
@@ -250,7 +273,7 @@ class Fold:
             self.rows.append(view_row(partition_view(partition, scope, rules, now)))
             partition.view_at, partition.view_digest, fresh = now, digest, False
         if not is_quiet(partition) or partition.missed_passes:
-            self.state.due[key] = 0.0
+            self.state.due[key] = EACH_PASS
         elif fresh:
             self.state.due[key] = refresh_at(key, partition.view_at)
         elif firing:
@@ -294,7 +317,7 @@ class Fold:
             partition.lives, alerts = acknowledge(partition.lives, event, Scope(name, topic, number, partition.topic_id), rules)
             if alerts:
                 self.emit(alerts)
-                self.state.due[key] = 0.0
+                self.state.due[key] = CHANGED
 
 
 def refresh_at(key: str, view_at: float) -> float:
@@ -309,13 +332,12 @@ def refresh_at(key: str, view_at: float) -> float:
 
 def is_quiet(partition: PartitionState) -> bool:
     """Nothing to judge: everybody answered, everything is committed and in sync, and no state alert counts or fires."""
-    high_watermark = partition.high_watermark
-    return (
-        partition.leader is not None
-        and partition.in_sync_replicas is not None
-        and len(partition.in_sync_replicas) == len(partition.assigned)
-        and not partition.adding
-        and all(r.error is None and r.log_end_offset == high_watermark for r in partition.replicas)
-        and all(life.incident is not None for life in partition.lives)
-        and partition.loss_read is None
-    )
+    high_watermark, members = partition.high_watermark, partition.in_sync_replicas
+    if partition.leader is None or members is None or len(members) != len(partition.assigned) or partition.adding:
+        return False
+    for replica in partition.replicas:
+        if replica.error is not None or replica.log_end_offset != high_watermark:
+            return False
+    if partition.loss_read is not None or (partition.rare is not None and (partition.rare.speaks or partition.rare.divergences)):
+        return False
+    return not partition.lives or all(life.incident is not None for life in partition.lives)
