@@ -8,13 +8,8 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.events import OK
 from tidemark.core.partition import Life, PartitionState, ReplicaState
 from tidemark.core.views import uncommitted_window
+from tidemark.detect.at_risk import sentence
 from tidemark.detect.thresholds import Thresholds
-
-# Topics whose records are bookkeeping of clients: what a loss or truncation in them puts at risk.
-AT_RISK = {
-    "__consumer_offsets": "committed offsets of consumer groups may have gone back: groups read again or skip",
-    "__transaction_state": "outcomes of transactions may be lost: transactions may hang or end the other way",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +35,7 @@ class Context:
     @property
     def at_risk(self) -> str:
         """A sentence for internal topics, else empty."""
-        risk = AT_RISK.get(self.topic)
-        return f" This is {self.topic}: {risk}." if risk else ""
+        return sentence(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
