@@ -1,0 +1,109 @@
+"""What a partition, a broker or a cluster is said to be, worst first: one table for the pages and the API.
+
+A partition that was not seen is `blind`: what its old view would say of it is not said. An open alert stands either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, NamedTuple
+
+from tidemark.core.events import CONTROLLED_SHUTDOWN, OK
+from tidemark.core.records import OpenAlert, View
+from tidemark_exporters.export.table import Row
+
+Level = Literal["critical", "warning", "unknown", "info", "ok"]
+LEVELS: Final[tuple[Level, ...]] = ("critical", "warning", "unknown", "info", "ok")
+# Never colour alone: each level has its sign, each state its words.
+SIGNS: Final[dict[Level, str]] = {"critical": "✕", "warning": "!", "unknown": "?", "info": "i", "ok": "✓"}
+
+
+class State(NamedTuple):
+    """`name` is what the API and the filters call it."""
+
+    name: str
+    level: Level
+    words: str
+    meaning: str
+
+
+# Worst first.
+_STATES: Final = (
+    State("offline", "critical", "Offline", "no leader serves it"),
+    State("lost", "critical", "Records lost", "committed records are proven gone"),
+    State("under_min_isr", "critical", "Under min ISR", "fewer replicas are in sync than acks=all needs"),
+    State("critical", "critical", "Critical alert", "another critical alert is open"),
+    State("blind", "unknown", "Not seen", "the last passes did not see it: neither healthy nor lost"),
+    State("at_min_isr", "warning", "At min ISR", "under-replicated, with just the minimum in sync"),
+    State("under_replicated", "warning", "Under-replicated", "the in-sync set lacks assigned replicas"),
+    State("warning", "warning", "Warning", "another alert of severity warning is open"),
+    State("unknown", "unknown", "Unknown", "no broker told its in-sync replicas"),
+    State("info", "info", "Note", "an alert of severity info is open"),
+    State("healthy", "ok", "Healthy", "all replicas are in sync and no alert is open"),
+)
+STATES: Final[dict[str, State]] = {state.name: state for state in _STATES}
+RANK: Final[dict[str, int]] = {state.name: rank for rank, state in enumerate(_STATES)}
+HEALTHY: Final = STATES["healthy"]
+_ALL_WELL: Final = [HEALTHY]
+STALE: Final = State("stale", "unknown", "Stale", "no pass was judged for a while: everything shown of it is old")
+
+# Alerts that are a state of their own.
+_BY_ALERT: Final = {"KafkaCommittedDataLoss": "lost", "KafkaOffline": "offline", "KafkaUnderMinIsr": "under_min_isr"}
+
+
+def states_of(row: Row, alerts: Iterable[OpenAlert]) -> list[State]:
+    """All that holds of a partition with its open alerts, worst first; `healthy` alone where nothing does."""
+    shape = row.shape
+    names = {_of_alert(alert) for alert in alerts}
+    if shape.blind:
+        names.add("blind")
+    else:
+        flags = (
+            ("offline", shape.leaderless),
+            ("under_min_isr", shape.under_min),
+            ("at_min_isr", shape.at_min),
+            ("under_replicated", shape.under_replicated),
+            # Not blind, and still nothing can be said of it.
+            ("unknown", shape.unplaced),
+        )
+        names.update(name for name, holds in flags if holds)
+    if not names:
+        return _ALL_WELL
+    return [STATES[name] for name in sorted(names, key=RANK.__getitem__)]
+
+
+def _of_alert(alert: OpenAlert) -> str:
+    name = _BY_ALERT.get(alert.labels.get("alertname", ""))
+    if name is not None:
+        return name
+    severity = alert.labels.get("severity", "")
+    return severity if severity in {"critical", "warning"} else "info"
+
+
+def worst(states: Iterable[State]) -> State:
+    """The worst of several; healthy where there is none."""
+    return min(states, key=lambda state: RANK[state.name], default=HEALTHY)
+
+
+def severity_level(severity: str) -> Level:
+    return severity if severity in {"critical", "warning"} else "info"  # type: ignore[return-value]
+
+
+def broker_state(outcome: str | None, alerts: Iterable[OpenAlert] = ()) -> State:
+    """How a broker answered the last pass, in words."""
+    if outcome is None:
+        return State("unknown", "unknown", "Unknown", "no pass told how it answers")
+    words = outcome.replace("_", " ")
+    if outcome == OK:
+        levels = {severity_level(alert.labels.get("severity", "")) for alert in alerts}
+        level: Level = next((level for level in LEVELS if level in levels), "ok")
+        return State(outcome, level, "Answers", "it answered the last pass")
+    return State(outcome, "warning" if outcome == CONTROLLED_SHUTDOWN else "critical", words.capitalize(), f"at the last pass: {words}")
+
+
+def cluster_states(view: View | None, partitions: Iterable[State], stale: bool) -> list[State]:
+    """What holds of a cluster: staleness first, for it is about all the rest."""
+    own = {_of_alert(alert) for alert in view.alerts} if view is not None else set()
+    found = {*own, *(state.name for state in partitions if state is not HEALTHY)}
+    states = [STATES[name] for name in sorted(found, key=RANK.__getitem__)]
+    return ([STALE] if stale else []) + states or [HEALTHY]
