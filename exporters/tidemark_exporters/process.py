@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from itertools import product
 from typing import Final
 
 import msgspec
@@ -21,11 +20,9 @@ from tidemark_exporters.export.http import Site, serve
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.source import Message, TopicReader
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.notify.courier import Courier
-from tidemark_exporters.notify.delivery import Delivery, earliest, make_courier
+from tidemark_exporters.notify.assemble import make_delivery, make_transports
 from tidemark_exporters.notify.ledger import Ledger
-from tidemark_exporters.notify.offsets import KafkaOffsets
-from tidemark_exporters.notify.receiver import WebhookTransport
+from tidemark_exporters.notify.metrics import DeliveryMetrics
 
 POLL_MS: Final = 200
 TICK_SECONDS: Final = 1.0
@@ -54,7 +51,7 @@ class Exporter:
         self._seen = Ledger()
         # What is still being read up to its end as of the start: not ready before.
         self._waiting = {"partition views", "alerts"}
-        transports = [WebhookTransport(receiver) for receiver in settings.notify.receivers] if notify else []
+        transports = make_transports(settings, notify=notify)
         self.site = Site(self.own.render, lambda: list(self.table.newest.copy()), lambda: sorted(self._waiting.copy()))
         self.server = serve(self.site, settings.export.listen)
         topics = settings.topics
@@ -65,27 +62,15 @@ class Exporter:
             TopicReader(settings.kafka, topics.replica_state): self.own.events,
             TopicReader(settings.kafka, topics.dead_letters): self.own.dead_letters,
         }
-        self.delivery = self._make_delivery(transports)
+        self.delivery = make_delivery(settings, transports, self._alerts.end)
+        self._delivery_metrics = DeliveryMetrics(self.own.registry, self.delivery)
         self._stopped = threading.Event()
         self._failure: Exception | None = None
         self._threads: list[threading.Thread] = []
         for cluster in settings.clusters:
             self._counters.known(cluster.name)
-        for courier, outcome in product(self.delivery.couriers, ("delivered", "rejected", "dropped")):
-            self.own.deliveries.labels(receiver=courier.receiver.name, outcome=outcome)
         # The couriers tell of a receiver that fails; stamina would tell of every attempt.
         set_on_retry_hooks([])
-
-    def _make_delivery(self, transports: list[WebhookTransport]) -> Delivery:
-        couriers: list[Courier] = []
-        starts = []
-        for index, transport in enumerate(transports):
-            group = f"{self._settings.topics.prefix}.notify.{self._settings.notify.receivers[index].name}"
-            store = KafkaOffsets(self._settings.kafka, self._alerts.topic, group, list(self._alerts.end))
-            courier, start = make_courier(self._settings, index, transport, store, self._alerts.end)
-            couriers.append(courier)
-            starts.append(start)
-        return Delivery(self._settings, couriers, earliest(starts) if starts else dict(self._alerts.end))
 
     def start(self) -> None:
         self._views.start()
@@ -96,7 +81,7 @@ class Exporter:
             thread = threading.Thread(target=self._guarded, args=(target,), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
-        log.info("exporter started", listen=self._settings.export.listen, receivers=len(self.delivery.couriers))
+        log.info("exporter started", listen=self._settings.export.listen, receivers=len(self.delivery.workers))
 
     def wait(self, stop: threading.Event) -> None:
         """Returns once `stop` is set; raises TidemarkError when a reader had to give up."""
@@ -136,7 +121,7 @@ class Exporter:
                 took = self._refresh()
                 next_render = now + max(self._settings.export.refresh_seconds, took * RENDER_SHARE)
             if not self._waiting and now >= next_tick:
-                self.delivery.tick(dict(self.table.newest))
+                self.delivery.tick(dict(self.table.newest), self.table.open_alerts)
                 next_tick = now + TICK_SECONDS
         self._views.close()
 
@@ -152,13 +137,17 @@ class Exporter:
             self.delivery.view(record)
 
     def _read_alerts(self) -> None:
+        next_count = 0.0
         while not self._stopped.is_set():
             messages = self._alerts.poll(POLL_MS)
             records = [(alert, (m.partition, m.offset)) for m in messages if (alert := self._alert(m)) is not None]
             if records:
                 self.delivery.alerts(records)
             self._check_caught_up("alerts", self._alerts)
-            self._count_deliveries()
+            now = time.monotonic()
+            if now >= next_count:
+                self._delivery_metrics.refresh(time.time())
+                next_count = now + TICK_SECONDS
         self._alerts.close()
 
     def _watch_ends(self) -> None:
@@ -208,13 +197,3 @@ class Exporter:
         took = time.monotonic() - started
         self.own.refreshed(snapshot, took, now)
         return took
-
-    def _count_deliveries(self) -> None:
-        for courier in self.delivery.couriers:
-            outcomes, attempts, waiting = courier.drain_counts()
-            name = courier.receiver.name
-            for outcome, count in outcomes.items():
-                self.own.deliveries.labels(receiver=name, outcome=outcome).inc(count)
-            for outcome, count in attempts.items():
-                self.own.attempts.labels(receiver=name, outcome=outcome).inc(count)
-            self.own.queue_length.labels(receiver=name).set(waiting)

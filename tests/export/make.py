@@ -10,6 +10,8 @@ from tidemark.core.identity import fingerprint
 from tidemark.core.records import Alert, AlertState, OpenAlert, Reason, ReplicaView, View
 from tidemark.settings import Receiver
 from tidemark_exporters.notify.courier import Courier
+from tidemark_exporters.notify.heartbeat import Heartbeat
+from tidemark_exporters.notify.maintenance import Mute, never
 from tidemark_exporters.notify.outbox import Outbox
 from tidemark_exporters.notify.positions import Mark
 from tidemark_exporters.notify.receiver import NotDeliveredError
@@ -132,14 +134,20 @@ class MemoryStore:
         self.up = False
 
 
-def make_outbox(receiver: Receiver | None = None, marks: dict[int, Mark] | None = None, queue_size: int = 1000) -> Outbox:
-    return Outbox(receiver or Receiver(name="hook", url="http://127.0.0.1:1/"), marks or {}, [0], 2.0, queue_size)
+def make_outbox(
+    receiver: Receiver | None = None, marks: dict[int, Mark] | None = None, queue_size: int = 1000, mute: Mute = never
+) -> Outbox:
+    return Outbox(receiver or Receiver(name="hook", url="http://127.0.0.1:1/"), marks or {}, [0], 2.0, queue_size, mute)
 
 
 class Rig:
     """One receiver's courier over a log of alert records, with restarts."""
 
-    def __init__(self, receiver: Receiver | None = None, queue_size: int = 1000) -> None:
+    def __init__(
+        self, receiver: Receiver | None = None, queue_size: int = 1000, mute: Mute = never, heartbeat: Heartbeat | None = None
+    ) -> None:
+        self.mute = mute
+        self.heartbeat = heartbeat
         self.receiver = receiver or Receiver(name="hook", url="http://127.0.0.1:1/")
         self.clock = Clock()
         self.hook = FakeReceiver()
@@ -150,8 +158,8 @@ class Rig:
 
     def restart(self) -> None:
         """As after kill -9: only what was committed is left."""
-        outbox = make_outbox(self.receiver, self.store.load(), self.queue_size)
-        self.courier = Courier(self.receiver, outbox, self.hook, self.store, "http://tidemark.example/", self.clock)
+        outbox = make_outbox(self.receiver, self.store.load(), self.queue_size, self.mute)
+        self.courier = Courier(self.receiver, outbox, self.hook, self.store, "http://tidemark.example/", self.clock, self.heartbeat)
         self.read = 0
 
     def write(self, *alerts: Alert) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from tests.export.make import NOW, Rig, alert, told
 from tidemark.core.records import Alert
 from tidemark.settings import Receiver
+from tidemark_exporters.notify.heartbeat import Heartbeat
 from tidemark_exporters.notify.lifecycle import Watchdog
 from tidemark_exporters.notify.receiver import NotDeliveredError
 
@@ -85,8 +87,8 @@ def test_a_refused_batch_is_dropped_and_does_not_block_the_next() -> None:
     rig.hook.failure = None
     rig.deliver(alert(partition="1"))
     assert [each["alerts"][0]["labels"]["partition"] for each in rig.hook.posts] == ["1"]
-    outcomes, attempts, waiting = rig.courier.drain_counts()
-    assert (outcomes, attempts, waiting) == ({"rejected": 1, "delivered": 1}, {"rejected": 1, "ok": 1}, 0)
+    (report,) = rig.courier.reports()
+    assert (report.outcomes, report.attempts, report.waiting) == ({"rejected": 1, "delivered": 1}, {"rejected": 1, "ok": 1}, 0)
     assert rig.store.marks[0].offset == 2
 
 
@@ -177,7 +179,7 @@ def test_a_full_queue_drops_the_oldest_with_its_end_and_keeps_every_loss() -> No
     rig.hook.failure = None
     rig.deliver(first[1])
     assert {mark for mark, _ in rig.hook.told()} == {loss.fingerprint, others[1][0].fingerprint, others[2][0].fingerprint}
-    assert rig.courier.drain_counts()[0]["dropped"] == 3
+    assert rig.courier.reports()[0].outcomes["dropped"] == 3
     assert rig.store.marks[0].offset == 6
 
 
@@ -188,7 +190,7 @@ def test_what_fired_and_ended_long_ago_is_history_but_a_loss_is_not() -> None:
     loss = life("KafkaCommittedDataLoss", start=NOW - 3600, severity="critical", incident="ab")
     rig.write(*old, open_still, *loss)
     rig.read_on()
-    rig.courier.tick({"east": NOW})
+    rig.courier.tick({"east": NOW}, {})
     rig.run(3)
     assert sorted(rig.hook.told()) == sorted(told([open_still, *loss]))
     assert rig.store.marks[0].offset == 5
@@ -199,12 +201,12 @@ def test_an_old_firing_waits_until_its_end_can_be_excluded() -> None:
     fired, ended = life(start=NOW - 3600)
     rig.write(fired)
     rig.read_on()
-    rig.courier.tick({"east": NOW - 3000})
+    rig.courier.tick({"east": NOW - 3000}, {})
     rig.run(3)
     assert rig.hook.posts == []
     rig.write(ended)
     rig.read_on()
-    rig.courier.tick({"east": NOW})
+    rig.courier.tick({"east": NOW}, {})
     rig.run(3)
     assert rig.hook.posts == []
 
@@ -215,7 +217,7 @@ def test_an_old_firing_is_told_when_nothing_more_comes() -> None:
     rig.write(alert(at=NOW - 3600))
     rig.read_on()
     rig.clock.now += 11
-    rig.courier.tick({"east": NOW - 3600})
+    rig.courier.tick({"east": NOW - 3600}, {})
     rig.run(3)
     assert [state for _, state in rig.hook.told()] == ["firing"]
 
@@ -332,3 +334,168 @@ def test_whatever_fails_every_transition_arrives_once(lives: list[tuple[str, str
     for mark in {each.fingerprint for each in written}:
         assert [pair for pair in rig.hook.told() if pair[0] == mark] == [pair for pair in told(written) if pair[0] == mark]
     assert rig.store.marks[0].offset == len(rig.log)
+
+
+class Picky:
+    """Refuses, with HTTP 400, every post that holds an alert of partition `bad`."""
+
+    def __init__(self, rig: Rig, bad: str) -> None:
+        self.accept = rig.hook.post
+        self.bad = bad
+
+    def __call__(self, message_id: str, body: bytes) -> None:
+        if any(each["labels"]["partition"] == self.bad for each in json.loads(body)["alerts"]):
+            raise NotDeliveredError("HTTP 400", again=False, status=400)
+        self.accept(message_id, body)
+
+
+def test_one_bad_alert_costs_no_other() -> None:
+    rig = Rig()
+    rig.hook.post = Picky(rig, "13")  # type: ignore[method-assign]
+    rig.deliver(*(alert(partition=str(number)) for number in range(30)))
+    told_of = sorted(int(each["labels"]["partition"]) for post in rig.hook.posts for each in post["alerts"])
+    assert told_of == [number for number in range(30) if number != 13]
+    (report,) = rig.courier.reports()
+    assert report.outcomes == {"delivered": 29, "rejected": 1}
+    assert rig.store.marks[0].offset == 30
+
+
+def test_a_loss_that_is_refused_is_kept_until_it_is_taken_and_blocks_nobody() -> None:
+    rig = Rig()
+    loss = alert("KafkaCommittedDataLoss", severity="critical", incident="ab")
+    rig.hook.failure = NotDeliveredError("HTTP 404", again=False, status=404)
+    rig.deliver(loss, alert())
+    rig.hook.failure = None
+    rig.deliver(alert(partition="1"))
+    assert [mark for mark, _ in rig.hook.told()] == [alert(partition="1").fingerprint]
+    assert rig.store.marks[0].offset == 0
+    rig.restart()
+    rig.read_on()
+    rig.run(60)
+    assert [mark for mark, _ in rig.hook.told()].count(loss.fingerprint) == 1
+    assert rig.store.marks[0].offset == 3
+
+
+def test_after_an_outage_there_is_one_post_for_each_cause() -> None:
+    rig = Rig()
+    rig.hook.failure = DOWN
+    rig.deliver(alert(partition="0"))
+    for number in range(1, 20):
+        rig.deliver(alert(partition=str(number)), alert(broker="3", partition=str(number)))
+    rig.hook.failure = None
+    rig.run()
+    assert [len(post["alerts"]) for post in rig.hook.posts] == [1, 19, 19]
+
+
+WINDOW = (NOW, NOW + 600)
+
+
+def planned(each: Alert, now: float) -> bool:
+    return each.labels["alertname"] == "KafkaFollowerLag" and WINDOW[0] <= now < WINDOW[1]
+
+
+def test_planned_work_holds_back_what_it_explains_and_tells_what_is_open_at_its_end() -> None:
+    rig = Rig(mute=planned)
+    over, still_open = life(partition="0", seconds=5), alert(partition="1")
+    rig.deliver(*over, still_open, alert("KafkaOffline", severity="critical"))
+    assert [post["alerts"][0]["labels"]["alertname"] for post in rig.hook.posts] == ["KafkaOffline"]
+    rig.courier.tick({"east": NOW}, {})
+    (report,) = rig.courier.reports()
+    assert (report.outcomes["muted"], report.muted, report.waiting) == (2, 1, 0)
+    rig.run(590)
+    rig.courier.tick({"east": NOW + 593}, {})
+    rig.run(3)
+    assert len(rig.hook.posts) == 1
+    rig.run(10)
+    rig.courier.tick({"east": NOW + 606}, {})
+    rig.run(3)
+    assert rig.hook.told()[1:] == told([still_open])
+    assert rig.courier.reports()[0].muted == 0
+    rig.deliver(alert(partition="1", state="resolved", at=NOW + 700))
+    assert [state for _, state in rig.hook.told()[1:]] == ["firing", "resolved"]
+
+
+def test_what_was_held_back_survives_a_restart() -> None:
+    rig = Rig(mute=planned)
+    rig.deliver(alert(partition="0"), *life(partition="1"))
+    assert rig.store.marks[0].offset == 0
+    rig.restart()
+    rig.read_on()
+    rig.run(3)
+    assert rig.hook.posts == []
+    rig.clock.now = WINDOW[1] + 1
+    rig.courier.tick({"east": rig.clock.now}, {})
+    rig.run(3)
+    assert rig.hook.told() == told([alert(partition="0")])
+    assert rig.store.marks[0].offset == 3
+
+
+def test_the_end_of_what_was_told_before_the_window_is_told_in_it() -> None:
+    rig = Rig(mute=planned)
+    rig.clock.now = NOW - 60
+    fired, ended = life(start=NOW - 60, seconds=120)
+    rig.deliver(fired)
+    rig.clock.now = NOW + 60
+    rig.deliver(ended)
+    assert rig.hook.told() == told([fired, ended])
+
+
+def test_an_open_alert_without_a_record_is_told_once() -> None:
+    rig = Rig()
+    lost = alert(starts_at=NOW + 5, at=NOW + 5)
+    rig.courier.adopt([lost], horizon=NOW)
+    rig.run(3)
+    rig.courier.adopt([lost], horizon=NOW)
+    # Its record was only late.
+    rig.deliver(lost)
+    assert rig.hook.told() == told([lost])
+    ended = alert(state="resolved", starts_at=NOW + 5, at=NOW + 50)
+    rig.deliver(ended)
+    assert rig.hook.told() == told([lost, ended])
+
+
+def test_an_open_alert_whose_record_may_have_aged_out_was_told_by_an_earlier_run() -> None:
+    rig = Rig()
+    rig.deliver(alert("KafkaOffline", severity="critical"))
+    rig.restart()
+    old = alert(starts_at=NOW - 1_000_000)
+    rig.courier.adopt([old], horizon=NOW)
+    rig.run(3)
+    assert len(rig.hook.told()) == 1
+    # Its end is news.
+    ended = alert(state="resolved", starts_at=old.starts_at, at=NOW + 50)
+    rig.log.append(ended)
+    rig.read_on()
+    rig.run(3)
+    assert rig.hook.told()[1:] == told([ended])
+    # A receiver that is new has not been told.
+    new = Rig()
+    new.courier.adopt([old], horizon=NOW)
+    new.run(3)
+    assert new.hook.told() == told([old])
+
+
+def test_the_heart_beats_while_the_readers_tick_and_each_beat_is_a_message_of_its_own() -> None:
+    rig = Rig(heartbeat=Heartbeat(60.0, "http://runbooks.example", NOW))
+    for _ in range(130):
+        rig.courier.tick({}, {})
+        rig.run(1)
+    assert [post["alerts"][0]["labels"] for post in rig.hook.posts] == [{"alertname": "TidemarkWatchdog", "severity": "info"}] * 3
+    assert len(set(rig.hook.ids)) == 3
+    assert {post["status"] for post in rig.hook.posts} == {"firing"}
+    # The readers are silent.
+    for _ in range(300):
+        rig.run(1)
+    assert len(rig.hook.posts) == 4
+
+
+def test_a_heartbeat_that_failed_is_not_made_up_for() -> None:
+    rig = Rig(heartbeat=Heartbeat(60.0, "http://runbooks.example", NOW))
+    rig.hook.failure = DOWN
+    for _ in range(300):
+        rig.courier.tick({}, {})
+        rig.run(1)
+    rig.hook.failure = None
+    rig.courier.tick({}, {})
+    rig.run(60)
+    assert len(rig.hook.posts) == 1

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.export.make import NOW, alert
 from tidemark_exporters.notify.gather import MAX_BATCH, Batch, Entry, Gatherer, group_of
-from tidemark_exporters.notify.queue import DeliveryQueue
+from tidemark_exporters.notify.queue import REFUSED_SECONDS, DeliveryQueue
 
 
 def entry(*arguments: str, **changes: object) -> Entry:
@@ -85,13 +85,12 @@ def names(queue: DeliveryQueue) -> list[str]:
 
 def test_a_full_queue_drops_its_oldest_but_never_a_loss() -> None:
     queue = DeliveryQueue(2)
-    loss = entry("KafkaCommittedDataLoss", partition="loss")
-    dropped = queue.push(batch_of(loss, entry(partition="0")))
-    dropped += queue.push(batch_of(entry(partition="1")))
-    assert dropped == []
+    assert queue.push(batch_of(entry("KafkaCommittedDataLoss", partition="loss"))) == []
+    assert queue.push(batch_of(entry(partition="0"))) == []
+    assert queue.push(batch_of(entry(broker="3", partition="1"))) == []
     dropped = queue.push(batch_of(entry(partition="2"), entry(partition="3")))
-    assert [each.alert.labels["partition"] for each in dropped] == ["0", "1"]
-    assert names(queue) == ["loss", "2", "3"]
+    assert [each.alert.labels["partition"] for each in dropped] == ["0", "2"]
+    assert sorted(names(queue)) == ["1", "3", "loss"]
     more_losses = [entry("KafkaCommittedDataLoss", partition=f"loss{number}") for number in range(5)]
     assert queue.push(batch_of(*more_losses)) == []
     assert len(queue) == 8
@@ -100,7 +99,7 @@ def test_a_full_queue_drops_its_oldest_but_never_a_loss() -> None:
 def test_the_batch_in_flight_is_not_touched() -> None:
     queue = DeliveryQueue(1)
     queue.push(batch_of(entry(partition="0")))
-    taken = queue.take()
+    taken = queue.take(NOW)
     assert taken is not None
     dropped = queue.push(batch_of(entry(partition="1")))
     assert [each.alert.labels["partition"] for each in dropped] == ["1"]
@@ -109,10 +108,84 @@ def test_the_batch_in_flight_is_not_touched() -> None:
     assert queue.push(batch_of(entry(partition="2"))) == []
 
 
-def test_a_batch_given_back_comes_again_first() -> None:
+def test_a_batch_given_back_comes_again_first_and_takes_nothing_in() -> None:
     queue = DeliveryQueue(10)
     queue.push(batch_of(entry(partition="0")))
-    queue.push(batch_of(entry(partition="1")))
-    first = queue.take()
+    first = queue.take(NOW)
     queue.give_back()
-    assert queue.take() is first
+    queue.push(batch_of(entry(partition="1")))
+    assert queue.take(NOW) is first
+    assert first is not None
+    assert len(first.entries) == 1
+
+
+def test_what_waits_for_one_cause_becomes_one_post() -> None:
+    queue = DeliveryQueue(1000)
+    for number in range(5):
+        queue.push(batch_of(entry(partition=str(number))))
+        queue.push(batch_of(entry(broker="3", partition=str(number))))
+    # The end of an alert stays behind its beginning, and what comes later behind that.
+    queue.push(batch_of(entry(partition="0", state="resolved")))
+    queue.push(batch_of(entry(partition="9")))
+    taken = []
+    while (batch := queue.take(NOW)) is not None:
+        taken.append([(each.alert.labels["broker"], each.alert.labels["partition"], each.alert.state) for each in batch.entries])
+        queue.done(batch)
+    assert taken == [
+        [("2", str(number), "firing") for number in range(5)],
+        [("3", str(number), "firing") for number in range(5)],
+        [("2", "0", "resolved"), ("2", "9", "firing")],
+    ]
+
+
+def test_a_post_does_not_grow_without_bound() -> None:
+    queue = DeliveryQueue(10_000)
+    for number in range(MAX_BATCH + 1):
+        queue.push(batch_of(entry(partition=str(number))))
+    first = queue.take(NOW)
+    assert first is not None
+    assert len(first.entries) == MAX_BATCH
+
+
+def test_a_loss_overtakes_what_is_not_urgent() -> None:
+    queue = DeliveryQueue(10)
+    queue.push(batch_of(entry(partition="0")))
+    queue.push(batch_of(entry("KafkaCommittedDataLoss", partition="1")))
+    taken = queue.take(NOW)
+    assert taken is not None
+    assert taken.entries[0].is_loss
+
+
+def test_a_refused_loss_is_tried_again_each_minute_and_before_its_end() -> None:
+    queue = DeliveryQueue(10)
+    loss = entry("KafkaCommittedDataLoss", partition="1")
+    queue.push(batch_of(loss, entry("KafkaOffline", partition="2")))
+    batch = queue.take(NOW)
+    assert batch is not None
+    assert [each.alert.labels["partition"] for each in queue.refused(batch, NOW)] == ["2"]
+    assert queue.take(NOW + REFUSED_SECONDS - 1) is None
+    assert queue.next_deadline() == NOW + REFUSED_SECONDS
+    again = queue.take(NOW + REFUSED_SECONDS)
+    assert again is not None
+    assert again.entries == [loss]
+    assert queue.refused(again, NOW + REFUSED_SECONDS) == []
+    queue.push(batch_of(entry("KafkaCommittedDataLoss", partition="1", state="resolved")))
+    states = []
+    while (batch := queue.take(NOW + REFUSED_SECONDS)) is not None:
+        states.append([each.alert.state for each in batch.entries])
+        queue.done(batch)
+    assert states == [["firing"], ["resolved"]]
+    assert len(queue) == 0
+
+
+def test_a_split_batch_keeps_its_place_and_its_order() -> None:
+    queue = DeliveryQueue(10)
+    queue.push(batch_of(*(entry(partition=str(number)) for number in range(3))))
+    queue.push(batch_of(entry(broker="3")))
+    batch = queue.take(NOW)
+    assert batch is not None
+    queue.split(batch)
+    assert names(queue) == ["0", "1", "2", "0"]
+    half = queue.take(NOW)
+    assert half is not None
+    assert [each.alert.labels["partition"] for each in half.entries] == ["0"]

@@ -8,7 +8,7 @@ from tests.export.make import NOW, Clock, MemoryStore, Rig, alert, make_outbox, 
 from tidemark.core.records import Alert
 from tidemark.settings import Cluster, Receiver, Settings
 from tidemark_exporters.notify.courier import Courier
-from tidemark_exporters.notify.delivery import READ_BACK, Delivery, earliest, make_courier
+from tidemark_exporters.notify.delivery import READ_BACK, Delivery, Maker
 from tidemark_exporters.notify.lifecycle import FIRST_VIEW_SECONDS, Assertions, Watchdog
 from tidemark_exporters.notify.positions import Mark
 
@@ -30,7 +30,7 @@ def test_an_alert_that_no_view_holds_for_five_minutes_is_over() -> None:
     assertions = Assertions()
     fired = alert(at=NOW)
     assertions.take(fired)
-    assertions.vouch(view(at=NOW + 60, alerts=[open_alert(fired)]))
+    assertions.vouch(view(at=NOW + 60, alerts=[open_alert(fired)]), NOW)
     assert flow(assertions, NOW, NOW + 360) == []
     (over,) = flow(assertions, NOW + 370, NOW + 600)
     assert (over.state, over.reason, over.ends_at, over.labels) == ("resolved", "state_lost", NOW + 370, fired.labels)
@@ -64,7 +64,7 @@ def test_an_alert_that_ended_is_not_lost() -> None:
 
 def test_views_vouch_only_for_what_was_told() -> None:
     assertions = Assertions()
-    assertions.vouch(view(alerts=[open_alert(alert())]))
+    assertions.vouch(view(alerts=[open_alert(alert())]), NOW)
     assert flow(assertions, NOW, NOW + 1000) == []
 
 
@@ -111,12 +111,12 @@ def test_the_watchdog_barks_once_and_resolves_nothing_else() -> None:
         rig.run()
     assert [(post["status"], post["alerts"][0]["labels"]["alertname"]) for post in rig.hook.posts] == [
         ("firing", "KafkaFollowerLag"),
-        ("firing", "TidemarkStreamStale"),
+        ("firing", "TidemarkStreamStalled"),
     ]
     delivery.tick({"east": rig.clock.now})
     delivery.view(view(at=rig.clock.now, alerts=[open_alert(fired)]))
     rig.run(3)
-    assert (rig.hook.posts[2]["status"], rig.hook.posts[2]["alerts"][0]["labels"]["alertname"]) == ("resolved", "TidemarkStreamStale")
+    assert (rig.hook.posts[2]["status"], rig.hook.posts[2]["alerts"][0]["labels"]["alertname"]) == ("resolved", "TidemarkStreamStalled")
 
 
 def test_a_cluster_gets_time_for_its_first_view() -> None:
@@ -139,28 +139,32 @@ def test_reading_begins_before_the_commit_and_never_trusts_one_of_another_topic(
     rig = Rig()
 
     def starts() -> dict[int, int]:
-        return make_courier(settings, 0, rig.hook, store, {0: 20_000})[1]
+        maker = Maker(settings, {0: 20_000})
+        maker.courier(0, rig.hook, store)
+        return maker.starts
 
     assert starts() == {0: 0}
     store.marks = {0: Mark(15_000)}
     assert starts() == {0: 15_000 - READ_BACK}
     store.marks = {0: Mark(20_001)}
     assert starts() == {0: 0}
-    assert earliest([{0: 7, 1: 3}, {0: 5, 1: 9}]) == {0: 5, 1: 3}
+    # One reader serves all receivers: it begins where the one does that is furthest behind.
+    settings.notify.receivers.append(Receiver(name="new", url="http://127.0.0.1:1/"))
+    store.marks = {0: Mark(15_000)}
+    maker = Maker(settings, {0: 20_000})
+    for index, each in enumerate((store, MemoryStore())):
+        maker.courier(index, rig.hook, each)
+    assert maker.starts == {0: 0}
 
 
 def test_one_receiver_that_is_down_does_not_delay_another() -> None:
     good, bad = Rig(), Rig()
     clock = Clock()
-    delivery = Delivery(
-        Settings(),
-        [Courier(each.receiver, make_outbox(), each.hook, MemoryStore(), "http://x/", clock) for each in (good, bad)],
-        {0: 0},
-        clock,
-    )
+    couriers = [Courier(each.receiver, make_outbox(), each.hook, MemoryStore(), "http://x/", clock) for each in (good, bad)]
+    delivery = Delivery(Settings(), couriers, {0: 0}, clock)
     delivery.alerts([(alert(), (0, 0))])
     clock.now += 3
     # The worker of the other one has not run at all.
-    delivery.couriers[0].step()
+    couriers[0].step()
     assert len(good.hook.posts) == 1
     assert bad.hook.attempts == 0

@@ -10,13 +10,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import ROOT
 from tests.export.make import NOW, alert, cluster_view, view
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.settings import Export
+from tidemark.settings import Export, Settings
 from tidemark.stream.listener import Metrics
 from tidemark_exporters.export import exposition
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.text import family
+from tidemark_exporters.notify.delivery import Delivery
+from tidemark_exporters.notify.metrics import DeliveryMetrics
 from tidemark_exporters.signals import SIGNALS, TIERS, signal_of
 
 
@@ -45,6 +47,7 @@ def test_everything_exposed_is_declared_with_its_type_and_labels() -> None:
     renderer = exposition.Renderer(Export(kafka_exporter_names=True))
     snapshot = renderer.render(table, counters, NOW)
     own.refreshed(snapshot, 0.01, NOW)
+    DeliveryMetrics(own.registry, Delivery(Settings(), [], {})).refresh(NOW)
     text = (snapshot.body + snapshot.counters + own.render()).decode()
     exposed = [metric for metric in text_string_to_metric_families(text) if not metric.name.startswith("process_")]
     for metric in exposed:

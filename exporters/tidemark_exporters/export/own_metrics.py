@@ -29,9 +29,6 @@ class OwnMetrics:
         self.refreshed_at = self._gauge("tidemark_export_refresh_timestamp_seconds")
         self.series = self._gauge("tidemark_series")
         self.series_dropped = self._counter("tidemark_series_dropped_total")
-        self.deliveries = self._counter("tidemark_deliveries_total")
-        self.attempts = self._counter("tidemark_delivery_attempts_total")
-        self.queue_length = self._gauge("tidemark_delivery_queue_length")
         for tier in ("topic", "partition", "replica"):
             self.series_dropped.labels(tier=tier)
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final
 
 import stamina
 import structlog
 
 from tidemark.core.records import Alert
 from tidemark.settings import Receiver
+from tidemark_exporters.notify.commits import OffsetStore
 from tidemark_exporters.notify.gather import Batch
+from tidemark_exporters.notify.heartbeat import Heartbeat
 from tidemark_exporters.notify.outbox import Outbox
 from tidemark_exporters.notify.payload import render
 from tidemark_exporters.notify.positions import Mark, Position
 from tidemark_exporters.notify.receiver import NotDeliveredError, Transport
+from tidemark_exporters.notify.worker import Report
 
 IDLE_SECONDS: Final = 1.0
 FIRST_WAIT_SECONDS: Final = 0.5
@@ -25,21 +28,18 @@ LONGEST_WAIT_SECONDS: Final = 5.0
 log = structlog.get_logger()
 
 
-class OffsetStore(Protocol):
-    """Where a receiver's progress survives the process. `save` raises OSError or returns False when it could not."""
-
-    def load(self) -> dict[int, Mark]: ...
-
-    def save(self, marks: dict[int, Mark]) -> bool: ...
-
-    def close(self) -> None: ...
-
-
 class Courier:
     """Owns an outbox. `offer…` and `tick` are called by readers, `run` by the worker thread."""
 
     def __init__(
-        self, receiver: Receiver, outbox: Outbox, transport: Transport, store: OffsetStore, external_url: str, clock: Callable[[], float]
+        self,
+        receiver: Receiver,
+        outbox: Outbox,
+        transport: Transport,
+        store: OffsetStore,
+        external_url: str,
+        clock: Callable[[], float],
+        heartbeat: Heartbeat | None = None,
     ) -> None:
         self.receiver = receiver
         self._outbox = outbox
@@ -47,13 +47,18 @@ class Courier:
         self._store = store
         self._external_url = external_url
         self._clock = clock
+        self._heartbeat = heartbeat
         self._wake = threading.Condition()
         self._stopping = False
         self._saved: dict[int, Mark] = {}
         # The first failure of a row and its end are told, not each attempt.
         self._failing = False
-        # Posts by how they ended: ok, again, rejected.
-        self.attempts: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
+        self._succeeded_at: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.receiver.name
 
     def offer(self, records: Iterable[tuple[Alert, Position]]) -> None:
         """Takes records of one poll together: alerts that are not held back still share a post."""
@@ -70,17 +75,30 @@ class Courier:
                 self._outbox.offer_own(alert, self._clock())
             self._wake.notify()
 
-    def tick(self, newest: dict[str, float]) -> None:
+    def adopt(self, alerts: Iterable[Alert], horizon: float) -> None:
         with self._wake:
-            self._outbox.tick(newest, self._clock())
+            for alert in alerts:
+                self._outbox.adopt(alert, horizon, self._clock())
             self._wake.notify()
 
-    def drain_counts(self) -> tuple[Counter[str], Counter[str], int]:
-        """Outcomes and attempts since the last call, and how many alerts wait."""
+    def tick(self, newest: dict[str, float], _stale: dict[str, float]) -> None:
+        with self._wake:
+            released = self._outbox.tick(newest, self._clock())
+            if self._heartbeat is not None:
+                self._heartbeat.alive(self._clock())
+            self._wake.notify()
+        if released:
+            log.info("alerts that a maintenance window held back are delivered", receiver=self.name, alerts=released)
+
+    def reports(self) -> list[Report]:
         with self._wake:
             outcomes, self._outbox.outcomes = self._outbox.outcomes, Counter()
-            attempts, self.attempts = self.attempts, Counter()
-            return outcomes, attempts, len(self._outbox)
+            attempts, self._attempts = self._attempts, Counter()
+            outbox = self._outbox
+            return [Report(self.name, outcomes, attempts, len(outbox), outbox.oldest(), outbox.muted, self._succeeded_at)]
+
+    def runs(self) -> list[Callable[[], None]]:
+        return [self.run]
 
     def run(self) -> None:
         """The worker's whole life, until `stop`; commits once more at the end."""
@@ -99,9 +117,23 @@ class Courier:
 
     def step(self) -> None:
         """Posts everything that is due now, committing after each post."""
+        self._beat()
         while not self._stopping and self._post_next():
             self._save()
         self._save()
+
+    def _beat(self) -> None:
+        """One attempt: a heartbeat that failed is replaced by the next."""
+        if self._heartbeat is None or not self._heartbeat.due(self._clock()):
+            return
+        message_id, body = render(self._heartbeat.batch(self._clock()), self.receiver, self._external_url)
+        try:
+            self._transport.post(message_id, body)
+        except NotDeliveredError as error:
+            self._attempts["again"] += 1
+            self._tell(error)
+        else:
+            self._succeeded()
 
     def _due(self) -> bool:
         deadline = self._outbox.next_deadline()
@@ -146,27 +178,37 @@ class Courier:
                 raise
             return True
         with self._wake:
-            self.attempts["ok"] += 1
             self._outbox.delivered(batch)
-        if self._failing:
-            log.info("receiver takes alerts again", receiver=self.receiver.name)
-            self._failing = False
+        self._succeeded()
         return True
+
+    def _succeeded(self) -> None:
+        with self._wake:
+            self._attempts["ok"] += 1
+            self._succeeded_at = self._clock()
+        if self._failing:
+            log.info("receiver takes alerts again", receiver=self.name)
+            self._failing = False
 
     def _not_delivered(self, batch: Batch, error: NotDeliveredError) -> None:
         with self._wake:
             if error.again:
-                self.attempts["again"] += 1
+                self._attempts["again"] += 1
                 self._outbox.failed()
             else:
-                self.attempts["rejected"] += 1
-                self._outbox.rejected(batch)
+                self._attempts["rejected"] += 1
+                given_up = self._outbox.rejected(batch, self._clock(), of_content=error.of_content)
         if error.again:
-            if not self._failing:
-                log.warning("receiver does not take alerts; trying until it does", receiver=self.receiver.name, reason=str(error))
-            self._failing = True
-            return
-        log.error("receiver refused alerts", receiver=self.receiver.name, reason=str(error), alerts=len(batch.entries))
+            self._tell(error)
+        elif given_up:
+            log.error("receiver refused alerts; they are given up", receiver=self.name, reason=str(error), alerts=given_up)
+        else:
+            log.warning("receiver refused alerts; trying again", receiver=self.name, reason=str(error), alerts=len(batch.entries))
+
+    def _tell(self, error: NotDeliveredError) -> None:
+        if not self._failing:
+            log.warning("receiver does not take alerts; trying until it does", receiver=self.name, reason=str(error))
+        self._failing = True
 
     def _save(self) -> None:
         with self._wake:
@@ -175,4 +217,4 @@ class Courier:
             if self._store.save(marks):
                 self._saved = marks
             else:
-                log.warning("cannot commit what was delivered; a restart now would post it again", receiver=self.receiver.name)
+                log.warning("cannot commit what was delivered; a restart now would post it again", receiver=self.name)

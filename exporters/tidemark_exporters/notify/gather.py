@@ -20,10 +20,11 @@ MAX_BATCH: Final = 500
 
 @dataclass(slots=True)
 class Entry:
-    """One alert for one receiver, and the record it came from (None: the exporter's own)."""
+    """One alert for one receiver, the record it came from (None: the exporter's own), and when it arrived."""
 
     alert: Alert
     position: Position | None
+    since: float = 0.0
 
     @property
     def is_loss(self) -> bool:
@@ -45,6 +46,8 @@ class Batch:
     group: Group
     entries: list[Entry] = field(default_factory=list)
     deadline: float = 0.0
+    # Somebody has tried to post it: the receiver may have it, and it takes no more in.
+    attempted: bool = False
 
     def has(self, fingerprint: str) -> bool:
         return any(entry.alert.fingerprint == fingerprint for entry in self.entries)

@@ -1,23 +1,26 @@
-"""Closes two holes in the life of an alert: a stream that forgot it, and a stream that fell silent.
+"""Closes three holes in the life of an alert: a stream that forgot it, one that fell silent, and a record that never came.
 
 Open alerts stand in the views, which the stream repeats every 60 s. One that no view holds for five minutes while
-passes flow is over ("state_lost"). When passes do not flow nothing is over: the watchdog says so instead.
+passes flow is over ("state_lost"). When passes do not flow nothing is over: the watchdog says so instead. One that a
+view holds and no record of the alerts topic told of (aged out, or not readable) is taken from the view.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from tidemark.core.identity import fingerprint
-from tidemark.core.records import Alert, View
+from tidemark.core.records import Alert, OpenAlert, View
 
 MAX_OPEN: Final = 50_000
 LOST_SECONDS: Final = 300.0
 # How long a configured cluster may take until its first view, from the exporter's start: Spark starts slowly.
 FIRST_VIEW_SECONDS: Final = 120.0
-STALE: Final = "TidemarkStreamStale"
+# How long the record of an alert may take longer than the view that holds it: they are two topics.
+UNHEARD_SECONDS: Final = 30.0
+STALE: Final = "TidemarkStreamStalled"
 
 
 class Assertions:
@@ -26,6 +29,8 @@ class Assertions:
     def __init__(self) -> None:
         self._open: OrderedDict[str, Alert] = OrderedDict()
         self._asserted: dict[str, float] = {}
+        # Alerts in views that no record told of: since when (the exporter's clock), and the newest such view.
+        self._unheard: OrderedDict[str, tuple[float, float]] = OrderedDict()
         # By cluster: the newest pass when it was last looked at, and the pass since which they flow without a gap.
         self._newest: dict[str, float] = {}
         self._flowing_since: dict[str, float] = {}
@@ -33,6 +38,7 @@ class Assertions:
     def take(self, alert: Alert) -> None:
         """One alert record, in the order of the topic."""
         mark = alert.fingerprint
+        self._unheard.pop(mark, None)
         if alert.state == "resolved":
             self._forget(mark)
             return
@@ -41,11 +47,32 @@ class Assertions:
         if len(self._open) > MAX_OPEN:
             self._forget(next(iter(self._open)))
 
-    def vouch(self, view: View) -> None:
+    def vouch(self, view: View, now: float) -> None:
         """A view vouches for the alerts in it."""
         for alert in view.alerts:
-            if alert.fingerprint in self._asserted:
-                self._asserted[alert.fingerprint] = max(view.at, self._asserted[alert.fingerprint])
+            mark = alert.fingerprint
+            if mark in self._asserted:
+                self._asserted[mark] = max(view.at, self._asserted[mark])
+                continue
+            self._unheard[mark] = (self._unheard.get(mark, (now, 0.0))[0], view.at)
+            if len(self._unheard) > MAX_OPEN:
+                self._unheard.popitem(last=False)
+
+    def unheard(self, open_now: Callable[[], Iterable[OpenAlert]], now: float) -> list[Alert]:
+        """Firings of alerts that views have held for UNHEARD_SECONDS and still hold, while no record told of them.
+
+        `open_now` is asked only when there may be any. Each is returned once.
+        """
+        due = {mark: at for mark, (since, at) in self._unheard.items() if now - since >= UNHEARD_SECONDS}
+        if not due:
+            return []
+        for mark in due:
+            del self._unheard[mark]
+        found = {alert.fingerprint: _as_firing(alert) for alert in open_now() if alert.fingerprint in due}
+        for mark, alert in found.items():
+            self.take(alert)
+            self._asserted[mark] = due[mark]
+        return list(found.values())
 
     def lost(self, newest: dict[str, float], now: float, stale_seconds: float) -> list[Alert]:
         """Resolutions of the alerts that nobody vouches for any more; each is returned once.
@@ -75,6 +102,19 @@ class Assertions:
     def _forget(self, mark: str) -> None:
         self._open.pop(mark, None)
         self._asserted.pop(mark, None)
+
+
+def _as_firing(alert: OpenAlert) -> Alert:
+    return Alert(
+        id=alert.id,
+        fingerprint=alert.fingerprint,
+        state="firing",
+        labels=alert.labels,
+        annotations=alert.annotations,
+        evidence=alert.evidence,
+        starts_at=alert.starts_at,
+        at=alert.starts_at,
+    )
 
 
 def _state_lost(alert: Alert, at: float) -> Alert:

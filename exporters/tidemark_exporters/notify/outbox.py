@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
 from msgspec import structs
@@ -12,6 +12,7 @@ from tidemark.settings import Receiver
 from tidemark_exporters.notify.catch_up import CatchUp
 from tidemark_exporters.notify.gather import Batch, Entry, Gatherer
 from tidemark_exporters.notify.ledger import DROPPED, FIRING, RESOLVED, Ledger
+from tidemark_exporters.notify.maintenance import Mute, never
 from tidemark_exporters.notify.positions import Mark, Position, Positions, read_metadata
 from tidemark_exporters.notify.queue import DeliveryQueue
 from tidemark_exporters.notify.routing import wants
@@ -21,11 +22,17 @@ class Outbox:
     """One receiver's alerts on their way. Not locked; `now` is Unix seconds.
 
     `outcomes` counts alerts: delivered, rejected (the receiver refused them for good), dropped (the queue was full),
-    history (too old to be news), duplicate (told before).
+    history (too old to be news), muted (came and went within a maintenance window), duplicate (told before).
     """
 
     def __init__(
-        self, receiver: Receiver, marks: dict[int, Mark], partitions: Iterable[int], gather_seconds: float, queue_size: int
+        self,
+        receiver: Receiver,
+        marks: dict[int, Mark],
+        partitions: Iterable[int],
+        gather_seconds: float,
+        queue_size: int,
+        mute: Mute = never,
     ) -> None:
         self._receiver = receiver
         self._positions = Positions(marks, partitions)
@@ -34,6 +41,10 @@ class Outbox:
         self._gatherer = Gatherer(gather_seconds)
         self._catch_up = CatchUp(queue_size)
         self._queue = DeliveryQueue(queue_size)
+        self._mute = mute
+        # Firings that a maintenance window holds back, oldest first; bounded like the queue.
+        self._muted: OrderedDict[str, Entry] = OrderedDict()
+        self._limit = queue_size
         self._told_own = dict(own)
         self.outcomes: Counter[str] = Counter()
 
@@ -45,7 +56,7 @@ class Outbox:
                 self._ledger.recall(alert)
             return
         self._positions.begin(*position)
-        entry = Entry(alert, position)
+        entry = Entry(alert, position, now)
         if not wants(self._receiver, alert):
             self._positions.settle(position)
         elif not new:
@@ -67,8 +78,37 @@ class Outbox:
             started = self._ledger.started_at(alert.fingerprint)
             alert = structs.replace(alert, starts_at=alert.starts_at if started is None else started)
         self._ledger.note(alert, own=True)
-        if alert.state == "firing" or self._receiver.send_resolved:
-            self._gatherer.offer(Entry(alert, None), now)
+        entry = Entry(alert, None, now)
+        if alert.state == "firing":
+            self._send(entry, now)
+        elif (muted := self._muted.pop(alert.fingerprint, None)) is not None:
+            self._settle(muted, "muted")
+        elif self._receiver.send_resolved:
+            self._gatherer.offer(entry, now)
+
+    def adopt(self, alert: Alert, horizon: float, now: float) -> None:
+        """Takes an alert that is open in a view although no record of it was read.
+
+        Began it before `horizon` (Unix seconds), its record may have aged out of the topic: an earlier run has told of it.
+        """
+        mark = alert.fingerprint
+        told = self._ledger.state_of(mark)
+        if told is not None and (told != RESOLVED or (self._ledger.started_at(mark) or 0.0) >= alert.starts_at):
+            return
+        if alert.starts_at < horizon and not self._positions.fresh:
+            self._ledger.note(alert)
+        else:
+            self.offer_own(alert, now)
+
+    def _send(self, entry: Entry, now: float) -> None:
+        """A firing goes its way, unless planned work explains it."""
+        if not self._mute(entry.alert, now):
+            self._gatherer.offer(entry, now)
+            return
+        self._muted[entry.alert.fingerprint] = entry
+        if len(self._muted) > self._limit:
+            _, oldest = self._muted.popitem(last=False)
+            self._drop(oldest)
 
     def _fire(self, entry: Entry, now: float) -> None:
         if self._ledger.state_of(entry.alert.fingerprint) == FIRING:
@@ -77,9 +117,9 @@ class Outbox:
         self._ledger.note(entry.alert)
         if self._catch_up.old(entry, now):
             for released in self._catch_up.hold(entry, now):
-                self._gatherer.offer(released, now)
+                self._send(released, now)
         else:
-            self._gatherer.offer(entry, now)
+            self._send(entry, now)
 
     def _resolve(self, entry: Entry, now: float) -> None:
         mark = entry.alert.fingerprint
@@ -91,8 +131,11 @@ class Outbox:
             self._settle(entry, "history")
             return
         if held is not None:
-            self._gatherer.offer(held, now)
-        if told is None and old and self._positions.fresh:
+            self._send(held, now)
+        if (muted := self._muted.pop(mark, None)) is not None:
+            self._settle(muted, "muted")
+            self._settle(entry, "muted")
+        elif told is None and old and self._positions.fresh:
             # Its firing is not in the topic any more: this receiver never heard of it.
             self._settle(entry, "history")
         elif told == DROPPED:
@@ -107,41 +150,57 @@ class Outbox:
     def _refresh(self, alert: Alert) -> None:
         """An update changes what its firing will say if that still waits; it is no message of its own."""
         mark = alert.fingerprint
-        waiting = self._catch_up.find(mark) or self._gatherer.find(mark)
+        waiting = self._catch_up.find(mark) or self._muted.get(mark) or self._gatherer.find(mark)
         waiting = waiting or next((entry for entry in self._queue.waiting() if entry.alert.fingerprint == mark), None)
         if waiting is not None and waiting.alert.state == "firing":
             waiting.alert = structs.replace(waiting.alert, annotations=alert.annotations, evidence=alert.evidence)
 
-    def tick(self, newest: dict[str, float], now: float) -> None:
-        """Lets go of old alerts that need not wait any longer. `newest`: the newest pass by cluster."""
+    def tick(self, newest: dict[str, float], now: float) -> int:
+        """Lets go of what need not wait any longer; how many alerts a maintenance window held. `newest`: the newest pass by cluster."""
         for entry in self._catch_up.release(newest, now):
-            self._gatherer.offer(entry, now)
+            self._send(entry, now)
+        released = [mark for mark, entry in self._muted.items() if not self._mute(entry.alert, now)]
+        for mark in released:
+            self._gatherer.offer(self._muted.pop(mark), now)
+        return len(released)
 
     def flush(self, now: float) -> None:
         """Moves what was gathered long enough into the queue, which may drop its oldest for it."""
         for batch in self._gatherer.due(now):
             for entry in self._queue.push(batch):
-                self._ledger.note_dropped(entry.alert)
-                self._settle(entry, "dropped")
+                self._drop(entry)
 
     def take(self, now: float) -> Batch | None:
         """The batch to post now, if any; it must be answered by `delivered`, `rejected` or `failed`."""
         self.flush(now)
-        return self._queue.take()
+        return self._queue.take(now)
 
     def delivered(self, batch: Batch) -> None:
-        self._finish(batch, "delivered")
+        self._queue.done(batch)
+        self._finish(batch.entries, "delivered")
 
-    def rejected(self, batch: Batch) -> None:
-        self._finish(batch, "rejected")
+    def rejected(self, batch: Batch, now: float, *, of_content: bool = False) -> int:
+        """The receiver refused the batch; how many alerts are given up for it.
+
+        Where the content is at fault the batch is halved, down to the one alert. A loss is never given up.
+        """
+        if of_content and len(batch.entries) > 1:
+            self._queue.split(batch)
+            return 0
+        given_up = self._queue.refused(batch, now)
+        self._finish(given_up, "rejected")
+        return len(given_up)
 
     def failed(self) -> None:
         """The post did not succeed; the batch stays first in the queue."""
         self._queue.give_back()
 
-    def _finish(self, batch: Batch, outcome: str) -> None:
-        self._queue.done(batch)
-        for entry in batch.entries:
+    def _drop(self, entry: Entry) -> None:
+        self._ledger.note_dropped(entry.alert)
+        self._settle(entry, "dropped")
+
+    def _finish(self, entries: Iterable[Entry], outcome: str) -> None:
+        for entry in entries:
             self._settle(entry, outcome)
             if entry.position is None:
                 self._told_own[entry.alert.fingerprint] = (entry.alert.state, entry.alert.starts_at)
@@ -152,7 +211,17 @@ class Outbox:
 
     def next_deadline(self) -> float | None:
         """When `take` will next have something: 0 for now, None while nothing waits for a moment."""
-        return 0.0 if len(self._queue) else self._gatherer.next_deadline()
+        deadlines = [when for when in (self._queue.next_deadline(), self._gatherer.next_deadline()) if when is not None]
+        return min(deadlines, default=None)
+
+    @property
+    def muted(self) -> int:
+        """How many alerts a maintenance window holds back."""
+        return len(self._muted)
+
+    def oldest(self) -> float | None:
+        """Since when the alert waits that has waited longest to be posted (Unix seconds); None while none waits."""
+        return self._queue.oldest()
 
     def marks(self) -> dict[int, Mark]:
         """What to commit: nothing beyond it is posted again by the next run."""

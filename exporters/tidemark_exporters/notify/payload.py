@@ -16,6 +16,8 @@ from tidemark_exporters.notify.gather import URGENT, Batch, Group
 
 # Alertmanager's endsAt of an alert that has not ended.
 NOT_ENDED: Final = "0001-01-01T00:00:00Z"
+# How many of a batch its headline names.
+WORST: Final = 5
 _SEVERITY_RANK: Final = {"critical": 0, "warning": 1, "info": 2}
 
 
@@ -30,7 +32,7 @@ def render(batch: Batch, receiver: Receiver, external_url: str) -> tuple[str, by
         "alerts": posted,
         "groupLabels": _group_labels(batch.group),
         "commonLabels": _common([alert["labels"] for alert in posted]),
-        "commonAnnotations": _common([alert["annotations"] for alert in posted]),
+        "commonAnnotations": _common([alert["annotations"] for alert in posted]) | _headline(alerts, batch.group),
         "externalURL": external_url,
         "version": "4",
         "groupKey": group_key(receiver.name, batch.group),
@@ -51,7 +53,13 @@ def rfc3339(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _alert(alert: Alert, external_url: str) -> dict[str, Any]:
+def alert_url(external_url: str, alert: Alert) -> str:
+    """Where the exporter shows the alert."""
+    return f"{external_url.rstrip('/')}/?alert={quote(alert.fingerprint)}"
+
+
+def annotations_of(alert: Alert) -> dict[str, str]:
+    """The alert's annotations with what of its evidence people need at once: ranges of offsets, and why it ended."""
     annotations = dict(alert.annotations)
     for kind in ("proven", "exposed"):
         text = range_text(alert.evidence.get(kind))
@@ -59,13 +67,58 @@ def _alert(alert: Alert, external_url: str) -> dict[str, Any]:
             annotations[kind] = text
     if alert.reason is not None:
         annotations["reason"] = alert.reason
+    return annotations
+
+
+def postable(alert: Alert, state: str, now: float, ends_after: float, external_url: str, stale_since: float | None) -> dict[str, Any]:
+    """One alert as Alertmanager's API v2 takes it: while it fires it ends `ends_after` seconds from now unless posted again.
+
+    Its start is always given, and never after its end: Alertmanager would invent the one and refuse the other.
+    """
+    annotations = annotations_of(alert)
+    if state == "resolved":
+        ends_at = min(now, alert.ends_at if alert.ends_at is not None else alert.at)
+    else:
+        annotations.pop("reason", None)
+        ends_at = now + ends_after
+    if stale_since is not None:
+        annotations["stale_since"] = rfc3339(stale_since)
+    return {
+        "labels": alert.labels,
+        "annotations": annotations,
+        "startsAt": rfc3339(min(alert.starts_at, ends_at)),
+        "endsAt": rfc3339(ends_at),
+        "generatorURL": alert_url(external_url, alert),
+    }
+
+
+def _headline(alerts: list[Alert], group: Group) -> dict[str, str]:
+    """One summary for several alerts: how many, the worst of them by name, and how many more."""
+    if len(alerts) < 2:
+        return {}
+    firing = sum(alert.state == "firing" for alert in alerts)
+    ended = len(alerts) - firing
+    counts = [f"{firing} firing"] * (firing > 0) + [f"{ended} resolved"] * (ended > 0)
+    of = f"broker {group.broker} of {group.kafka_cluster}" if group.broker else f"cluster {group.kafka_cluster}"
+    worst = [_place(alert) for alert in alerts[:WORST]]
+    more = [f"{len(alerts) - WORST} more"] * (len(alerts) > WORST)
+    return {"summary": f"{len(alerts)} alerts of {of} ({', '.join(counts)}): {', '.join([*worst, *more])}."}
+
+
+def _place(alert: Alert) -> str:
+    labels = alert.labels
+    words = [labels.get("alertname", ""), f"{labels['topic']}/{labels['partition']}" if {"topic", "partition"} <= labels.keys() else ""]
+    return " ".join(word for word in (*words, "resolved" if alert.state == "resolved" else "") if word)
+
+
+def _alert(alert: Alert, external_url: str) -> dict[str, Any]:
     return {
         "status": "resolved" if alert.state == "resolved" else "firing",
         "labels": alert.labels,
-        "annotations": annotations,
+        "annotations": annotations_of(alert),
         "startsAt": rfc3339(alert.starts_at),
         "endsAt": rfc3339(alert.ends_at if alert.ends_at is not None else alert.at) if alert.state == "resolved" else NOT_ENDED,
-        "generatorURL": f"{external_url.rstrip('/')}/?alert={quote(alert.fingerprint)}",
+        "generatorURL": alert_url(external_url, alert),
         "fingerprint": alert.fingerprint,
     }
 
@@ -76,6 +129,8 @@ def _worst_first(alert: Alert) -> tuple[bool, int, bool, str]:
 
 
 def _group_labels(group: Group) -> dict[str, str]:
+    if not group.kafka_cluster and not group.broker:
+        return {}
     labels = {"kafka_cluster": group.kafka_cluster}
     return {**labels, "broker": group.broker} if group.broker else labels
 

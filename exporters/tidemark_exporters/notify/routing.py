@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from tidemark.core.records import Alert
-from tidemark.settings import Receiver
+from tidemark.settings import Route
 
 
-def wants(receiver: Receiver, alert: Alert) -> bool:
+def wants(receiver: Route, alert: Alert) -> bool:
     """Whether severity, cluster and alert name all fit (regular expressions, matched whole). The default takes all."""
     labels = alert.labels
     return (
