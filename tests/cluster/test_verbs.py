@@ -8,14 +8,17 @@ from collections.abc import Iterator
 import click
 import pytest
 from click.testing import CliRunner
+from kafka import TopicPartition
+from kafka.structs import OffsetAndMetadata
 
 from tests.inspect.test_losses import alert
 from tidemark.ack.command import ack
 from tidemark.core.events import Ack
 from tidemark.core.records import encode_record
 from tidemark.core.wire import decode_batch
+from tidemark.detect.at_risk import coordinating_partition
 from tidemark.inspect.command import inspect
-from tidemark.kafka import ensure_topics, make_producer
+from tidemark.kafka import ensure_topics, make_admin, make_consumer, make_producer
 from tidemark.local.cluster import LocalCluster
 from tidemark.own_topics import TopicLog
 from tidemark.safe_to_stop.command import safe_to_stop
@@ -28,7 +31,8 @@ TOPICS = Topics()
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[LocalCluster]:
-    with LocalCluster(overrides={"replica.lag.time.max.ms": "60000", "broker.session.timeout.ms": "9000"}) as cluster:
+    overrides = {"replica.lag.time.max.ms": "60000", "broker.session.timeout.ms": "9000", "offsets.topic.num.partitions": "3"}
+    with LocalCluster(overrides=overrides) as cluster:
         cluster.create_topic("wide", {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
         cluster.create_topic("pair", {0: [1, 2]}, {"min.insync.replicas": "1"})
         cluster.create_topic("lone", {0: [3]})
@@ -76,6 +80,21 @@ def test_losses_and_their_acknowledgement(brokers: LocalCluster) -> None:
         events = [decode_batch(record).events for record in log.to_end()]
     assert len(events) == TOPICS.partitions
     assert all(isinstance(event, Ack) and event.fingerprint == loss.fingerprint for (event,) in events)
+
+
+def test_the_groups_that_a_partition_coordinates_are_named(brokers: LocalCluster) -> None:
+    consumer = make_consumer(connection(brokers), "wide", group_id="orders-service", enable_auto_commit=False)
+    consumer.poll(timeout_ms=5000)
+    consumer.commit({TopicPartition("wide", 0): OffsetAndMetadata(0, "", -1)})
+    admin = make_admin(connection(brokers))
+    (offsets,) = admin.describe_topics(["__consumer_offsets"])
+    admin.close()
+    partition = coordinating_partition("orders-service", len(offsets["partitions"]))
+    _, out = run(inspect, brokers, "__consumer_offsets", str(partition))
+    consumer.close(autocommit=False)
+    assert "consumer groups coordinated here: orders-service\n" in out
+    _, out = run(inspect, brokers, "__consumer_offsets", str((partition + 1) % len(offsets["partitions"])))
+    assert "consumer groups coordinated here: none now\n" in out
 
 
 def test_a_silent_follower_counts_for_nothing_though_in_sync_on_paper(brokers: LocalCluster) -> None:

@@ -16,6 +16,7 @@ from tidemark.collect.passes import Passes
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.core.wire import decode_batch
+from tidemark.inspect.coordinated import coordinated
 from tidemark.inspect.drawing import drawing, heading, table
 from tidemark.inspect.losses_command import show_losses
 from tidemark.kafka import check_reachable, checked_options, quiet_client_logs
@@ -74,6 +75,7 @@ def show_replicas(settings: Settings, topic: str, partition: int | None, *, as_j
     cluster = settings.clusters[0]
     check_reachable(cluster)
     found = look(cluster, settings.collect, topic)
+    partitions = len(found)
     if partition is not None:
         found = [observation for observation in found if observation.partition == partition]
         if not found:
@@ -84,7 +86,10 @@ def show_replicas(settings: Settings, topic: str, partition: int | None, *, as_j
             continue
         click.echo(heading(observation))
         lines = table(observation) + (["", *drawing(observation)] if partition is not None else [])
-        click.echo("\n".join(f"  {line}" for line in lines) + "\n")
+        if partition is not None:
+            whose = coordinated(cluster, topic, partition, partitions, observation.leader)
+            lines += [] if whose is None else ["", whose]
+        click.echo("\n".join(f"  {line}".rstrip() for line in lines) + "\n")
 
 
 def look(cluster: Cluster, settings: Collect, topic: str) -> list[Observation]:
