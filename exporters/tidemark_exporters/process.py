@@ -23,6 +23,8 @@ from tidemark_exporters.export.table import Table
 from tidemark_exporters.notify.assemble import make_delivery, make_transports
 from tidemark_exporters.notify.ledger import Ledger
 from tidemark_exporters.notify.metrics import DeliveryMetrics
+from tidemark_exporters.pages.history import follow
+from tidemark_exporters.pages.routes import Pages
 
 POLL_MS: Final = 200
 TICK_SECONDS: Final = 1.0
@@ -52,11 +54,14 @@ class Exporter:
         # What is still being read up to its end as of the start: not ready before.
         self._waiting = {"partition views", "alerts"}
         transports = make_transports(settings, notify=notify)
-        self.site = Site(self.own.render, lambda: list(self.table.newest.copy()), lambda: sorted(self._waiting.copy()))
+        pages = Pages(self.table, settings.export.stale_seconds, self._waits_for)
+        self.site = Site(self.own.render, pages, self._waits_for)
         self.server = serve(self.site, settings.export.listen)
         topics = settings.topics
         self._views = TopicReader(settings.kafka, topics.partition_views)
         self._alerts = TopicReader(settings.kafka, topics.alerts)
+        # Past alerts for the pages: all that the topic holds, wherever delivery was left.
+        self._past = TopicReader(settings.kafka, topics.alerts)
         # Not read, only asked how far they have come.
         self._counted = {
             TopicReader(settings.kafka, topics.replica_state): self.own.events,
@@ -76,8 +81,9 @@ class Exporter:
         self._views.start()
         self._alerts.start(self.delivery.starts)
         self.delivery.start()
+        targets = {"views": self._read_views, "alerts": self._read_alerts, "ends": self._watch_ends, "past alerts": self._read_past}
         # A thread of its own for the ends of topics: asking may block, and alerts must not wait for it.
-        for name, target in (("views", self._read_views), ("alerts", self._read_alerts), ("ends", self._watch_ends)):
+        for name, target in targets.items():
             thread = threading.Thread(target=self._guarded, args=(target,), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -102,6 +108,10 @@ class Exporter:
         ending = threading.Thread(target=self.server.shutdown, daemon=True)
         ending.start()
         ending.join(1.0)
+
+    def _waits_for(self) -> list[str]:
+        """The topics that are still being read up to their end as of the start."""
+        return sorted(self._waiting.copy())
 
     def _guarded(self, target: Callable[[], None]) -> None:
         try:
@@ -149,6 +159,9 @@ class Exporter:
                 self._delivery_metrics.refresh(time.time())
                 next_count = now + TICK_SECONDS
         self._alerts.close()
+
+    def _read_past(self) -> None:
+        follow(self._past, self.site.pages.history, self._stopped)
 
     def _watch_ends(self) -> None:
         """Counts the records of topics that are not read by how far their ends move."""

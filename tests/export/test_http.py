@@ -15,17 +15,22 @@ from tests.export.make import NOW, view
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import render
-from tidemark_exporters.export.http import Site, index_page, serve, wants_openmetrics
+from tidemark_exporters.export.http import Site, serve, wants_openmetrics
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.table import Table
+from tidemark_exporters.pages.routes import Pages
 
 WAITING: list[str] = []
+
+
+def pages() -> Pages:
+    return Pages(Table(), 30.0, lambda: list(WAITING))
 
 
 @pytest.fixture
 def site() -> Iterator[tuple[Site, str]]:
     WAITING[:] = ["alerts", "partition views"]
-    made = Site(OwnMetrics().render, lambda: ["east"], lambda: list(WAITING))
+    made = Site(OwnMetrics().render, pages(), lambda: list(WAITING))
     server = serve(made, "127.0.0.1:0")
     yield made, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -99,28 +104,31 @@ def test_anything_else_is_not_there(site: tuple[Site, str]) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_the_page_lists_addresses_and_escapes(site: tuple[Site, str]) -> None:
+def test_everything_else_is_the_pages(site: tuple[Site, str]) -> None:
     _, url = site
     answer = get(f"{url}/")
-    assert 'href="/metrics"' in answer.text
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
-    hostile = index_page(['<script>alert("x")</script>'])
-    assert "<script" not in hostile
-    assert "&lt;script&gt;" in hostile
+    assert get(f"{url}/api/v1/topics").json()["items"] == []
+    head = requests.head(f"{url}/", timeout=5)
+    assert (head.status_code, head.content) == (200, b"")
+    assert int(head.headers["Content-Length"]) > 500
+    assert get(f"{url}/t%C3%B6pic").status_code == 404
+    assert "no page `/töpic`" in get(f"{url}/t%C3%B6pic").text
 
 
 def test_a_port_in_use_is_one_clear_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(TidemarkError) as told:
-            serve(Site(bytes, list, list), f"127.0.0.1:{port}")
+            serve(Site(bytes, pages(), list), f"127.0.0.1:{port}")
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use." in str(told.value)
     assert "export.listen" in str(told.value)
 
 
 def test_an_address_that_is_none_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError):
-        serve(Site(bytes, list, list), "9754")
+        serve(Site(bytes, pages(), list), "9754")
 
 
 def test_clients_that_say_nothing_do_not_hold_others_up(site: tuple[Site, str]) -> None:

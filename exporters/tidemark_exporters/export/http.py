@@ -1,9 +1,8 @@
-"""The exporter's HTTP side: `/metrics`, `/-/healthy`, `/-/ready` and a page that lists them."""
+"""The exporter's HTTP side: `/metrics`, `/-/healthy`, `/-/ready`; everything else is the pages' and the API's."""
 
 from __future__ import annotations
 
 import gzip
-import html
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ from tidemark.core.errors import TidemarkError
 from tidemark.settings import address
 from tidemark_exporters.export.exposition import Snapshot
 from tidemark_exporters.export.text import CONTENT_TYPE, CONTENT_TYPE_OPENMETRICS
+from tidemark_exporters.pages.routes import Pages
 
 # Requests served at a time; others wait in the listen queue.
 MAX_REQUESTS: Final = 32
@@ -29,22 +29,23 @@ Answer = tuple[HTTPStatus, str, bytes]
 class Site:
     """What is served now. `snapshot` is swapped whole by the refreshing thread; a request only reads it."""
 
-    def __init__(self, own: Callable[..., bytes], clusters: Callable[[], list[str]], waiting: Callable[[], list[str]]) -> None:
+    def __init__(self, own: Callable[..., bytes], pages: Pages, waiting: Callable[[], list[str]]) -> None:
         """`own`: the exporter's own metrics (`openmetrics_format`: in that form, with its end mark); `waiting`: what it waits for until it is ready, nothing once it is."""
         self.snapshot = Snapshot()
         self._waiting = waiting
         self._own = own
-        self._clusters = clusters
+        self.pages = pages
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """The WSGI application."""
         if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
             status, kind, body = HTTPStatus.METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", b"only GET and HEAD\n"
         else:
-            status, kind, body = self._answer(environ.get("PATH_INFO", "/"))
+            answer = self._answer(environ.get("PATH_INFO", "/"))
+            if answer is None:
+                return self._page(environ, start_response)
+            status, kind, body = answer
         headers = [("Content-Type", kind), ("X-Content-Type-Options", "nosniff")]
-        if kind.startswith("text/html"):
-            headers.append(("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"))
         if kind == CONTENT_TYPE:
             body = self._scrape(environ, headers)
         headers.append(("Content-Length", str(len(body))))
@@ -64,7 +65,16 @@ class Site:
         headers.append(("Content-Encoding", "gzip"))
         return snapshot.compressed + gzip.compress(rest, 1)
 
-    def _answer(self, path: str) -> Answer:
+    def _page(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        # WSGI hands paths over as Latin-1.
+        path = (environ.get("PATH_INFO") or "/").encode("latin-1", "replace").decode("utf-8", "replace")
+        encoding, known = environ.get("HTTP_ACCEPT_ENCODING", ""), environ.get("HTTP_IF_NONE_MATCH", "")
+        status, headers, body = self.pages.answer(path, environ.get("QUERY_STRING", ""), encoding, known)
+        start_response(f"{status.value} {status.phrase}", [*headers, ("Content-Length", str(len(body)))])
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def _answer(self, path: str) -> Answer | None:
+        """What is answered here; None is the pages' to answer."""
         plain = "text/plain; charset=utf-8"
         if path == "/metrics":
             return HTTPStatus.OK, CONTENT_TYPE, b""
@@ -75,9 +85,9 @@ class Site:
             if not waiting:
                 return HTTPStatus.OK, plain, b"ready\n"
             return HTTPStatus.SERVICE_UNAVAILABLE, plain, f"not ready: waiting for {' and '.join(waiting)}\n".encode()
-        if path == "/":
-            return HTTPStatus.OK, "text/html; charset=utf-8", index_page(self._clusters()).encode("utf-8", "replace")
-        return HTTPStatus.NOT_FOUND, plain, b"not found: there are /, /metrics, /-/healthy and /-/ready\n"
+        if path.startswith("/-/"):
+            return HTTPStatus.NOT_FOUND, plain, b"not found: there are /, /api/v1/, /metrics, /-/healthy and /-/ready\n"
+        return None
 
 
 def wants_openmetrics(accept: str) -> bool:
@@ -92,17 +102,6 @@ def wants_openmetrics(accept: str) -> bool:
         else:
             best = max(best, quality)
     return openmetrics > 0 and openmetrics >= best
-
-
-def index_page(clusters: list[str]) -> str:
-    """The page at `/`: the addresses served and the clusters known."""
-    known = "".join(f"<li>{html.escape(name)}</li>" for name in sorted(clusters)) or "<li>none yet</li>"
-    links = "".join(f'<li><a href="{path}">{path}</a></li>' for path in ("/metrics", "/-/healthy", "/-/ready"))
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Tidemark</title>'
-        "<style>body{font:16px/1.5 system-ui,sans-serif;margin:2rem;color-scheme:light dark}</style></head>"
-        f"<body><h1>Tidemark</h1><h2>Addresses</h2><ul>{links}</ul><h2>Clusters</h2><ul>{known}</ul></body></html>\n"
-    )
 
 
 class _Handler(WSGIRequestHandler):
