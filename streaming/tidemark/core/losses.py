@@ -21,6 +21,19 @@ def find_loss(state: PartitionState) -> LossRead | None:
     return max(found, key=lambda read: (read.end, read.epoch_before), default=None)
 
 
+def keeps_committed(state: PartitionState) -> bool:
+    """Whether the leader's lineage shows that its log holds all that was seen to be committed under earlier epochs."""
+    leader, epoch = _serving_leader(state), state.leader_epoch
+    if leader is None or leader.log_end_offset is None or epoch is None or not state.lineage:
+        return False
+    for entry in state.committed:
+        if entry.epoch < epoch:
+            answer = end_offset_for(state.lineage, state.lineage_complete_from, entry.epoch)
+            if answer is None or min(answer[1], leader.log_end_offset) < entry.surviving:
+                return False
+    return True
+
+
 def _serving_leader(state: PartitionState) -> ReplicaState | None:
     """The leader's own answer of this pass, given under the epoch it was elected for."""
     leader = state.replica(state.leader)

@@ -9,6 +9,8 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, MetadataChange, Observation
 from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, PartitionState
 
+# What follows a cause that a record of the metadata log itself gives; any other is a suspicion.
+RECORDED: Final = ", by the metadata log"
 # The words of `MetadataChange.cause` as people read them.
 CAUSES: Final = {
     "fenced": "fencing",
@@ -27,6 +29,11 @@ def take_members(after: PartitionState, before: PartitionState, members: list[in
     left = [broker for broker in before.in_sync_replicas or [] if broker not in members]
     if left:
         after.shrinks = [*before.shrinks, *((at, broker, before.leader, cause_of(broker)) for broker in left)][-MAX_SHRINKS:]
+
+
+def say_cause(cause: str) -> str:
+    """The words for a cause as it was noted: known, suspected or unknown."""
+    return f"cause: {cause}" if cause.endswith(RECORDED) else f"suspected cause: {cause}"
 
 
 def sampled_cause(before: PartitionState, event: Observation, broker: int, cluster: ClusterState | None) -> str:
@@ -51,7 +58,7 @@ def sampled_cause(before: PartitionState, event: Observation, broker: int, clust
 def recorded_cause(event: MetadataChange, broker: int, cluster: ClusterState | None) -> str:
     """Why a broker left, as the metadata log says; what it leaves open is filled from what is known of the broker."""
     if event.cause is not None and event.cause in CAUSES:
-        return CAUSES[event.cause]
+        return CAUSES[event.cause] + RECORDED
     if broker in event.removing or (event.replicas and broker not in event.replicas):
         return "reassignment"
     node = cluster.nodes.get(broker) if cluster is not None else None

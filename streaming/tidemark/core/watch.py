@@ -30,7 +30,9 @@ def take_rare(after: PartitionState, before: PartitionState, event: Observation)
 
 
 def _needs_rare(after: PartitionState, before: PartitionState, event: Observation) -> bool:
-    if after.adding or before.loss_read is not None or (event.lineage is not None and len(event.lineage) > 1):
+    if after.adding or before.loss_read is not None:
+        return True
+    if event.lineage and (len(event.lineage) > 1 or (event.leader_epoch is not None and event.lineage[-1][0] > event.leader_epoch)):
         return True
     committed = before.high_watermark
     for replica, sample in zip(after.replicas, event.samples, strict=False):

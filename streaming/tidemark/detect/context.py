@@ -63,6 +63,32 @@ def find_life(state: PartitionState, detector: str, subject: int | None) -> Life
     return next((life for life in state.lives if life.detector == detector and life.subject == subject), None)
 
 
+def lasted_ms(state: PartitionState, detector: str, subject: int | None, now: float) -> float:
+    """For how long a detector has seen its condition without a break; 0 at its first sight."""
+    life = find_life(state, detector, subject)
+    return 0.0 if life is None else (now - life.since) * 1000.0
+
+
+def is_claimed(state: PartitionState) -> bool:
+    """Whether an open alert says already what the election of the present leader cost."""
+    return any(
+        life.firing and life.detector == "COMMITTED_DATA_LOSS" and life.evidence.get("leader_epoch_after") == state.leader_epoch
+        for life in state.lives
+    )
+
+
+def describe_missing(state: PartitionState) -> str:
+    """The replicas out of sync: how each fails to answer, else why it left where that was seen."""
+    causes = {broker: cause for _, broker, _, cause in state.shrinks}
+    return ", ".join(f"broker {broker}{_absence(state.replica(broker), causes.get(broker))}" for broker in state.missing)
+
+
+def _absence(replica: ReplicaState | None, cause: str | None) -> str:
+    if replica is not None and replica.error is not None:
+        return f" (does not answer: {replica.error})"
+    return f" (answers; left by {cause})" if cause is not None else ""
+
+
 def uncommitted(state: PartitionState, now: float) -> tuple[int, float] | None:
     """(records above the high watermark, milliseconds that the oldest surely waits); None when there are none known."""
     window = uncommitted_window(state, now)
