@@ -90,7 +90,8 @@ def _watch(settings: Settings, collectors: list[Collector], publisher: Publisher
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     watchdog = None
-    if settings.collect.watchdog_url is not None:
+    options = settings.collect
+    if options.watchdog_url is not None:
 
         def ages() -> dict[tuple[str, str], float]:
             now = time.monotonic()
@@ -98,7 +99,7 @@ def _watch(settings: Settings, collectors: list[Collector], publisher: Publisher
             found.update({(c.cluster.name, "cannot_publish"): now - publisher.published_at for c in collectors})
             return found
 
-        watchdog = Watchdog(settings.collect.watchdog_url, settings.collect.watchdog_seconds, settings.collect.collector, ages)
+        watchdog = Watchdog(options.watchdog_url, options.watchdog_seconds, options.collector, ages, settings.detect.runbook_url)
         watchdog.start()
     for collector in collectors:
         collector.start()
