@@ -14,7 +14,7 @@ from tests.export.make import NOW, alert
 from tidemark.core.records import Alert
 from tidemark.settings import Receiver
 from tidemark_exporters.notify.gather import Batch, Entry, group_of
-from tidemark_exporters.notify.payload import render, rfc3339
+from tidemark_exporters.notify.payload import alert_url, postable, render, rfc3339
 
 HOOK = Receiver(name="hook", url="http://127.0.0.1:1/")
 
@@ -37,7 +37,7 @@ def test_every_key_of_version_4_and_no_other() -> None:
                 "annotations": {"summary": "A sentence.", "description": "7 records behind"},
                 "startsAt": "2027-01-15T07:59:57.500Z",
                 "endsAt": "0001-01-01T00:00:00Z",
-                "generatorURL": f"http://tidemark.example/?alert={fired.fingerprint}",
+                "generatorURL": f"http://tidemark.example/partition?cluster=east&topic=orders&partition=0#alert-{fired.fingerprint}",
                 "fingerprint": fired.fingerprint,
             }
         ],
@@ -96,6 +96,37 @@ def test_ranges_become_annotations(evidence: dict[str, Any], expected: dict[str,
     assert {name: text for name, text in one["annotations"].items() if name in {"proven", "exposed"}} == expected
 
 
+def test_several_alerts_have_one_headline_with_the_worst_and_the_count() -> None:
+    alerts = [alert(partition=str(number)) for number in range(411)]
+    alerts.append(alert("KafkaOffline", severity="critical", partition="7"))
+    alerts.append(alert("KafkaHwStalled", state="resolved", partition="3"))
+    many = body(*alerts)
+    told = many["commonAnnotations"]["summary"]
+    assert told.startswith("413 alerts of broker 2 of east (412 firing, 1 resolved): KafkaOffline orders/7, KafkaFollowerLag orders/")
+    assert told.count("KafkaFollowerLag") == 4
+    assert told.endswith(", 408 more.")
+    # Every one of them is there: the headline is for people.
+    assert len(many["alerts"]) == 413
+    assert body(alert())["commonAnnotations"]["summary"] == "A sentence."
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"topic": "a b&c", "partition": "3"}, "partition?cluster=east&topic=a%20b%26c&partition=3"),
+        ({"name": "KafkaBrokerDown", "topic": "", "partition": ""}, "alerts?cluster=east&alertname=KafkaBrokerDown"),
+        ({"partition": "３"}, "alerts?cluster=east&alertname=KafkaFollowerLag"),
+    ],
+)
+def test_the_link_leads_to_the_status_page(changes: dict[str, Any], path: str) -> None:
+    fired = alert(**changes)
+    assert alert_url("http://tidemark.example/x/", fired) == f"http://tidemark.example/x/{path}#alert-{fired.fingerprint}"
+
+
+def test_tidemarks_own_alerts_link_to_the_first_page() -> None:
+    assert alert_url("http://tidemark.example", alert("TidemarkStreamStalled", topic="", partition="")) == "http://tidemark.example/"
+
+
 def test_the_message_id_depends_on_the_transitions_alone() -> None:
     def id_of(*alerts: Alert) -> str:
         return render(Batch(group_of(alerts[0]), [Entry(each, None) for each in alerts]), HOOK, "http://x/")[0]
@@ -115,3 +146,17 @@ def test_hostile_labels_stay_text(cluster: str, broker: str) -> None:
 @given(st.floats(0, 4e9))
 def test_times_are_rfc_3339_in_utc(seconds: float) -> None:
     assert datetime.fromisoformat(rfc3339(seconds)).timestamp() == pytest.approx(seconds, abs=1e-3)
+
+
+def test_what_alertmanager_takes_always_starts_before_it_ends() -> None:
+    fired = alert(starts_at=NOW - 3, at=NOW)
+    posted = postable(fired, "firing", NOW, 120.0, "http://x", None)
+    assert (posted["startsAt"], posted["endsAt"]) == (rfc3339(NOW - 3), rfc3339(NOW + 120))
+    # The collector's clock is ahead of ours: the alert must end now all the same, and not start after it.
+    ahead = alert(state="resolved", starts_at=NOW + 50, at=NOW + 60, reason="cleared")
+    posted = postable(ahead, "resolved", NOW, 120.0, "http://x", None)
+    assert (posted["startsAt"], posted["endsAt"]) == (rfc3339(NOW), rfc3339(NOW))
+    assert posted["annotations"]["reason"] == "cleared"
+    late = postable(ahead, "firing", NOW, 120.0, "http://x", NOW - 9)
+    assert "reason" not in late["annotations"]
+    assert late["annotations"]["stale_since"] == rfc3339(NOW - 9)

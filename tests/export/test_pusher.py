@@ -128,7 +128,7 @@ def test_what_is_new_is_posted_at_once_and_what_is_open_every_30_seconds() -> No
         "annotations": fired.annotations,
         "startsAt": "2027-01-15T07:59:57.000Z",
         "endsAt": "2027-01-15T08:02:02.000Z",
-        "generatorURL": f"http://tidemark.example/?alert={fired.fingerprint}",
+        "generatorURL": f"http://tidemark.example/partition?cluster=east&topic=orders&partition=0#alert-{fired.fingerprint}",
     }
     rig.run(120)
     assert len(rig.manager.posts) == 1 + 120 // RESEND_SECONDS

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,15 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import Webhook
 
+from tests.export.make import MemoryStore, alert
+from tests.export.make import told as told_of
 from tidemark.core.errors import ConfigError
+from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Receiver
-from tidemark_exporters.notify.receiver import MAX_RETRY_AFTER_SECONDS, NotDeliveredError, WebhookTransport
+from tidemark_exporters.notify.commits import BackgroundStore
+from tidemark_exporters.notify.courier import Courier
+from tidemark_exporters.notify.outbox import Outbox
+from tidemark_exporters.notify.receiver import MAX_ANSWER_BYTES, MAX_RETRY_AFTER_SECONDS, NotDeliveredError, WebhookTransport
 
 
 class Hook(HTTPServer):
@@ -22,6 +31,7 @@ class Hook(HTTPServer):
 
     status = 200
     extra: dict[str, str] = {}
+    answer = b""
     seen: list[tuple[dict[str, str], bytes]]
 
 
@@ -31,9 +41,10 @@ class Handler(BaseHTTPRequestHandler):
         assert isinstance(server, Hook)
         server.seen.append((dict(self.headers.items()), self.rfile.read(int(self.headers["Content-Length"]))))
         self.send_response(server.status)
-        for name, value in {"Content-Length": "0", **server.extra}.items():
+        for name, value in {"Content-Length": str(len(server.answer)), **server.extra}.items():
             self.send_header(name, value)
         self.end_headers()
+        self.wfile.write(server.answer)
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -43,7 +54,7 @@ class Handler(BaseHTTPRequestHandler):
 def hook() -> Iterator[Hook]:
     server = Hook(("127.0.0.1", 0), Handler)
     server.seen = []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()
@@ -114,3 +125,71 @@ def test_a_secret_that_is_none_is_one_clear_line(hook: Hook, tmp_path: Path, con
     assert "receiver `hook`" in str(told.value)
     assert str(path) in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def test_the_authorization_comes_from_its_file_and_wins_over_netrc(hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password other\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    (tmp_path / "token").write_text("Bearer s3cret\n")
+    WebhookTransport(receiver(hook, authorization_file=str(tmp_path / "token"))).post("msg_1", b"{}")
+    ((headers, _),) = hook.seen
+    assert headers["Authorization"] == "Bearer s3cret"
+
+
+@pytest.mark.parametrize("option", ["authorization_file", "ca_file"])
+def test_a_file_that_is_not_there_is_one_clear_line(hook: Hook, option: str) -> None:
+    with pytest.raises(ConfigError, match=f"receiver `hook`: cannot read {option} /nowhere/file: No such file"):
+        WebhookTransport(receiver(hook, **{option: "/nowhere/file"}))
+
+
+def test_what_was_answered_can_be_told(hook: Hook) -> None:
+    hook.answer = b"thank\n you" + b"!" * 2000
+    assert WebhookTransport(receiver(hook)).post("msg_1", b"{}").text.startswith("thank you!!!")
+    hook.status = 400
+    with pytest.raises(NotDeliveredError) as told:
+        WebhookTransport(receiver(hook)).post("msg_1", b"{}")
+    assert (told.value.status, told.value.of_content) == (400, True)
+    assert told.value.text.startswith("thank you")
+    assert len(told.value.text) <= MAX_ANSWER_BYTES
+
+
+def test_a_receiver_that_takes_and_does_not_answer_times_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        target = Receiver(name="hook", url=f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout_seconds=0.1)
+        with pytest.raises(NotDeliveredError, match="ReadTimeout") as told:
+            WebhookTransport(target).post("msg_1", b"{}")
+    assert told.value.again
+
+
+def test_a_receiver_that_was_down_gets_everything_once_over_real_connections() -> None:
+    """Real threads, sockets and retries; the two minutes themselves are of the simulated clock, in test_courier."""
+    with WebhookReceiver() as real:
+        real.answer = HTTPStatus.SERVICE_UNAVAILABLE
+        target = Receiver(name="hook", url=real.url, timeout_seconds=2.0)
+        store = MemoryStore()
+        outbox = Outbox(target, {}, [0], 0.1, 1000)
+        courier = Courier(target, outbox, WebhookTransport(target), BackgroundStore(store, "hook"), "http://x/", time.time)
+        thread = threading.Thread(target=courier.run, daemon=True)
+        thread.start()
+        now = time.time()
+        fired = [alert(partition=str(number), at=now, starts_at=now - 3) for number in range(20)]
+        loss = alert("KafkaCommittedDataLoss", at=now, starts_at=now - 3, severity="critical", incident="ab")
+        ended = [alert(partition=str(number), state="resolved", at=now + 1, starts_at=now - 3, reason="cleared") for number in range(5)]
+        courier.offer([(each, (0, number)) for number, each in enumerate([*fired, loss, *ended])])
+        wait_for(lambda: courier.reports()[0].attempts["again"] > 0)
+        assert list(real.alerts()) == []
+        real.answer = HTTPStatus.OK
+        wait_for(lambda: len(list(real.alerts())) >= 26)
+        courier.stop()
+        thread.join(10)
+    assert sorted((each.fingerprint or "", each.status) for each in real.alerts()) == sorted(told_of([*fired, loss, *ended]))
+    # The loss does not wait behind the others.
+    assert next(real.alerts()).name == "KafkaCommittedDataLoss"
+    assert store.marks[0].offset == 26
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -54,8 +54,17 @@ def rfc3339(seconds: float) -> str:
 
 
 def alert_url(external_url: str, alert: Alert) -> str:
-    """Where the exporter shows the alert."""
-    return f"{external_url.rstrip('/')}/?alert={quote(alert.fingerprint)}"
+    """Where the status page shows the alert: at its partition, else in the list; Tidemark's own stand on the first page."""
+    labels, base = alert.labels, external_url.rstrip("/")
+    cluster = {"cluster": labels.get("kafka_cluster", "")}
+    topic, partition = labels.get("topic"), labels.get("partition", "")
+    if topic and partition.isascii() and partition.isdecimal():
+        page, query = "partition", cluster | {"topic": topic, "partition": partition}
+    elif labels.get("alertname", "").startswith("Kafka"):
+        page, query = "alerts", cluster | {"alertname": labels["alertname"]}
+    else:
+        return f"{base}/"
+    return f"{base}/{page}?{urlencode(query, quote_via=quote, safe='', errors='replace')}#alert-{quote(alert.fingerprint)}"
 
 
 def annotations_of(alert: Alert) -> dict[str, str]:
