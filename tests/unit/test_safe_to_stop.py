@@ -45,6 +45,7 @@ def effect(seen: View, broker: int) -> str | None:
 
 
 SILENT = {"error": "timed_out"}
+BEHIND = {"log_end_offset": 60, "lag_ms": 60_000.0}
 CASES: list[tuple[str, View, dict[int, str | None]]] = [
     ("healthy", view(), {1: None, 2: None, 3: None, 9: None}),
     ("one copy", view(assigned=[1], effective_min_in_sync_replicas=1), {1: "offline", 2: None}),
@@ -59,7 +60,7 @@ CASES: list[tuple[str, View, dict[int, str | None]]] = [
     ("lagging follower", view({3: {"lag_ms": 2_500.0, "lag_records": 9}}), {1: "under_min_isr", 3: None}),
     ("every follower lags: one of them is elected", view({2: {"lag_ms": 3e3}, 3: {"lag_ms": 3e3}}), {1: "under_min_isr"}),
     ("in flight is not lag", view({3: {"lag_ms": 40.0, "lag_records": 9}}), {1: None}),
-    ("a log that lacks committed records", view({2: {"log_end_offset": 60}, 3: {"log_end_offset": 60}}), {1: "offline"}),
+    ("a log that lacks committed records", view({2: BEHIND, 3: BEHIND}), {1: "offline"}),
     ("a broker that does not know the epoch", view({2: {"leader_epoch": 3}}), {1: "under_min_isr", 3: "under_min_isr"}),
     ("a member without a sample", view(replicas={}, assigned=[1, 2], in_sync_replicas=[1, 2, 3]), {1: "under_min_isr"}),
     ("eligible saves the last in-sync one", view(in_sync_replicas=[1], eligible_leader_replicas=[2]), {1: "under_min_isr", 2: "last_copy"}),
@@ -68,7 +69,13 @@ CASES: list[tuple[str, View, dict[int, str | None]]] = [
         view({2: SILENT}, in_sync_replicas=[1], eligible_leader_replicas=[2]),
         {1: "offline", 2: "last_copy"},
     ),
-    ("eligible, but behind", view({2: {"log_end_offset": 99}}, in_sync_replicas=[1], eligible_leader_replicas=[2]), {1: "offline"}),
+    ("the high watermark was read a moment later", view({2: {"log_end_offset": 99, "lag_ms": 3.0}}), {1: None}),
+    (
+        "behind what was committed before the leader fell silent",
+        view({1: SILENT, 3: {"log_end_offset": 99, "lag_ms": None}}),
+        {2: "offline"},
+    ),
+    ("eligible, but behind", view({2: BEHIND}, in_sync_replicas=[1], eligible_leader_replicas=[2]), {1: "offline"}),
     (
         "nobody in sync, one eligible",
         view(in_sync_replicas=[], eligible_leader_replicas=[2], leader=None, leaderless=True),
@@ -100,8 +107,8 @@ def test_effect(seen: View, effects: dict[int, str | None]) -> None:
 def test_details_say_who_does_not_count_and_why() -> None:
     (impact,) = stop_impact([view({3: SILENT})], 1)
     assert impact.detail == "1 in sync would be left, acks=all needs 2; broker 3 does not count: it does not answer (timed_out)"
-    (impact,) = stop_impact([view({2: {"log_end_offset": 60}}, assigned=[1, 2])], 1)
-    assert "broker 2 does not count: it lacks 40 committed records" in impact.detail
+    (impact,) = stop_impact([view({2: BEHIND}, assigned=[1, 2])], 1)
+    assert "broker 2 does not count: it ends at 60, though records up to 100 are committed" in impact.detail
     (impact,) = stop_impact([view({3: {"lag_ms": 2_500.0}})], 2)
     assert impact.detail.endswith("broker 3 does not count: it is 2.5 s behind")
     (impact,) = stop_impact([view(in_sync_replicas=[1, 2], effective_min_in_sync_replicas=3)], 2)
@@ -155,8 +162,15 @@ def test_an_observation_alone() -> None:
     (impact,) = stop_impact_observed("main", [observation(samples=[])], 2)
     assert impact.effect == "offline"
     assert stop_impact_observed("main", [observation(in_sync_replicas=None)], 7)[0].effect == "unknown"
-    behind = [Replica(broker=b, log_end_offset=95 if b == 1 else 89, high_watermark=90, leader_epoch=4) for b in (1, 2, 3)]
-    assert placement_of_observation("main", observation(samples=behind)).doubts.keys() == {2, 3}
+
+
+@pytest.mark.parametrize(("asked_ms", "lacking"), [(2.0, {2, 3}), (0.5, set()), (None, set())])
+def test_a_high_watermark_counts_against_those_asked_after_it(asked_ms: float | None, lacking: set[int]) -> None:
+    samples = [
+        Replica(broker=1, log_end_offset=95, high_watermark=90, requested_ms=0.0, answered_ms=1.0),
+        *(Replica(broker=b, log_end_offset=89, high_watermark=80, requested_ms=asked_ms, answered_ms=9.0) for b in (2, 3)),
+    ]
+    assert placement_of_observation("main", observation(samples=samples)).doubts.keys() == lacking
 
 
 brokers = st.frozensets(st.integers(1, 5))

@@ -2,7 +2,7 @@
 
 The controller elects among the in-sync replicas, and among the eligible ones once the in-sync set is empty (KIP-966,
 PartitionChangeBuilder.java). Here only those count that showed it: the broker answers, knows the newest leader epoch
-and holds every record known to be committed. In sync on paper is not enough. Per partition the worst effect is told:
+and is not seen to lack a committed record. In sync on paper is not enough. Per partition the worst effect is told:
 
 * `offline`: nobody is left who could be elected without loss.
 * `under_min_isr`: fewer in-sync replicas than acks=all needs would be left; told where the broker is in sync.
@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from tidemark.core.events import Observation
+from tidemark.core.events import Observation, Replica
 from tidemark.core.records import View
 
 Effect = Literal["offline", "under_min_isr", "last_copy", "unknown"]
@@ -68,7 +68,7 @@ def stop_impact(views: Iterable[View], broker: int, lag_limit_ms: float = LAG_LI
 
 
 def stop_impact_observed(cluster: str, observations: Iterable[Observation], broker: int) -> list[Impact]:
-    """The same from single observations. One look has no lag in time: a follower that holds all committed records counts."""
+    """The same from single observations. One look has no lag in time: a follower counts unless it shows that it lacks records."""
     return _impacts((placement_of_observation(cluster, observation) for observation in observations), broker)
 
 
@@ -116,17 +116,18 @@ def placement_of_view(view: View, lag_limit_ms: float = LAG_LIMIT_MS) -> Placeme
     """Reads a partition's view; its replicas' lag in milliseconds is used where it was measured."""
     assert view.topic is not None and view.partition is not None, "a partition's view"
     members = {*(view.in_sync_replicas or []), *(view.eligible_leader_replicas or [])}
-    marks = [r.high_watermark for r in view.replicas if r.error is None and r.high_watermark is not None]
-    committed = max([view.high_watermark or 0, *marks])
     doubts = dict.fromkeys(members, "was not sampled")
     lagging = {}
     for replica in view.replicas:
+        late = replica.lag_ms is None or replica.lag_ms > lag_limit_ms
+        # The high watermark is read after the followers: one that is a moment behind it may have caught up long since.
+        committed = view.high_watermark if late else None
         doubt = _doubt(replica.error, replica.log_end_offset, replica.leader_epoch, view.leader_epoch, committed)
         if doubt is not None:
             doubts[replica.broker] = doubt
             continue
         doubts.pop(replica.broker, None)
-        if replica.lag_ms is not None and replica.lag_ms > lag_limit_ms:
+        if replica.lag_ms is not None and late:
             lagging[replica.broker] = f"is {replica.lag_ms / 1000:.1f} s behind"
     passes = "pass" if view.missed_passes == 1 else "passes"
     return Placement(
@@ -147,10 +148,9 @@ def placement_of_view(view: View, lag_limit_ms: float = LAG_LIMIT_MS) -> Placeme
 def placement_of_observation(cluster: str, observation: Observation) -> Placement:
     """Reads one observation."""
     members = {*(observation.in_sync_replicas or []), *(observation.eligible_leader_replicas or [])}
-    marks = [sample.high_watermark for sample in observation.samples if sample.high_watermark is not None]
-    committed = max([observation.committed or 0, *marks])
     doubts = dict.fromkeys(members, "was not sampled")
     for sample in observation.samples:
+        committed = max((mark for mark in (_mark_before(other, sample) for other in observation.samples) if mark is not None), default=None)
         doubt = _doubt(sample.error, sample.log_end_offset, sample.leader_epoch, observation.leader_epoch, committed)
         if doubt is not None:
             doubts[sample.broker] = doubt
@@ -177,14 +177,23 @@ def _impacts(placements: Iterable[Placement], broker: int) -> list[Impact]:
     return sorted(hurt, key=lambda impact: (EFFECTS.index(impact.effect), *impact[:3]))
 
 
-def _doubt(error: str | None, log_end: int | None, knows_epoch: int | None, leader_epoch: int | None, committed: int) -> str | None:
+def _mark_before(other: Replica, sample: Replica) -> int | None:
+    """A high watermark that another broker had told before this one was asked; null when that order is not known."""
+    if other.answered_ms is None or sample.requested_ms is None or other.answered_ms > sample.requested_ms:
+        return None
+    return other.high_watermark
+
+
+def _doubt(error: str | None, log_end: int | None, knows_epoch: int | None, leader_epoch: int | None, committed: int | None) -> str | None:
     if error is not None:
         return f"does not answer ({error})"
     if log_end is None:
         return "did not tell its log end"
     if knows_epoch is not None and leader_epoch is not None and knows_epoch < leader_epoch:
         return f"knows leader epoch {knows_epoch} only, of {leader_epoch}"
-    return f"lacks {committed - log_end} committed records" if log_end < committed else None
+    if committed is not None and log_end < committed:
+        return f"ends at {log_end}, though records up to {committed} are committed"
+    return None
 
 
 def _unread(in_sync: list[int] | None) -> str | None:
