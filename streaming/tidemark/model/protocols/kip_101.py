@@ -25,6 +25,7 @@ PROTOCOL = Protocol(
     name="kip-101",
     kafka="0.11 to 1.1",
     truncation=truncation_offset,
+    fenced=False,
     actions=(
         controller.controller_elect_leader,
         controller.controller_shrink_isr,

@@ -20,6 +20,7 @@ PROTOCOL = Protocol(
     name="kip-279",
     kafka="2.0",
     truncation=truncation_offset,
+    fenced=False,
     actions=(
         controller.controller_elect_leader,
         controller.controller_shrink_isr,

@@ -22,6 +22,7 @@ PROTOCOL = Protocol(
     name="kip-966",
     kafka="4.0 and later",
     truncation=truncation_offset,
+    kraft=True,
     actions=(
         kraft.controller_elect_leader,
         kraft.controller_shrink_isr,

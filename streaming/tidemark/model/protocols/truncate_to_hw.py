@@ -20,6 +20,8 @@ PROTOCOL = Protocol(
     name="truncate-to-hw",
     kafka="0.8 to 0.10",
     truncation=truncation_offset,
+    leader_epochs=False,
+    fenced=False,
     actions=(
         controller.controller_elect_leader,
         controller.controller_shrink_isr,
