@@ -6,19 +6,13 @@ Where nobody said who is in sync, what would follow from it is false or unknown.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from tidemark.core.records import View
 from tidemark.core.safe_to_stop import LAG_LIMIT_MS, Effect, Placement, after_stop, placement_of_view
 
-Number = TypeVar("Number", int, float)
 # Placements of healthy partitions that are judged once: who is in sync, of how many, under which minimum.
 _REMEMBERED: Final = 20_000
-
-
-def larger(known: Number | None, other: Number | None) -> Number | None:
-    """The larger of two numbers of which either may be unknown."""
-    return known if other is None or (known is not None and known >= other) else other
 
 
 class Host(NamedTuple):
@@ -53,6 +47,10 @@ class Shape(NamedTuple):
     hosts: tuple[Host, ...]
 
 
+# One follower's broker, its lag in records and its lag in milliseconds.
+Follower = tuple[int, int | None, float | None]
+
+
 class Motion(NamedTuple):
     """How far behind the partition's followers are; `followers`: (broker, lag in records, lag in ms), where either is known."""
 
@@ -60,20 +58,46 @@ class Motion(NamedTuple):
     lag_ms: float | None = None
     uncommitted: int | None = None
     uncommitted_ms: float | None = None
-    followers: tuple[tuple[int, int | None, float | None], ...] = ()
+    followers: tuple[Follower, ...] = ()
 
 
 def motion_of(view: View) -> Motion:
     lag_records: int | None = None
     lag_ms: float | None = None
-    followers = []
+    followers: tuple[Follower, ...] = ()
+    leader = view.leader
     for replica in view.replicas:
-        if replica.broker != view.leader:
+        broker = replica.broker
+        if broker != leader:
             records, milliseconds = replica.lag_records, replica.lag_ms
-            if records is not None or milliseconds is not None:
-                followers.append((replica.broker, records, milliseconds))
-                lag_records, lag_ms = larger(lag_records, records), larger(lag_ms, milliseconds)
-    return Motion(lag_records, lag_ms, view.uncommitted_records, view.uncommitted_ms, tuple(followers))
+            if records is not None:
+                if lag_records is None or records > lag_records:
+                    lag_records = records
+            elif milliseconds is None:
+                continue
+            if milliseconds is not None and (lag_ms is None or milliseconds > lag_ms):
+                lag_ms = milliseconds
+            followers += ((broker, records, milliseconds),)
+    return Motion(lag_records, lag_ms, view.uncommitted_records, view.uncommitted_ms, followers)
+
+
+def basis_of(view: View, motion: Motion) -> tuple[object, ...] | None:
+    """Two views with equal bases have equal shapes. None where that cannot be told cheaply: somebody is in doubt, lags or has an alert.
+
+    Offsets matter to a shape only through doubts.
+    """
+    if view.alerts or view.missed_passes or view.adding or not _all_well(view):
+        return None
+    return (
+        view.leader,
+        view.assigned,
+        view.in_sync_replicas,
+        view.effective_min_in_sync_replicas,
+        motion.uncommitted is None,
+        motion.uncommitted_ms is None,
+        motion.lag_records is None,
+        motion.lag_ms is None,
+    )
 
 
 def shape_of(view: View) -> Shape:
@@ -124,22 +148,23 @@ def _effects(view: View) -> dict[int, Effect] | None:
     """What the stop of each broker would do, where it would do something; None: nothing can be said of this partition."""
     if view.missed_passes or view.in_sync_replicas is None:
         return None
-    if view.replicas and _all_well(view):
+    if _all_well(view):
         return _effects_when_well(tuple(view.in_sync_replicas), len(view.assigned), view.effective_min_in_sync_replicas)
     return _judge(placement_of_view(view))
 
 
 def _all_well(view: View) -> bool:
     """Whether nobody is in doubt and nobody lags, so that only the numbers of replicas matter."""
-    end, epoch, in_sync = view.high_watermark, view.leader_epoch, view.in_sync_replicas
-    if end is None or view.leader is None or view.eligible_leader_replicas or view.removing or len(view.replicas) != len(in_sync or ()):
+    end, epoch, in_sync, replicas = view.high_watermark, view.leader_epoch, view.in_sync_replicas, view.replicas
+    if end is None or view.leader is None or view.leaderless or in_sync is None or view.eligible_leader_replicas or view.removing:
         return False
-    for replica in view.replicas:
-        if replica.error is not None or replica.log_end_offset is None or replica.broker not in in_sync:  # type: ignore[operator]
+    if not replicas or len(replicas) != len(in_sync):
+        return False
+    for replica in replicas:
+        log_end, mark, knows, lag_ms = replica.log_end_offset, replica.high_watermark, replica.leader_epoch, replica.lag_ms
+        if log_end is None or log_end < end or replica.error is not None or replica.broker not in in_sync:
             return False
-        if replica.log_end_offset < end or (replica.high_watermark or 0) > end or (replica.lag_ms or 0.0) > LAG_LIMIT_MS:
-            return False
-        if replica.leader_epoch is not None and replica.leader_epoch != epoch:
+        if (mark is not None and mark > end) or (knows is not None and knows != epoch) or (lag_ms is not None and lag_ms > LAG_LIMIT_MS):
             return False
     return True
 

@@ -8,10 +8,10 @@ it is taken when it arrives, so that a refresh costs what changed and not what t
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from tidemark.core.records import OpenAlert, View, decode_record
-from tidemark_exporters.export.facts import Motion, Shape, motion_of, shape_of
+from tidemark_exporters.export.facts import Motion, Shape, basis_of, motion_of, shape_of
 from tidemark_exporters.export.tally import BrokerTally, Tally
 from tidemark_exporters.export.text import label_set
 
@@ -27,13 +27,18 @@ class Row:
     `kept` rows hold the decoded view and their label sets: those that have series of their own.
     """
 
-    __slots__ = ("_raw", "_view", "changed_at", "cluster", "kept", "last_leader", "motion", "naming", "shape", "topic")
+    __slots__ = ("_raw", "_view", "basis", "changed_at", "cluster", "kept", "last_leader", "motion", "naming", "shape", "topic")
 
-    def __init__(self, view: View, previous: Row | None, raw: bytes | None = None, shape: Shape | None = None) -> None:
-        """`raw` is the encoded view; without it the decoded one is held. `shape`: where the view's is known already."""
+    def __init__(self, view: View, previous: Row | None, raw: bytes | None = None) -> None:
+        """`raw` is the encoded view; without it the decoded one is held."""
         assert view.topic is not None, "a partition's view"
         self.cluster, self.topic = view.kafka_cluster, view.topic
-        self.shape, self.motion = shape or shape_of(view), motion_of(view)
+        self.motion = motion_of(view)
+        self.basis = basis_of(view, self.motion)
+        unchanged = previous is not None and self.basis is not None and self.basis == previous.basis
+        self.shape: Shape = previous.shape if previous is not None and unchanged else shape_of(view)
+        if previous is not None and unchanged:
+            self.basis = previous.basis
         self.kept: bool = previous is not None and previous.kept
         self._raw = raw
         self._view = view if self.kept or raw is None else None
@@ -175,11 +180,10 @@ class Table:
 
     def _apply_partition(self, key: str, view: View, raw: bytes | None) -> None:
         previous = self.partitions.get(key)
-        shape = shape_of(view)
-        if len(self._shapes) > MAX_SHARED:
-            self._shapes.clear()
-        shape = self._shapes.setdefault(shape, shape)
-        row = self.partitions[key] = Row(view, previous, raw, shape)
+        row = self.partitions[key] = Row(view, previous, raw)
+        if previous is None or row.shape is not previous.shape:
+            row.shape = self._shared(row.shape)
+        shape = row.shape
         if previous is None or previous.shape is not shape:
             if previous is not None:
                 self._count(previous, -1)
@@ -192,8 +196,15 @@ class Table:
             self._move(key, previous, row)
         else:
             row.motion = previous.motion
+        if previous is not None and previous.shape.hosts != shape.hosts:
+            self._drop_unused(previous)
         if previous is not None and self.live:
             self._count_changes(previous, row, view)
+
+    def _shared(self, shape: Shape) -> Shape:
+        if len(self._shapes) > MAX_SHARED:
+            self._shapes.clear()
+        return self._shapes.setdefault(shape, shape)
 
     def _forget(self, key: str) -> None:
         self._alerts.pop(key, None)
@@ -207,9 +218,14 @@ class Table:
         self.unhealthy.pop(key, None)
         if not self.topic_tallies[row.cluster, row.topic].used:
             del self.topic_tallies[row.cluster, row.topic]
+        self._drop_unused(row)
+
+    def _drop_unused(self, row: Row) -> None:
+        """Forgets brokers of a row that is no more, where nothing else is known of them."""
         named = {host.broker for host in row.shape.hosts} | {broker for broker, _, _ in row.motion.followers}
-        for broker in named | ({row.shape.leader, row.shape.preferred} - {None}):
-            if not self.broker_tallies[row.cluster, broker].used:
+        for broker in named | {row.shape.leader, row.shape.preferred}:
+            tally = self.broker_tallies.get((row.cluster, broker))
+            if tally is not None and not tally.used:
                 del self.broker_tallies[row.cluster, broker]
 
     def _count(self, row: Row, sign: int) -> None:
@@ -232,11 +248,18 @@ class Table:
         motion = row.motion if row is not None else Motion()
         self.cluster_tallies[some.cluster].move(key, motion)
         self._topic(some.cluster, some.topic).move(key, motion)
-        if previous is not None:
-            for broker, records, milliseconds in previous.motion.followers:
-                self._broker(some.cluster, broker).follow(key, records, milliseconds, -1)
-        for broker, records, milliseconds in motion.followers:
-            self._broker(some.cluster, broker).follow(key, records, milliseconds, 1)
+        before = previous.motion.followers if previous is not None else ()
+        for old, new in zip_longest(before, motion.followers):
+            if old == new:
+                continue
+            if old is not None and new is not None and old[0] == new[0] and None not in old and None not in new:
+                # The usual case by far: the same follower, and both its lags are known as they were.
+                self._broker(some.cluster, new[0]).move(key, new[1], new[2])
+                continue
+            if old is not None:
+                self._broker(some.cluster, old[0]).follow(key, old[1], old[2], -1)
+            if new is not None:
+                self._broker(some.cluster, new[0]).follow(key, new[1], new[2], 1)
 
     def _count_changes(self, previous: Row, row: Row, view: View) -> None:
         if view.leader is not None and previous.last_leader not in (None, view.leader):

@@ -109,7 +109,11 @@ class BrokerTally:
         """Adds the lag of a follower that the broker hosts (1) or takes it away (-1)."""
         self.known_lag_records += sign * (records is not None)
         self.known_lag_ms += sign * (milliseconds is not None)
-        if sign > 0 and (records or milliseconds):
+        self.move(key, records if sign > 0 else None, milliseconds if sign > 0 else None)
+
+    def move(self, key: str, records: int | None, milliseconds: float | None) -> None:
+        """Takes over the newest lag of a follower that is counted already."""
+        if records or milliseconds:
             self.moving[key] = (records, milliseconds)
         else:
             self.moving.pop(key, None)

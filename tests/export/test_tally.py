@@ -1,0 +1,165 @@
+"""Sums that are kept as views come and go equal those of a table that was filled at once; what happened in between is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.export.make import NOW, view
+from tidemark.core.records import ReplicaView, View, encode_record
+from tidemark.core.safe_to_stop import EFFECTS, count_impacts
+from tidemark_exporters.export.table import Table
+from tidemark_exporters.export.tally import BrokerTally
+from tidemark_exporters.export.values import BROKER_VALUES, CLUSTER_VALUES
+
+BROKERS = st.integers(1, 4)
+
+
+@st.composite
+def well_view(draw: st.DrawFn) -> View:
+    """Nobody is in doubt: what most of a cluster is, most of the time."""
+    assigned = draw(st.sampled_from([[1, 2], [2, 1], [1, 2, 3]]))
+    lags: list[Any] = [draw(st.sampled_from([None, (0, 0.0), (3, 5.5), (4, None)])) for _ in assigned]
+    return view(
+        draw(st.sampled_from(["orders", "payments"])),
+        0,
+        assigned=assigned,
+        in_sync_replicas=assigned,
+        leader=draw(st.sampled_from(assigned)),
+        effective_min_in_sync_replicas=draw(st.sampled_from([None, 1, 2])),
+        replicas=[
+            ReplicaView(broker=b, log_end_offset=100, high_watermark=100, lag_records=lag and lag[0], lag_ms=lag and lag[1])
+            for b, lag in zip(assigned, lags, strict=True)
+        ],
+        uncommitted_records=draw(st.sampled_from([None, 0, 5])),
+    )
+
+
+@st.composite
+def some_view(draw: st.DrawFn) -> View:
+    assigned = draw(st.lists(BROKERS, min_size=1, max_size=4, unique=True))
+    in_sync = draw(st.none() | st.lists(st.sampled_from(assigned), unique=True))
+    leader = draw(st.none() | st.sampled_from(assigned))
+    replicas = [
+        ReplicaView(
+            broker=broker,
+            log_end_offset=draw(st.sampled_from([None, 90, 100])),
+            high_watermark=draw(st.sampled_from([None, 90, 100])),
+            leader_epoch=draw(st.sampled_from([None, 3, 4])),
+            lag_records=draw(st.sampled_from([None, 0, 0, 7, 300])),
+            lag_ms=draw(st.sampled_from([None, 0.0, 0.0, 12.5, 60_000.0])),
+            error=draw(st.sampled_from([None, None, None, "refused"])),
+        )
+        for broker in assigned
+    ]
+    return view(
+        draw(st.sampled_from(["orders", "payments"])),
+        draw(st.integers(0, 2)),
+        kafka_cluster=draw(st.sampled_from(["east", "west"])),
+        assigned=assigned,
+        in_sync_replicas=in_sync,
+        leader=leader,
+        leaderless=leader is None,
+        replicas=replicas,
+        effective_min_in_sync_replicas=draw(st.sampled_from([None, 1, 2])),
+        eligible_leader_replicas=draw(st.none() | st.lists(st.sampled_from(assigned), unique=True, max_size=1)),
+        missed_passes=draw(st.sampled_from([0, 0, 0, 2])),
+        uncommitted_records=draw(st.sampled_from([None, 0, 5])),
+        uncommitted_ms=draw(st.sampled_from([None, 0.0, 40.0])),
+    )
+
+
+def key_of(some: View) -> str:
+    return f"{some.kafka_cluster}/{some.topic}/{some.partition}"
+
+
+def figures(tally: Any) -> dict[str, Any]:
+    if isinstance(tally, BrokerTally):
+        return {
+            **{name: of(tally) for name, of in BROKER_VALUES.items()},
+            **{str(effect): count for effect, count in tally.effects.items()},
+        }
+    return {**{name: of(tally) for name, of in CLUSTER_VALUES.items()}, "unplaced": tally.unplaced}
+
+
+def sums(table: Table) -> dict[object, dict[str, Any]]:
+    """By cluster, topic and broker; a cluster without partitions is left out."""
+    tallies = [*table.cluster_tallies.items(), *table.topic_tallies.items(), *table.broker_tallies.items()]
+    found: dict[object, dict[str, Any]] = {key: figures(tally) for key, tally in tallies}
+    return {key: values for key, values in found.items() if values.get("tidemark_partitions") != 0}
+
+
+def filled(views: Iterable[View]) -> Table:
+    table = Table()
+    for each in views:
+        table.apply(key_of(each), each)
+    return table
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(some_view() | well_view(), st.booleans()), max_size=25))
+def test_sums_do_not_depend_on_the_way_there(steps: list[tuple[View, bool]]) -> None:
+    table, newest = Table(), dict[str, View]()
+    for some, gone in steps:
+        key = key_of(some)
+        if gone:
+            table.apply(key, None)
+            newest.pop(key, None)
+        else:
+            table.apply(key, some, encode_record(some))
+            newest[key] = some
+    fresh = filled(newest.values())
+    assert sums(table) == sums(fresh)
+    assert table.unhealthy.keys() == fresh.unhealthy.keys()
+    assert table.replicas == sum(len(each.replicas) for each in newest.values())
+    assert {key: row.view for key, row in table.partitions.items()} == newest
+
+
+@settings(max_examples=40)
+@given(st.lists(some_view() | well_view(), max_size=12, unique_by=key_of))
+def test_effects_of_a_stop_are_those_that_the_core_counts(views: list[View]) -> None:
+    table = filled(views)
+    for cluster in ("east", "west"):
+        brokers = {broker for name, broker in table.broker_tallies if name == cluster}
+        counted = count_impacts([each for each in views if each.kafka_cluster == cluster], [b for b in brokers if isinstance(b, int)])
+        for broker, effects in counted.items():
+            ours = table.broker_tallies[cluster, broker].effects
+            unplaced = table.cluster_tallies[cluster].unplaced
+            assert {effect: ours[effect] + (unplaced if effect == "unknown" else 0) for effect in EFFECTS} == effects
+
+
+def test_elections_are_counted_from_one_leader_to_another_and_only_live() -> None:
+    table = Table()
+    table.apply("k", view(leader=1))
+    table.apply("k", view(leader=2))
+    table.live = True
+    for leader in (2, None, 2, None, 3, 3, 1):
+        table.apply("k", view(leader=leader, leaderless=leader is None))
+    assert table.elections == {"east": 2}
+
+
+def test_joins_are_counted_from_the_history_that_is_new() -> None:
+    table = Table()
+    table.live = True
+    old: list[tuple[float, list[int]]] = [(NOW, [1, 2, 3]), (NOW + 1, [1]), (NOW + 2, [1, 2])]
+    table.apply("k", view(isr_history=old))
+    assert not table.expands
+    for _ in range(2):
+        table.apply("k", view(isr_history=[*old, (NOW + 3, [1]), (NOW + 4, [1, 2]), (NOW + 5, [1, 2, 3])]))
+    assert table.expands == {("east", 2): 1, ("east", 3): 1}
+
+
+def test_only_kept_rows_hold_a_decoded_view() -> None:
+    table = Table()
+    table.apply("k", view(), encode_record(view()))
+    row = table.partitions["k"]
+    assert row.view is not row.view
+    row.keep()
+    assert row.view is row.view
+    table.apply("k", view(leader_epoch=9), encode_record(view(leader_epoch=9)))
+    assert table.partitions["k"].kept and table.partitions["k"].view is table.partitions["k"].view
+    table.partitions["k"].release()
+    assert table.partitions["k"].view is not table.partitions["k"].view
