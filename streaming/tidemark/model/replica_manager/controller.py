@@ -87,7 +87,7 @@ def _elect_without_proof(cluster: Cluster, members: Brokers, unclean: Brokers) -
             return decide(cluster, taken, (taken,), recovering=True).noting(
                 f"unclean election: {taken} need not have all that is committed"
             )
-    return _decided(cluster, None, members, unclean).noting("nobody may lead")
+    return _decided(cluster, None, members, unclean)
 
 
 def _decided(cluster: Cluster, leader: int | None, members: Brokers, unclean: Brokers) -> Cluster:

@@ -25,7 +25,8 @@ def append_records_to_leader(cluster: Cluster, leader: int, acks: str) -> Cluste
     cluster = replace(cluster.having(after), next_record=cluster.next_record + 1)
     if acks != "all":
         told = "acknowledged at once" if acks == "1" else "the producer does not ask for an answer"
-        cluster = cluster.noting(f"{told}: m{record.id} is in one log")
+        served = (*cluster.acked_by_one, record) if acks == "1" else cluster.acked_by_one
+        cluster = replace(cluster, acked_by_one=served).noting(f"{told}: m{record.id} is in one log")
     cluster = maybe_increment_leader_hw(cluster, leader)
     if any(each.record == record.id for each in cluster.broker(leader).produce_purgatory):
         cluster = cluster.noting(f"the producer of m{record.id} waits for HW {after.log_end_offset}")

@@ -118,7 +118,10 @@ class Controller:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Everything, and what the last call did in words (`notes`). `committed` and `acked` are ghosts, as in the searched model."""
+    """Everything, and what the last call did in words (`notes`).
+
+    `committed` and `acked` are ghosts, as in the searched model; `acked_by_one` are the records of acks=1, which promises less.
+    """
 
     protocol: Protocol
     brokers: tuple[Broker, ...]
@@ -129,6 +132,7 @@ class Cluster:
     next_record: int = 0
     committed: Log = ()
     acked: Log = ()
+    acked_by_one: Log = ()
     notes: tuple[str, ...] = ()
 
     def broker(self, broker: int) -> Broker:

@@ -22,11 +22,14 @@ def _two_records(play: Play) -> None:
 
 
 def _returns(play: Play, broker: int, leader: int) -> None:
-    """A broker comes back, learns whom to follow and catches up."""
+    """A broker comes back, both learn who leads, and whoever follows catches up."""
     play.start(broker)
     play.learn(leader, broker)
     play.ask(broker)
-    play.catch_up(broker)
+    play.ask(leader)
+    play.catch_up(broker, leader)
+    play.grant(broker)
+    play.grant(leader)
 
 
 def hw_truncation_loss(play: Play) -> None:
@@ -41,7 +44,6 @@ def hw_truncation_loss(play: Play) -> None:
     play.fence(1)
     play.learn(2)
     _returns(play, 1, 2)
-    play.learn(2)
 
 
 def hw_truncation_divergence(play: Play) -> None:
@@ -62,9 +64,6 @@ def hw_truncation_divergence(play: Play) -> None:
     play.write(2)
     play.picture("2 is back first")
     _returns(play, 1, 2)
-    play.learn(2)
-    play.ask(2)
-    play.catch_up(2)
 
 
 def epoch_reply_never_comes(play: Play) -> None:
@@ -96,15 +95,14 @@ def last_replica_standing(play: Play) -> None:
     play.fence(1)
     play.start(1)
     play.learn(1)
-    play.start(2)
-    play.learn(2, 1)
-    play.ask(2)
-    play.ask(1)
-    play.catch_up(1, 2)
+    _returns(play, 2, 1)
+    play.picture("1 and 2 are back")
     play.start(3)
     play.learn(3)
     play.ask(3)
     play.catch_up(3)
+    play.grant(1)
+    play.grant(2)
 
 
 def unclean_election(play: Play) -> None:

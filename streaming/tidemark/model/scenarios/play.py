@@ -55,6 +55,8 @@ class Play:
         """Fetches and answers until a follower has all that its leader has, and the leader knows."""
         for each in followers:
             for _ in range(8):
+                if self.cluster.broker(each).leader in {None, each}:
+                    break
                 self.fetch(each)
                 if self.cluster.broker(each).answer is None:
                     break
@@ -67,9 +69,9 @@ class Play:
             self._step(doing, lambda cluster: follower.end_offset_for_leader_epoch(cluster, broker))
 
     def learn(self, *brokers: int) -> None:
-        """Brokers hear the controller's newest decision; who knows it already does not take a row."""
+        """Brokers hear the controller's newest decision, the elected one first; who knows it already does not take a row."""
         decided = self.cluster.controller
-        for each in brokers:
+        for each in sorted(brokers, key=lambda broker: broker != decided.leader):
             believed = self.cluster.broker(each)
             if (believed.leader_epoch, believed.partition_epoch) != (decided.leader_epoch, decided.partition_epoch):
                 known = believed.leader_epoch == decided.leader_epoch and decided.leader != each
@@ -143,7 +145,7 @@ class Play:
 def _decision(before: Cluster, after: Cluster) -> tuple[str, ...]:
     """The controller's decision in words, if it made one."""
     old, new = before.controller, after.controller
-    if (old.leader, old.leader_epoch, old.partition_epoch) == (new.leader, new.leader_epoch, new.partition_epoch):
+    if (old.leader, old.leader_epoch) == (new.leader, new.leader_epoch):
         return ()
     leader = "nobody leads" if new.leader is None else f"{new.leader} shall lead"
     return (f"decision: {leader} in epoch {new.leader_epoch}",)

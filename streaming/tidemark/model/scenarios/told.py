@@ -11,6 +11,15 @@ from tidemark.model.scenarios.play import Play, Row
 from tidemark.model.scenarios.scenario import Scenario
 from tidemark.model.table import aligned
 
+LEGEND_OF_TABLE = (
+    "1: LEO HW epochs  broker 1's log end offset (where its next record goes), its high watermark (what it knows to be committed ends",
+    "                  there), its leader epochs: 1@3 is epoch 1, which begins at offset 3. * leads, - is down.",
+    "leader knows      the log end offsets of the followers, as far as their last fetches told; ? before the first one.",
+    "in sync           as the controller has it; →1,2? is what a leader asks for; elr are the eligible leader replicas.",
+    "produce, fetch    what waits in the purgatories: records whose producers wait, followers whose fetches wait.",
+    "cut               2→1: the log of broker 2 was cut and ends at offset 1.",
+)
+
 
 def tell(scenario: Scenario, protocol: str | None = None) -> list[str]:
     """Everything that `tidemark model show` prints, as lines."""
@@ -23,9 +32,7 @@ def tell(scenario: Scenario, protocol: str | None = None) -> list[str]:
         "",
         *table(play),
         "",
-        "For each broker: log end offset, high watermark, and its leader epochs with their first offsets. * leads, - is down.",
-        "leader knows: the log end offsets of the followers as their last fetches told them, ? before the first one.",
-        "produce, fetch: what waits in the purgatories: records whose producers wait, followers whose fetches wait.",
+        *LEGEND_OF_TABLE,
     ]
     for number, title in (*play.pictures, (len(play.rows), "the end")):
         lines += ["", f"After step {number - 1}: {title}", "", *(f"  {line}" for line in picture(play.rows[number - 1].cluster))]
@@ -62,7 +69,7 @@ def _row(row: Row, before: Cluster | None) -> Iterator[str]:
     leaders.sort(key=lambda broker: -broker.leader_epoch)
     yield " | ".join(_remotes(broker) for broker in leaders) or "-"
     yield _in_sync(cluster)
-    yield " ".join(named(tuple(waiting.record for waiting in broker.produce_purgatory)) for broker in leaders if broker.produce_purgatory)
+    yield " | ".join(named(tuple(waiting.record for waiting in broker.produce_purgatory)) for broker in leaders if broker.produce_purgatory)
     yield ",".join(str(waiting.follower) for broker in leaders for waiting in broker.fetch_purgatory)
     yield _cut(before, cluster)
     yield f"{row.done}: {'; '.join(row.outcome)}" if row.outcome else row.done
@@ -123,6 +130,9 @@ def verdict(cluster: Cluster) -> list[str]:
     lines.append(f"LOST: {named(lost)} committed, and not in its log." if lost else "No committed record is lost.")
     if unkept:
         lines.append(f"BROKEN PROMISE: {named(unkept)} acknowledged under acks=all, and not in its log.")
+    served = missing(cluster.acked_by_one, leader.log)
+    if served:
+        lines.append(f"{named(served)} acknowledged under acks=1 and not in its log: acks=1 promises no more.")
     for broker in cluster.brokers:
         at = parting(leader.log, broker.log) if broker.running else None
         if at is not None:

@@ -46,7 +46,7 @@ def acks_0_1_all(play: Play) -> None:
     play.kill(1)
     play.fence(1)
     play.learn(2)
-    play.picture("1 died before 2 had read the answer: m3 was acknowledged under acks=1 and is gone, m4 was never acknowledged")
+    play.picture("1 died before 2 had read the answer with m3, and before 2 had fetched m4")
 
 
 def follower_lag_shrinks_isr(play: Play) -> None:
@@ -81,13 +81,16 @@ def min_isr_gate(play: Play) -> None:
     play.learn(1)
     play.picture("1 is alone, min ISR is 2, and m1 was accepted before")
     play.write(1, acks="all")
+    play.wait(31_000)
     play.write(1, acks="1")
+    play.picture("m2 came with acks=1, and nobody has been caught up for long enough to be waited for")
     play.start(2)
     play.learn(1, 2)
     play.ask(2)
     play.catch_up(2)
     play.grant(1)
-    play.catch_up(2)
+    play.wait(500)
+    play.receive(2)
 
 
 def preferred_leader(play: Play) -> None:
@@ -107,6 +110,9 @@ def preferred_leader(play: Play) -> None:
     play.grant(2)
     play.elect_preferred()
     play.learn(1, 2, 3)
+    play.ask(2)
+    play.ask(3)
+    play.catch_up(2, 3)
 
 
 SCENARIOS = (
