@@ -12,6 +12,11 @@ def numbers(text: str) -> list[int]:
     return [] if text in ("", "none") else [int(part) for part in text.split(",")]
 
 
+def optional(text: str) -> int | None:
+    """`7`, or `none`."""
+    return None if text == "none" else int(text)
+
+
 def pairs(text: str) -> dict[int, Any]:
     """`1:100,2:90` or `3:timed_out`; `none` is empty."""
     if text in ("", "none"):
@@ -20,12 +25,16 @@ def pairs(text: str) -> dict[int, Any]:
     return {int(key): int(value) if value.lstrip("-").isdigit() else value for key, value in items}
 
 
-def broker_answer(broker: int, outcome: str, preferred: str | None) -> BrokerAnswer:
+def broker_answer(broker: int, outcome: str, preferred: str | None, in_sync: int | None) -> BrokerAnswer:
     """How a broker answered; `preferred` is "10/3": the preferred leader of 10 partitions, leading 3 of them."""
-    if preferred is None:
-        return BrokerAnswer(broker=broker, outcome=outcome)
-    owns, leads = preferred.split("/")
-    return BrokerAnswer(broker=broker, outcome=outcome, preferred=int(owns), preferred_led=int(leads))
+    owns, _, leads = (preferred or "").partition("/")
+    return BrokerAnswer(
+        broker=broker,
+        outcome=outcome,
+        preferred=int(owns) if owns else None,
+        preferred_led=int(leads) if leads else None,
+        in_sync=in_sync,
+    )
 
 
 def broker_event(words: list[str], at: float) -> BrokerState:

@@ -7,20 +7,22 @@ Commands (one a line, `key=value` words; what is not named stays as it was):
     pass [N] [every=SECONDS] WORDS        N passes (default 1, one a second), each one observation and its pass record
     gone | ack NAME                       the partition is deleted; an operator closes the event alert NAME
     record leader=2 epoch=1 isr=2 …       a record of the metadata log (offset and partition epoch count up by themselves;
-                                          offset=9 partition_epoch=7 replicas= elr= last_elr= adding= removing= cause=fenced recovering)
+                                          offset=9 partition_epoch=7 replicas= elr= last_elr= adding= removing= cause=fenced recovering,
+                                          age=3600: the controller wrote it so many seconds ago)
     checkpoint 2 hw=90 age=20             broker 2's checkpoint files: high watermark in them, seconds since they were written (topic_id=)
     broker 2 fenced lag=12000             a `broker` event (also unfenced, shutdown, up, voter, observer, incarnation=7, produce=2000, fetch=10,
                                           offline_dirs=1)
     audit 1,2 offset=40 epoch=0           an audit found different content (crcs=11,22)
 
-Words of `pass`: leader=2 (or none) epoch=1 isr=1,2 elr=3 last_elr=3 adding=4 replicas=… min_isr=2 topic_id=b
+Words of `pass`: leader=2 (or none) epoch=1 (or none: before 0.11) isr=1,2 elr=3 last_elr=3 adding=4 replicas=… min_isr=2 topic_id=b
 leo=100 (all) or leo=1:100,3:90   hw=100 (what the leader reports under its fence; none: it reports none)
+unfenced (it refuses to, by error 78, while its replica shows hw)
 add=10 (the leader and every in-sync replica that answers gain 10 records each pass; hw follows)
 start=1:5   lineage=0:5,2:9 (the leader's, from its first epoch)   lineage@1=0:5,2:9 (a follower's)
 down=3:timed_out,1:refused (or none)   knows=1:0 (the leader epoch a broker knows)   lso=40 (the leader's; none: its high watermark)
 leads=3 (others that believe to lead too; or none)   quorum=1:5 (leader and epoch; none:5: it has no leader; none: not asked)
-preferred=1:10/3 (broker 1 is the preferred leader of 10 and leads 3 of them)   shard=1/4   removing=3   metadata_age=5
-missed (the pass does not see the partition)   all-missed   unseen (thinned: neither observed nor missed)
+preferred=1:10/3 (broker 1 is the preferred leader of 10 and leads 3 of them)   in_sync=3:40 (broker 3 is in sync with 40)   shard=1/4   removing=3   metadata_age=5
+compacted (the topic is)   missed (the pass does not see the partition)   all-missed   unseen (thinned: neither observed nor missed)
 leaderless (two brokers agree that nobody leads)   collector=NAME@EPOCH
 """
 
@@ -31,7 +33,7 @@ from typing import Any
 
 import msgspec
 
-from tests.scenarios.words import broker_answer, broker_event, numbers, pairs
+from tests.scenarios.words import broker_answer, broker_event, numbers, optional, pairs
 from tidemark.core.events import OK, Ack, Audit, Batch, Checkpoint, Event, Gone, MetadataChange, Observation, Pass, Replica
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.core.wire import encode_batch
@@ -152,6 +154,7 @@ class World:
             observed_at=self.clock,
             topic_id=given.get("topic_id", self.words.get("topic_id", "a")),
             metadata_offset=self.metadata_offset,
+            record_at=self.clock - float(given["age"]) if "age" in given else None,
             leader=None if leader == "none" else int(leader),
             leader_epoch=int(given.get("epoch", self.words["epoch"])),
             partition_epoch=self.partition_epoch,
@@ -212,14 +215,14 @@ class World:
         missed: Any = "all" if "all-missed" in flags else ({self.topic: [(self.partition, self.partition)]} if "missed" in flags else {})
         quorum = self.words.get("quorum", "none")
         quorum_leader, _, quorum_epoch = quorum.partition(":")
-        preferred = pairs(self.words.get("preferred", ""))
+        preferred, in_sync = pairs(self.words.get("preferred", "")), pairs(self.words.get("in_sync", ""))
         closing = Pass(
             number=self.number,
             started_at=self.clock,
             ended_at=self.clock,
             monotonic=self.clock,
             period_ms=every * 1000,
-            brokers=[broker_answer(broker, str(down.get(broker, OK)), preferred.get(broker)) for broker in brokers],
+            brokers=[broker_answer(broker, str(down.get(broker, OK)), preferred.get(broker), in_sync.get(broker)) for broker in brokers],
             missed=missed,
             quorum_leader=None if quorum_leader == "none" else int(quorum_leader),
             quorum_epoch=int(quorum_epoch) if quorum_epoch else None,
@@ -239,7 +242,7 @@ class World:
             observed_at=self.clock,
             topic_id=words.get("topic_id", "a"),
             leader=leader,
-            leader_epoch=int(words["epoch"]),
+            leader_epoch=optional(words["epoch"]),
             leaderless="leaderless" in flags,
             replicas=numbers(words["replicas"]),
             in_sync_replicas=numbers(words["isr"]),
@@ -253,9 +256,10 @@ class World:
             samples=[self._replica(broker, leader, down.get(broker), once) for broker in numbers(words["replicas"])],
             leader_log_end_offset_before=log_end,
             leader_log_end_offset_after=log_end,
-            committed=self.high_watermark if answers else None,
+            committed=self.high_watermark if answers and "unfenced" not in flags else None,
             lineage=lineage if answers else None,
             lineage_complete_from=0 if lineage and answers else None,
+            compacted="compacted" in flags,
         )
 
     def _replica(self, broker: int, leader: int | None, error: str | None, once: dict[str, str]) -> Replica:
@@ -269,7 +273,7 @@ class World:
             high_watermark=min(log_end, self.high_watermark or 0),
             log_start_offset=self.starts.get(broker, 0),
             last_stable_offset=int(self.words["lso"]) if broker == leader and self.words.get("lso", "none") != "none" else None,
-            leader_epoch=self.knows.get(broker, int(self.words["epoch"])),
+            leader_epoch=self.knows.get(broker, optional(self.words["epoch"])),
             leads=broker == leader or broker in numbers(self.words.get("leads", "")),
             lineage=None if lineage is None else list(pairs(lineage).items()),
         )

@@ -39,6 +39,10 @@ class Clock(Struct, array_like=True):
     # Passes of which events were refused because another collector owns their partitions, and the newest of them.
     refused: int = 0
     refused_pass: int = -1
+    # Its passes in a row that came while a newer process of another name passed too.
+    contested: int = 0
+    # broker -> (partitions of its share whose preferred leader that is, those of them that it leads), at most MAX_BROKERS.
+    preferred: dict[int, tuple[int, int]] = {}
 
 
 class NodeState(Struct, array_like=True):
@@ -66,9 +70,6 @@ class BrokerSeen(Struct, array_like=True):
     passes: int = 1
     # Restart grace: until then its absence is put down to an orderly restart.
     grace_until: float = 0.0
-    # Partitions whose preferred leader it is, those of them that it leads, and since when it leads too few.
-    preferred: int | None = None
-    preferred_led: int | None = None
 
 
 class ClusterState(Struct, array_like=True):
@@ -100,10 +101,33 @@ class ClusterState(Struct, array_like=True):
         if same is not None:
             fresh.began_at, fresh.older_at = same.began_at, same.older_at
             fresh.refused, fresh.refused_pass = same.refused, same.refused_pass
+        fresh.contested = (same.contested if same is not None else 0) + 1 if self._is_contested(name, fresh) else 0
+        for answer in event.brokers:
+            if answer.preferred is not None and answer.preferred_led is not None:
+                fresh.preferred[answer.broker] = (answer.preferred, answer.preferred_led)
         self.collectors[name] = fresh
         if len(self.collectors) > MAX_COLLECTORS:
             del self.collectors[min(self.collectors, key=lambda known: self.collectors[known].ended_at)]
         return True
+
+    def _is_contested(self, name: str, clock: Clock) -> bool:
+        """Whether a newer process of another name is alive."""
+        return any(
+            other.collector_epoch > clock.collector_epoch and not self.owner_is_silent(rival, clock.ended_at)
+            for rival, other in self.collectors.items()
+            if rival != name
+        )
+
+    def preferred_of(self, broker: int, at: float) -> tuple[int, int] | None:
+        """(partitions whose preferred leader a broker is, those of them that it leads), over all shares that are watched at `at`."""
+        shares = {
+            clock.shard: counted
+            for name, clock in self.collectors.items()
+            if (counted := clock.preferred.get(broker)) is not None and not self.owner_is_silent(name, at)
+        }
+        # One that watches the whole cluster has counted everything.
+        counts = [shares[None]] if None in shares else list(shares.values())
+        return (sum(count[0] for count in counts), sum(count[1] for count in counts)) if counts else None
 
     def owner_is_silent(self, name: str, at: float) -> bool:
         """Whether a collector has given no pass lately, measured at `at`."""
@@ -141,11 +165,14 @@ class ClusterState(Struct, array_like=True):
             known.purgatories = [*known.purgatories, sample][-MAX_PURGATORY:]
 
     def newly_refusing(self, answers: list[BrokerAnswer]) -> list[int]:
-        """Brokers that refuse connections in this pass and did not in the last one (they may deserve grace)."""
+        """Brokers that refuse connections in this pass and did not in the last one (they may deserve grace).
+
+        A group knows its own partitions only; the collector's count tells whether a broker was in sync with any other.
+        """
         return [
             answer.broker
             for answer in answers
-            if answer.outcome in (REFUSED, CONTROLLED_SHUTDOWN)
+            if (answer.outcome == CONTROLLED_SHUTDOWN or (answer.outcome == REFUSED and not answer.in_sync))
             and (seen := self.brokers.get(answer.broker)) is not None
             and seen.outcome not in (REFUSED, CONTROLLED_SHUTDOWN)
         ]
@@ -158,7 +185,6 @@ class ClusterState(Struct, array_like=True):
             seen = known.get(answer.broker)
             if seen is None:
                 seen = BrokerSeen(answer.outcome, at, passes=0)
-            seen.preferred, seen.preferred_led = answer.preferred, answer.preferred_led
             if seen.outcome == answer.outcome:
                 seen.passes += 1
             else:

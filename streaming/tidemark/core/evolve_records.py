@@ -39,7 +39,7 @@ def evolve_change(state: PartitionState | None, event: MetadataChange, cluster: 
         after.last_known_eligible_leader_replicas = event.last_known_eligible_leader_replicas
     take_members(after, state, event.in_sync_replicas, at, lambda broker: recorded_cause(event, broker, cluster))
     if is_new_leadership(state, after):
-        begin_leadership(after, state, event.observed_at)
+        begin_leadership(after, state, event.observed_at, at)
     rare = rare_of(after.rare)
     adjacent = known is not None and event.partition_epoch == known.partition_epoch + 1
     rare.metadata = MetadataPosition(event.metadata_offset, event.partition_epoch, event.observed_at, event.recovering, adjacent)

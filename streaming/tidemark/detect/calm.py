@@ -36,7 +36,8 @@ def is_calm(state: PartitionState, context: Context) -> bool:
 
 def is_uneventful(before: PartitionState, after: PartitionState) -> bool:
     """No event detector can speak: no election, no log end fell, no loss read."""
-    if after.rare is not None and (after.rare.divergences or after.rare.audit is not None):
+    rare = after.rare
+    if rare is not None and (rare.divergences or rare.audit is not None or (rare.metadata is not None and rare.metadata.recovering)):
         return False
     if after.loss_read is not None or before.leader_epoch != after.leader_epoch or before.leader != after.leader:
         return False

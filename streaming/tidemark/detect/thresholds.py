@@ -7,8 +7,12 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
+from tidemark.core.rare import MAX_BUMPS
+
 Milliseconds = Annotated[float, Meta(ge=0)]
 Passes = Annotated[int, Meta(ge=1, le=1000)]
+# No more than are remembered.
+Bumps = Annotated[int, Meta(ge=2, le=MAX_BUMPS)]
 
 
 class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -38,7 +42,7 @@ class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
     # A follower truncates within a few fetches of learning the new epoch, a busy one within seconds.
     divergence_ms: Milliseconds = 30_000
     # A restart of every broker moves a leader three times at most.
-    epoch_bumps: Annotated[int, Meta(ge=2)] = 5
+    epoch_bumps: Bumps = 5
     epoch_bump_window_ms: Milliseconds = 600_000
     # A resumed leader learns of its successor within a metadata fetch (80 ms measured).
     zombie_leader_ms: Milliseconds = 5_000
@@ -50,7 +54,8 @@ class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
     checkpoint_stale_ms: Milliseconds = 15_000
     # Below it a purgatory is that of a busy broker.
     purgatory_operations: Annotated[int, Meta(ge=1)] = 1_000
-    purgatory_growing_ms: Milliseconds = 60_000
+    # The samples kept reach back 70 s.
+    purgatory_growing_ms: Annotated[float, Meta(ge=0, le=70_000)] = 60_000
     # Kafka's own leader.imbalance.per.broker.percentage.
     imbalance_percent: Annotated[float, Meta(gt=0, le=100)] = 10.0
     # Twice leader.imbalance.check.interval.seconds (5 min): Kafka had its chance.
@@ -79,7 +84,7 @@ class Override(Struct, kw_only=True, forbid_unknown_fields=True):
     last_stable_stuck_ms: Milliseconds | UnsetType = UNSET
     reassignment_stuck_ms: Milliseconds | UnsetType = UNSET
     divergence_ms: Milliseconds | UnsetType = UNSET
-    epoch_bumps: Annotated[int, Meta(ge=2)] | UnsetType = UNSET
+    epoch_bumps: Bumps | UnsetType = UNSET
     epoch_bump_window_ms: Milliseconds | UnsetType = UNSET
     zombie_leader_ms: Milliseconds | UnsetType = UNSET
     lineage_anomaly_ms: Milliseconds | UnsetType = UNSET
