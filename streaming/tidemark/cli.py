@@ -23,6 +23,7 @@ VERBS = {
     "inspect": ("tidemark.inspect.command:inspect", "Show a topic's or partition's replicas, straight from the brokers; or what was lost."),
     "safe-to-stop": ("tidemark.safe_to_stop.command:safe_to_stop", "What stopping a broker now would take offline or down to a last copy."),
     "ack": ("tidemark.ack.command:ack", "Close an event alert."),
+    "model": ("tidemark.model_command:model", "Play replication step by step, and search its protocols for what breaks them."),
     "demo": ("tidemark.demo.command:demo", "Play faults on a real local cluster and show whether the alerts came."),
     "check-config": ("tidemark.config_command:check_config", "Check the configuration."),
     "version": ("tidemark.config_command:version", "Print the version."),

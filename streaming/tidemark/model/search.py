@@ -44,7 +44,11 @@ def check(
     max_states: int = MAX_STATES,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Breadth first over the whole space, or its first `max_states` states. A counterexample is as short as there is."""
+    """Breadth first over the whole space, or its first `max_states` states. A counterexample is as short as there is.
+
+    The ghosts are kept only if an invariant reads them, for they make the space larger.
+    """
+    constants = constants._replace(history=any(invariant.needs_history for invariant in invariants))
     first = initial(constants)
     parents: dict[ClusterState, ClusterState | None] = {first: None}
     found = _broken(first, constants, invariants)
