@@ -132,7 +132,9 @@ def partition(page: Page) -> Context:
         raise UnknownError(f"no view names partition {number} of topic {quoted(name)} of cluster {quoted(cluster)}.")
     view = entry.view
     labels = {"kafka_cluster": cluster, "topic": name, "partition": str(number)}
-    alerts, past = page.open(**labels), page.past(**labels)
+    # What its own view holds open, whatever the labels say.
+    own = {alert.fingerprint for alert in entry.alerts}
+    alerts, past = [alert for alert in page.board.alerts if alert.fingerprint in own], page.past(**labels)
     lost = sorted({(lost.start, lost.end) for alert in (*alerts, *past) for lost in text.lost_ranges(alert.evidence) if lost.proven})
     window = _window(query)
     return {
