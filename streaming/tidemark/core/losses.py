@@ -22,14 +22,17 @@ def find_loss(state: PartitionState) -> LossRead | None:
 
 
 def keeps_committed(state: PartitionState) -> bool:
-    """Whether the leader's lineage shows that its log holds all that was seen to be committed under earlier epochs."""
+    """Whether the leader's lineage shows that its log holds all that was seen to be committed under earlier epochs.
+
+    What was claimed as lost is not there any more: then it does not.
+    """
     leader, epoch = _serving_leader(state), state.leader_epoch
-    if leader is None or leader.log_end_offset is None or epoch is None or not state.lineage:
+    if leader is None or leader.log_end_offset is None or epoch is None:
         return False
     for entry in state.committed:
         if entry.epoch < epoch:
-            answer = end_offset_for(state.lineage, state.lineage_complete_from, entry.epoch)
-            if answer is None or min(answer[1], leader.log_end_offset) < entry.surviving:
+            answer = end_offset_for(state.lineage or [], state.lineage_complete_from, entry.epoch)
+            if answer is None or min(answer[1], leader.log_end_offset) < entry.high_watermark:
                 return False
     return True
 

@@ -19,14 +19,19 @@ def is_calm(state: PartitionState, context: Context) -> bool:
         return False
     if state.rare is not None and state.rare.speaks:
         return False
-    lowest = state.high_watermark
+    lowest, epoch = state.high_watermark, state.leader_epoch
     for replica in state.replicas:
-        if replica.error is not None or replica.log_end_offset is None:
+        if replica.error is not None or replica.log_end_offset is None or replica.leader_epoch != epoch:
+            return False
+        if replica.leads and replica.broker != state.leader:
             return False
         if lowest is None or replica.log_end_offset < lowest:
             lowest = replica.log_end_offset
-    if lowest is None:
+    if lowest is None or state.high_watermark is None:
         return False
+    for entry in state.committed:
+        if entry.surviving > state.high_watermark:
+            return False
     if not state.ring or lowest >= state.ring[1]:
         return True
     # What is missing anywhere came later than the shortest time threshold ago.

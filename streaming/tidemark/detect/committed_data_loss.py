@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
+from tidemark.core.epochs import NO_EPOCH
 from tidemark.core.partition import LossRead, PartitionState
 from tidemark.core.ring import Ring, passed_at
 from tidemark.detect.context import Context
@@ -30,8 +31,8 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         severity="critical",
         broker=after.leader,
         epochs=(loss.epoch_before, loss.epoch_after),
-        description=f"{count} committed records of {context.topic}-{context.partition} are gone: offsets [{loss.start}, {loss.end}) of epochs up to "
-        f"{loss.epoch_before}, proven by leader {after.leader} of epoch {loss.epoch_after}.{tail}{context.at_risk}",
+        description=f"{count} committed records of {context.topic}-{context.partition} are gone: offsets [{loss.start}, {loss.end}){_proof(after, loss)}."
+        f"{tail}{context.at_risk}",
         evidence={
             "proven": [loss.start, loss.end],
             "exposed": exposed,
@@ -50,6 +51,12 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         },
         revision=f"{loss.start}-{loss.end}-{loss.exposed_to}",
     )
+
+
+def _proof(after: PartitionState, loss: LossRead) -> str:
+    if loss.epoch_after == NO_EPOCH:
+        return f", proven by the log end of leader {after.leader}, read twice (its brokers know no leader epochs)"
+    return f" of epochs up to {loss.epoch_before}, proven by leader {after.leader} of epoch {loss.epoch_after}"
 
 
 def _written_between(ring: Ring, loss: LossRead) -> list[float | None]:

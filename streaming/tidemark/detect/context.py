@@ -78,9 +78,14 @@ def is_claimed(state: PartitionState) -> bool:
 
 
 def describe_missing(state: PartitionState) -> str:
-    """The replicas out of sync: how each fails to answer, else why it left where that was seen."""
+    """The replicas out of sync, as `describe` names them."""
+    return describe(state, state.missing)
+
+
+def describe(state: PartitionState, brokers: list[int]) -> str:
+    """Replicas by their brokers: how each fails to answer, else why it left the in-sync set where that was seen."""
     causes = {broker: cause for _, broker, _, cause in state.shrinks}
-    return ", ".join(f"broker {broker}{_absence(state.replica(broker), causes.get(broker))}" for broker in state.missing)
+    return ", ".join(f"broker {broker}{_absence(state.replica(broker), causes.get(broker))}" for broker in brokers)
 
 
 def _absence(replica: ReplicaState | None, cause: str | None) -> str:

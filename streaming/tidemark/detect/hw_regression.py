@@ -35,7 +35,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         severity="warning" if long else "info",
         broker=next(iter(state.missing), leader.broker) if held else leader.broker,
         description=f"Leader {leader.broker} shows high watermark {shown} for {context.topic}-{context.partition}; {highest.surviving} was "
-        f"committed before ({_under(highest)}). {_why(state, leader, highest, held=held)}. Consumers get nothing from {shown} on until then.",
+        f"committed before ({_under(highest)}). {_why(state, leader, highest, held=held)}. Consumers wait at {shown}.",
         evidence={
             "leader": leader.broker,
             "leader_epoch": state.leader_epoch,

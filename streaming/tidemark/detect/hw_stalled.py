@@ -27,7 +27,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         why = f"broker {holder} holds it" if holder is not None else "the replica that holds it is not known"
     yield Condition(
         severity="warning",
-        broker=holder,
+        broker=holder if holder is not None else next(iter(state.missing), None),
         description=f"The high watermark of {context.topic}-{context.partition} has stood at {state.high_watermark} for "
         f"{still_ms / 1000:.1f} s with {records} records above it: {why}.",
         evidence={

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
+from tidemark.core.membership import say_cause
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context
 
@@ -23,7 +24,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         severity="info",
         broker=who,
         description=f"The in-sync set of {context.topic}-{context.partition} went from {before} to {members}; "
-        f"broker {who} left under leader {under} (suspected cause: {cause}).",
+        f"broker {who} left {_under(who, under)} ({say_cause(cause)}).",
         evidence={
             "before": before,
             "after": members,
@@ -35,6 +36,12 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         },
         revision=",".join(str(member) for member in sorted(members)),
     )
+
+
+def _under(who: int, leader: int | None) -> str:
+    if leader is None:
+        return "while nobody led"
+    return "while it led" if leader == who else f"under leader {leader}"
 
 
 # One look is enough: the change itself is the fact, not a measurement near a threshold.

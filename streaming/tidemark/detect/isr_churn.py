@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
+from tidemark.core.membership import CAUSES, RECORDED, say_cause
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context
 
@@ -16,7 +17,10 @@ from tidemark.detect.context import Context
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """One condition for each broker that left too often within the window."""
     since = context.now - context.thresholds.churn_window_ms / 1000.0
-    recent = [shrink for shrink in state.shrinks if shrink[0] >= since]
+    # A replica that a reassignment took away was not driven out.
+    recent = [
+        s for s in state.shrinks if s[0] >= since and s[1] in state.assigned and s[3].removesuffix(RECORDED) != CAUSES["reassignment"]
+    ]
     for broker, count in Counter(shrink[1] for shrink in recent).items():
         if count < context.thresholds.churn_shrinks:
             continue
@@ -27,7 +31,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             subject=broker,
             broker=broker,
             description=f"Broker {broker} left the in-sync set of {context.topic}-{context.partition} {count} times in "
-            f"{context.thresholds.churn_window_ms / 60000:.0f} min under leader {mine[-1][2]} (suspected cause: {causes.most_common(1)[0][0]}).",
+            f"{context.thresholds.churn_window_ms / 60000:.0f} min, lately {_under(mine[-1][2])} ({say_cause(causes.most_common(1)[0][0])}).",
             evidence={
                 "shrinks": [[time, leader, cause] for time, _, leader, cause in mine],
                 "count": count,
@@ -35,6 +39,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
                 "suspected_causes": dict(causes),
             },
         )
+
+
+def _under(leader: int | None) -> str:
+    return "while nobody led" if leader is None else f"under leader {leader}"
 
 
 ISR_CHURN = Detector("ISR_CHURN", "state", "A broker keeps leaving the in-sync set.", state=evaluate, fire_passes=1)

@@ -63,11 +63,16 @@ def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
 
 def _how_many(records: int, age: float, unknown: list[int], silent: list[int]) -> str:
     if unknown:
-        names = ", ".join(str(broker) for broker in unknown)
-        return f"How many of its records are on no other disk is not known ({records} at most), for nothing shows what broker {names} holds"
+        return (
+            f"How many of its records are on no other disk is not known ({records} at most): nothing shows what {_names(unknown)} can have"
+        )
     at_most = "At most " if silent else ""
-    since = f" (broker {', '.join(str(broker) for broker in silent)} is silent and may have had more)" if silent else ""
+    since = f" ({_names(silent)} may have had more before falling silent)" if silent else ""
     return f"{at_most}{records} records are on its disk alone, the oldest for {age / 1000:.1f} s{since}"
+
+
+def _names(brokers: list[int]) -> str:
+    return " and ".join(f"broker {broker}" for broker in brokers)
 
 
 def _promised(state: PartitionState) -> str:

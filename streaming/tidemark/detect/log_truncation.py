@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import NO_EPOCH, end_offset_for, highest_committed
+from tidemark.core.losses import keeps_committed
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.detect.context import Context
 
@@ -58,6 +59,8 @@ def _condition(known: ReplicaState, replica: ReplicaState, cut: int, after: Part
     committed = highest_committed(after.committed, up_to=known.leader_epoch)
     below = committed is not None and cut < committed
     meaning = f"below {committed}, which was committed" if below else "above the high watermark: promised by acks=1 at most"
+    if below and replica.broker != after.leader and keeps_committed(after):
+        meaning += f" (leader {after.leader} has them)"
     return Condition(
         severity="info",
         subject=replica.broker,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context
+from tidemark.detect.context import Context, describe
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -15,11 +15,12 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         return
     last = state.committed[-1].leader if state.committed else None
     candidates = state.in_sync_replicas or state.eligible_leader_replicas or state.last_known_eligible_leader_replicas or []
+    waits_for = candidates or state.assigned
     yield Condition(
         severity="critical",
         broker=last if last is not None else (candidates[0] if candidates else None),
         description=f"{context.topic}-{context.partition} has no leader at epoch {state.leader_epoch}; "
-        f"it waits for one of {candidates or state.assigned}.",
+        f"it waits for {'one of ' if len(waits_for) > 1 else ''}{describe(state, waits_for)}.",
         evidence={
             "leader_epoch": state.leader_epoch,
             "last_leader": last,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context
+from tidemark.detect.context import Context, describe_missing
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -14,11 +14,15 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     minimum, members = state.effective_min_in_sync_replicas, state.in_sync_replicas
     if state.leader is None or minimum is None or members is None or len(members) >= minimum:
         return
-    missing = state.missing
+    missing, eligible = state.missing, state.eligible_leader_replicas
+    # Where the cluster keeps them (KIP-966), they too have all that was committed, and may lead.
+    spare = f" Eligible to lead besides them: {eligible}." if eligible else ""
+    gone = f" Missing: {describe_missing(state)}." if missing else ""
     yield Condition(
         severity="critical",
         broker=missing[0] if missing else None,
-        description=f"{context.topic}-{context.partition} has {len(members)} replicas in sync and needs {minimum}: acks=all writes are refused.",
+        description=f"{context.topic}-{context.partition} has {len(members)} of {len(state.settled)} replicas in sync and needs {minimum}: "
+        f"acks=all writes are refused.{gone}{spare}",
         evidence={
             "in_sync_replicas": members,
             "effective_min_in_sync_replicas": minimum,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, find_life
+from tidemark.detect.context import Context, describe_missing, lasted_ms
 
 ID = "UNDER_REPLICATED"
 
@@ -19,13 +19,12 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     missing = state.missing
     if not missing or all(context.in_grace(broker) for broker in missing):
         return
-    life = find_life(state, ID, None)
-    lasted_ms = 0.0 if life is None else (context.now - life.since) * 1000.0
+    long = lasted_ms(state, ID, None, context.now) >= context.thresholds.under_replicated_escalates_ms
     yield Condition(
-        severity="warning" if lasted_ms >= context.thresholds.under_replicated_escalates_ms else "info",
+        severity="warning" if long else "info",
         broker=missing[0],
         description=f"{context.topic}-{context.partition} has {len(state.in_sync_replicas or [])} of {len(state.settled)} replicas in sync; "
-        f"missing: {missing}.",
+        f"missing: {describe_missing(state)}.",
         evidence={
             "assigned": state.assigned,
             "adding": state.adding,
