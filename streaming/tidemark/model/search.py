@@ -64,14 +64,14 @@ def check(
                 for _, successor in rule(constants, state):
                     if successor in parents:
                         continue
+                    if len(parents) >= max_states:
+                        return Verdict(holds=None, complete=False, states=len(parents))
                     parents[successor] = state
                     found = _broken(successor, constants, invariants)
                     if found is not None:
                         trace = _path(protocol.actions, constants, parents, successor)
                         return Verdict(holds=False, complete=False, states=len(parents), invariant=found, trace=trace)
                     following.append(successor)
-            if len(parents) >= max_states:
-                return Verdict(holds=None, complete=False, states=len(parents))
             if progress is not None and len(parents) - reported >= PROGRESS_EVERY:
                 progress(len(parents) - reported)
                 reported = len(parents)
@@ -99,6 +99,8 @@ def walk(
         for length, state in enumerate(trace.states):
             if state in seen:
                 continue
+            if len(seen) >= max_states:
+                return Verdict(holds=None, complete=False, states=len(seen))
             seen.add(state)
             found = _broken(state, constants, invariants)
             if found is not None:
