@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.scenes import Scenes, run_scenes
 
@@ -22,6 +22,8 @@ SECTIONS = ("unit", "scenarios", "property", "collect", "export", "delivery", "r
 # The same examples in every run of CI; a failing one prints how to repeat it.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None, print_blob=True)
+# For tests.mutation: few examples, and the first failing one is enough.
+settings.register_profile("mutation", max_examples=8, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
 settings.load_profile("ci" if IN_CI else "dev")
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tidemark.core.events import BrokerAnswer, BrokerState
+
+# When scenarios begin, in Unix seconds.
+ORIGIN = 1_700_000_000.0
 
 
 def numbers(text: str) -> list[int]:
@@ -60,3 +64,14 @@ def broker_event(words: list[str], at: float) -> BrokerState:
         produce_purgatory=number("produce"),
         fetch_purgatory=number("fetch"),
     )
+
+
+def spoken(value: Any) -> str:
+    """A value of an alert's evidence as JSON, its times as seconds since the scenario began."""
+    if isinstance(value, float) and value >= ORIGIN:
+        return f"{value - ORIGIN:.1f} s"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(spoken(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {spoken(item)}' for key, item in value.items())}}}"
+    return json.dumps(value)

@@ -6,6 +6,7 @@ Commands (one a line, `key=value` words; what is not named stays as it was):
     partition orders-0 replicas=1,2,3     the partition; sets leader 1, epoch 0, everybody in sync, offsets 0
     pass [N] [every=SECONDS] WORDS        N passes (default 1, one a second), each one observation and its pass record
     gone | ack NAME                       the partition is deleted; an operator closes the event alert NAME
+    evidence NAME                         what the newest alert NAME carries for machines; times as seconds of the scenario
     record leader=2 epoch=1 isr=2 …       a record of the metadata log (offset and partition epoch count up by themselves;
                                           offset=9 partition_epoch=7 replicas= elr= last_elr= adding= removing= cause=fenced recovering,
                                           age=3600: the controller wrote it so many seconds ago)
@@ -33,7 +34,7 @@ from typing import Any
 
 import msgspec
 
-from tests.scenarios.words import broker_answer, broker_event, numbers, optional, pairs
+from tests.scenarios.words import ORIGIN, broker_answer, broker_event, numbers, optional, pairs, spoken
 from tidemark.core.events import OK, Ack, Audit, Batch, Checkpoint, Event, Gone, MetadataChange, Observation, Pass, Replica
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.core.wire import encode_batch
@@ -41,8 +42,6 @@ from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.reduce.group import Fold
 from tidemark.reduce.rows import RawRecord
 from tidemark.reduce.state import GroupState
-
-ORIGIN = 1_700_000_000.0
 
 
 @dataclass
@@ -105,6 +104,9 @@ class World:
                         )
                     ]
                 )
+            case "evidence":
+                told = [alert.evidence for alert in self.alerts.values() if alert.labels["alertname"] == words[0]]
+                return [f"  {key}: {spoken(value)}" for key, value in told[-1].items()]
             case "ack":
                 alert = next(alert for alert in self.alerts.values() if alert.labels["alertname"] == words[0])
                 event = Ack(fingerprint=alert.fingerprint, observed_at=self.clock, topic=self.topic, partition=self.partition, by="on-call")

@@ -1,0 +1,87 @@
+"""`make mutation`: does a test fail when the reducer or a detector of loss, truncation or divergence is wrong?
+
+mutmut changes one thing at a time (an operator, a constant, a string, an argument) in each function of the modules in
+workspace.py and runs the tests that reach it, until one fails. What it changes in strings counts like anything else:
+descriptions, causes, verdicts and keys of evidence are what people and programs read. Assertions alone are left out.
+
+`python -m tests.mutation losses divergence` takes those modules alone; `--children N` runs N mutants at a time (default:
+one a core). Ends with 1 when fewer than 85 of 100 mutants are killed, or when one lives that survivors.yaml does not
+list with a reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.mutation.results import Module, read_module
+from tests.mutation.survivors import LIST, as_yaml, compare, read_list
+from tests.mutation.workspace import FOLDER, ROOT, TARGETS, prepare
+
+BAR_PERCENT = 85.0
+
+
+def chosen_of(names: list[str]) -> list[str]:
+    """Targets by their last names; all of them when none is chosen."""
+    known = {target.rpartition(".")[2]: target for target in TARGETS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        sys.exit(f"no such module: {', '.join(unknown)}. There are: {', '.join(known)}")
+    return [target for name, target in known.items() if not names or name in names]
+
+
+def mutate(children: int) -> None:
+    """Runs mutmut in the work folder; its own lines show how far it is."""
+    command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(children)]
+    code = subprocess.run(command, cwd=FOLDER, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, check=False).returncode
+    if code != 0:
+        sys.exit(f"mutmut ended with {code}: the tests must pass before mutants can fail them (its lines above say more)")
+
+
+def table(modules: list[Module]) -> list[str]:
+    """A line a module, and one for all."""
+    lines = [f"{'module':<28} {'mutants':>8} {'killed':>8} {'survived':>9} {'score':>8}"]
+    count, killed = sum(module.count for module in modules), sum(module.killed for module in modules)
+    rows = [(module.name, module.count, module.killed) for module in modules]
+    lines += [f"{name:<28} {n:>8} {k:>8} {n - k:>9} {percent(n, k):>6.1f} %" for name, n, k in (*rows, ("all", count, killed))]
+    return lines
+
+
+def percent(count: int, killed: int) -> float:
+    return 100.0 * killed / count if count else 100.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation")
+    parser.add_argument("modules", nargs="*", help="last names of the modules, such as losses; all without any")
+    parser.add_argument("--children", type=int, default=os.cpu_count() or 1, help="mutants tested at a time")
+    arguments = parser.parse_args()
+    targets = chosen_of(arguments.modules)
+    began = time.monotonic()
+    prepare(targets)
+    mutate(arguments.children)
+    modules = [read_module(name, FOLDER) for name in targets]
+    minutes = (time.monotonic() - began) / 60
+    survivors = [mutant for module in modules for mutant in module.survivors]
+    listed = [entry for entry in read_list() if entry.function.rpartition(".")[0] in targets]
+    fresh, gone = compare(survivors, listed)
+    print("\n" + "\n".join(table(modules)))
+    print(f"{minutes:.1f} minutes, {arguments.children} at a time")
+    name = LIST.relative_to(ROOT)
+    if gone:
+        print(f"\n{len(gone)} in {name} survive no more, take them out:")
+        print("\n".join(f"  {function}: {change}" for function, change in gone))
+    if fresh:
+        print(f"\n{len(fresh)} survivors are not in {name}:\n{as_yaml(fresh)}")
+    score = percent(sum(module.count for module in modules), sum(module.killed for module in modules))
+    if score < BAR_PERCENT:
+        print(f"\n{score:.1f} % killed, the bar is {BAR_PERCENT:.0f} %")
+    return 1 if fresh or score < BAR_PERCENT else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
