@@ -23,17 +23,25 @@ from tidemark.settings import load_settings
 )
 @click.option("--no-notify", is_flag=True, help="Deliver nothing: metrics and health only.")
 @click.option("--only-notify", is_flag=True, help="Deliver only: /metrics shows the exporter itself, nothing of the clusters.")
-def export(config: Path | None, no_notify: bool, only_notify: bool) -> None:
+@click.option("--dry-run-notify", is_flag=True, help="Show what would be sent to whom now, and end: nothing is sent, no offset committed.")
+def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_notify: bool) -> None:
     """Runs until SIGTERM or SIGINT, and is gone 10 s after it.
 
     Raises ConfigError (exit 2), ClusterError and TidemarkError (exit 1), one line each.
     """
-    if no_notify and only_notify:
-        raise ConfigError("--no-notify and --only-notify leave nothing to do; give one of them.")
+    if no_notify and (only_notify or dry_run_notify):
+        raise ConfigError(
+            f"--no-notify and {'--only-notify' if only_notify else '--dry-run-notify'} leave nothing to do; give one of them."
+        )
     settings = load_settings(config)
-    if only_notify and not settings.notify.receivers:
-        raise ConfigError("--only-notify: the configuration has no receivers; list them under notify.receivers.")
+    if only_notify and not settings.notify.routes:
+        raise ConfigError("--only-notify: the configuration has no receivers; list them under notify.receivers or notify.alertmanagers.")
     configure_logs(settings.log_format)
+    if dry_run_notify:
+        from tidemark_exporters.notify.rehearsal import rehearse
+
+        rehearse(settings, click.echo)
+        return
     # The client libraries take a moment to load: after the configuration was found to be right.
     from tidemark_exporters.process import Exporter
 

@@ -23,7 +23,8 @@ from tidemark.settings import Settings, client_options, load_settings
     help="The YAML file; without one, defaults and environment.",
 )
 @click.option("--reach", is_flag=True, help="Also connect to every Kafka named there; exit 1 when one does not answer.")
-def check_config(config: Path | None, reach: bool) -> None:
+@click.option("--test-receiver", metavar="NAME", help="Also send one test notification to this receiver; exit 1 when it is not taken.")
+def check_config(config: Path | None, reach: bool, test_receiver: str | None) -> None:
     settings = load_settings(config)
     for connection in (settings.kafka, *settings.clusters):
         client_options(connection)
@@ -31,6 +32,8 @@ def check_config(config: Path | None, reach: bool) -> None:
     click.echo(f"ok: {config or 'defaults and environment'}; watched clusters: {watched}")
     if reach:
         _reach(settings)
+    if test_receiver is not None:
+        _test_receiver(settings, test_receiver)
 
 
 def _reach(settings: Settings) -> None:
@@ -49,6 +52,16 @@ def _reach(settings: Settings) -> None:
             click.echo(f"ok: {name} answers")
     if failed:
         raise TidemarkError(f"{failed} of {len(named)} Kafka connections failed.")
+
+
+def _test_receiver(settings: Settings, name: str) -> None:
+    from tidemark_exporters.notify.probe import probe
+
+    success, lines = probe(settings, name)
+    for line in lines:
+        click.echo(line, err=not line.startswith("ok: "))
+    if not success:
+        raise TidemarkError(f"receiver `{name}` did not take the test notification.")
 
 
 @click.command("version", help="Print the versions that matter in a bug report.")

@@ -84,7 +84,7 @@ class Client:
             # A certificate may be mended at the other end.
             raise NotDeliveredError("the TLS certificate is not trusted", again=True) from None
         except (requests.ConnectionError, requests.Timeout) as error:
-            raise NotDeliveredError(type(error).__name__, again=True) from None
+            raise NotDeliveredError(_reason(error), again=True) from None
         except (requests.RequestException, OSError) as error:
             raise NotDeliveredError(type(error).__name__, again=False) from None
 
@@ -113,6 +113,16 @@ class WebhookTransport:
             headers["webhook-timestamp"] = str(int(now.timestamp()))
             headers["webhook-signature"] = self._webhook.sign(message_id, now, body.decode())
         return self._client.post(self._url, body, headers)
+
+
+def _reason(error: BaseException) -> str:
+    """The kind of failure and what the system says of it. The library's own text holds the address."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror and not isinstance(cause, requests.RequestException):
+            return f"{type(error).__name__}: {cause.strerror}"
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__
 
 
 def _judge(answer: requests.Response) -> Answer:
