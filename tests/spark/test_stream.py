@@ -142,7 +142,8 @@ def test_kill_in_the_middle_of_load_loses_and_doubles_nothing(settings: Settings
 
     publish(settings, publisher, number, 0.0, iter([False, False, True]).__next__)
     third = stream(settings, "--once", command=[str(SUBMIT)])
-    assert third.process.wait(90) == 0, third.log.read_text()
+    # Stock workers on a busy machine: as long as it takes, and an end to waiting.
+    assert third.process.wait(300) == 0, third.log.read_text()
     sent = publisher.close()
     check_against_oracle(settings, sent)
     check_webhook(webhook, sent)
@@ -153,12 +154,12 @@ def test_lost_jvm_is_one_line_and_the_checkpoint_refuses_a_configuration_that_di
     first.wait_for(lambda: bool(first.lines("query started")), "the query")
     jvm = next(pid for pid in descendants(first.process.pid) if Path(f"/proc/{pid}/comm").read_text().strip() == "java")
     os.kill(jvm, signal.SIGKILL)
-    assert first.process.wait(30) == 1
+    assert first.process.wait(120) == 1
     assert "Spark's JVM ended" in told(first)
 
     changed = msgspec.structs.replace(settings, stream=msgspec.structs.replace(settings.stream, store_provider="rocksdb"))
     second = stream(changed, "--once")
-    assert second.process.wait(60) == 2
+    assert second.process.wait(120) == 2
     assert "(stream.store_provider) now gives rocksdb. Set it back, or give a new stream.checkpoint" in told(second)
 
 
@@ -176,7 +177,7 @@ def test_unreachable_bootstrap_server_is_one_line(settings: Settings, stream: St
         address = f"127.0.0.1:{free.getsockname()[1]}"
     lost = msgspec.structs.replace(settings, kafka=msgspec.structs.replace(settings.kafka, bootstrap_servers=[address]))
     process = stream(lost)
-    assert process.process.wait(30) == 1
+    assert process.process.wait(120) == 1
     assert address in told(process)
 
 
@@ -184,12 +185,12 @@ def test_port_in_use_is_one_line(settings: Settings, stream: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         process = stream(msgspec.structs.replace(settings, stream=msgspec.structs.replace(settings.stream, listen=address)))
-        assert process.process.wait(30) == 1
+        assert process.process.wait(120) == 1
     assert f"cannot listen on {address}" in told(process)
 
 
 def test_other_number_of_partitions_is_one_line(settings: Settings, stream: Start) -> None:
     ensure_topics(settings.kafka, settings.topics)
     process = stream(msgspec.structs.replace(settings, topics=msgspec.structs.replace(settings.topics, partitions=5)))
-    assert process.process.wait(30) == 1
+    assert process.process.wait(120) == 1
     assert "has 4 partitions, but the configuration says 5" in told(process)
