@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.bench.row import Row
 from tests.spark.load import Load
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord
+from tidemark.replay.command import replay
 
 PARTITIONS = 2_000
 PASSES = 20
@@ -31,4 +36,16 @@ def rows() -> Iterator[Row]:
     )
     yield Row(name="reduce: observations a second", value=PARTITIONS * PASSES / seconds, unit="1/s", how=how)
     assert blob is not None
+    yield Row(name="replay: observations a second", value=replayed(passes), unit="1/s", how=f"`tidemark replay FILE --json`; {how}")
     yield Row(name="reduce: state of a healthy partition", value=len(blob) / PARTITIONS, unit="B", how=how)
+
+
+def replayed(passes: list[list[bytes]]) -> float:
+    """Observations a second of CPU through the verb itself, its lines written to nowhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.jsonl"
+        path.write_bytes(b"".join(value + b"\n" for values in passes for value in values))
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+            began = time.process_time()
+            replay.main([str(path), "--json"], standalone_mode=False)
+            return PARTITIONS * PASSES / (time.process_time() - began)
