@@ -21,7 +21,21 @@ from tidemark.reduce.group import Fold, fold_group
 from tidemark.reduce.rows import RawRecord, Row
 from tidemark.reduce.state import GroupState, decode_group, encode_group, split_key
 
-DETECTION = Detection(thresholds=Thresholds(fire_passes=2, clear_passes=1, lag_ms=1000))
+# Short, so that a history of a few passes reaches every detector.
+DETECTION = Detection(
+    thresholds=Thresholds(
+        fire_passes=2,
+        clear_passes=1,
+        lag_ms=1000,
+        last_stable_stuck_ms=2000,
+        reassignment_stuck_ms=2000,
+        high_watermark_regressed_ms=2000,
+        checkpoint_stale_ms=1000,
+        lineage_anomaly_ms=1000,
+        zombie_leader_ms=1000,
+        stale_broker_ms=1000,
+    )
+)
 
 words = st.sampled_from(
     [
@@ -43,6 +57,31 @@ words = st.sampled_from(
         "topic_id=b",
         "collector=c2@9",
         "collector=c1@1",
+        "hw=1",
+        "unfenced",
+        "leo=3:1",
+        "leads=3 knows=3:0",
+        "knows=3:0",
+        "knows=none leads=none",
+        "lso=2 add=5",
+        "lso=none",
+        "replicas=1,2,3,4 adding=4 leo=4:1",
+        "replicas=1,2,3 adding=none",
+        "lineage@2=0:9,1:4",
+        "lineage@2=0:4,1:9",
+        "quorum=1:5",
+        "every=3",
+    ]
+)
+# What is no pass; a pass follows, for the world's clock stands still without one.
+commands = st.sampled_from(
+    [
+        "checkpoint 2 hw=900 age=0",
+        "checkpoint 2 hw=1 age=9",
+        "record cause=leader",
+        "record isr=1,2 cause=fenced recovering",
+        "broker 3 observer lag=9000",
+        "broker 3 observer lag=0",
     ]
 )
 
@@ -52,9 +91,14 @@ def histories(draw: st.DrawFn) -> list[RawRecord]:
     """The records that a world of one partition writes over a few passes."""
     world = World(thresholds=DETECTION.thresholds)
     world.run("partition orders-0 replicas=1,2,3 min_isr=2")
+    # Files and findings of a partition that was never observed are nobody's.
+    world.run("pass")
     epoch = 0
-    for word in draw(st.lists(words, min_size=3, max_size=25)):
+    for word in draw(st.lists(words | commands, min_size=3, max_size=25)):
         epoch += "leader=" in word
+        if word.split()[0] in ("checkpoint", "record", "broker"):
+            world.run(word)
+            word = ""
         world.run(f"pass {word} epoch={epoch}")
     return [RawRecord(0, offset, 0.0, encode_batch(batch)) for offset, batch in enumerate(world.batches)]
 
