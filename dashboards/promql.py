@@ -32,5 +32,19 @@ def increase(selector: str, window: str) -> str:
     return f"increase({selector}[{window}])"
 
 
+def happened(selector: str, window: str) -> str:
+    """Whether a counter of the exporter grew within `window`, however little Prometheus saw of it before.
+
+    `increase` alone misses an event that comes together with its series, and one while nothing was scraped. So the value
+    is also held against the last one of the day before the window; and where the series is younger than the exporter
+    (fewer samples than tidemark_build_info has) what it counts is new. A Prometheus that meets an exporter with old
+    counts sees both at once, and is not told of old events.
+    """
+    young = f"count_over_time({selector}[{window}]) < on (job, instance) group_left () count_over_time({series('tidemark_build_info')}[{window}])"
+    return (
+        f"{increase(selector, window)} > 0 or {selector} > last_over_time({selector}[1d] offset {window}) or ({selector} > 0 and {young})"
+    )
+
+
 def sum_by(expression: str, *labels: str) -> str:
     return f"sum by ({', '.join(labels)}) ({expression})"

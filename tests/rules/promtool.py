@@ -1,0 +1,138 @@
+"""promtool's rule tests, made from the rules: the ways in which what they look at may come and go, for all of them at once.
+
+Steps of 15 s. An event's counter goes up once, by many at a time, together with its series, while nothing is scraped; a
+state holds on longer than the rule waits, or not as long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboards.alerting import Rule
+from tidemark_exporters.signals import SIGNALS
+
+STEP = 15
+# Labels that a rule's selector leaves open.
+SAMPLES = {"kafka_cluster": "c", "severity": "warning", "broker": "2", "kind": "below_high_watermark", "topic": "t", "receiver": "r"}
+
+
+@dataclass
+class Case:
+    """One promtool test: series with their values, and at which minute which alerts fire (label sets without alertstate)."""
+
+    name: str
+    series: dict[str, str]
+    expected: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        def sample(labels: dict[str, str]) -> dict[str, Any]:
+            inside = ", ".join(f'{key}="{value}"' for key, value in {**labels, "alertstate": "firing"}.items())
+            return {"labels": f"ALERTS{{{inside}}}", "value": 1}
+
+        return {
+            "name": self.name,
+            "interval": f"{STEP}s",
+            "input_series": [{"series": series, "values": values} for series, values in self.series.items()],
+            "promql_expr_test": [
+                {"expr": 'ALERTS{alertstate="firing"}', "eval_time": at, "exp_samples": [sample(labels) for labels in alerts]}
+                for at, alerts in self.expected.items()
+            ],
+        }
+
+
+def watched(rule: Rule) -> tuple[str, dict[str, str]]:
+    """The metric that a rule looks at, and one label set of it."""
+    metric = next(name for name in re.findall(r"tidemark_\w+", rule.expression) if name in SIGNALS)
+    matched = re.search(rf"{metric}{{([^}}]*)}}", rule.expression)
+    labels = {label: SAMPLES.get(label, "x") for label in SIGNALS[metric].labels}
+    for label, operator, value in re.findall(r'(\w+)(=~?)"([^"]*)"', matched[1] if matched else ""):
+        labels[label] = value.split("|")[0] if operator == "=~" else value
+    return metric, labels
+
+
+def text_of(metric: str, labels: dict[str, str]) -> str:
+    inside = ", ".join(f'{label}="{value}"' for label, value in labels.items())
+    return f"{metric}{{{inside}}}" if inside else metric
+
+
+def fired(rule: Rule, labels: dict[str, str]) -> list[dict[str, str]]:
+    return [{**labels, "alertname": rule.alert, **({"severity": rule.severity} if rule.severity else {})}]
+
+
+def seconds(duration: str) -> int:
+    return int(duration[:-1]) * {"s": 1, "m": 60}[duration[-1]]
+
+
+def events(rules: list[Rule], name: str, values: str, expected: dict[int, bool], exporter: str = "1x400") -> Case:
+    """Every event's counter takes `values`; `expected`: at which second all of them fire, or none."""
+    looked = [(rule, *watched(rule)) for rule in rules if rule.hold is None]
+    series = {text_of(metric, labels): values for _, metric, labels in looked}
+    alerts = [alert for rule, _, labels in looked for alert in fired(rule, labels)]
+    build = text_of("tidemark_build_info", {"version": "1", "python": "3"})
+    return Case(name, {**series, build: exporter}, {f"{moment}s": alerts if fires else [] for moment, fires in expected.items()})
+
+
+def event_cases(rules: list[Rule]) -> Iterator[Case]:
+    """The counters move at step 20, five minutes in; the window and keep_firing_for are 15 minutes each."""
+    life = {285: False, 330: True, 1500: True, 2700: False}
+    yield events(rules, "a single one fires and ends", "0x20 1x280", life)
+    yield events(rules, "a burst within one scrape fires", "3x20 400x280", life)
+    yield events(rules, "a series born with its event does not hide it", "_x20 1x280", life)
+    yield events(rules, "nor does one born at 0", "_x16 0x4 1x280", life)
+    yield events(rules, "an event while nothing was scraped", "0x20 _x80 1x200", {1500: False, 1560: True, 3600: False}, "1x20 _x80 1x300")
+    yield events(rules, "an old one is not told again after a gap", "1x100 _x80 1x200", {2730: False, 3600: False}, "1x100 _x80 1x300")
+    yield events(rules, "a Prometheus that is new is not told of old ones", "_x20 7x200", {330: False, 900: False}, "_x20 1x300")
+    yield events(rules, "a new exporter counts anew", "5x100 0x100", {1530: False, 2700: False})
+    yield events(rules, "one just after the start of a new exporter", "5x100 0x4 1x200", {1545: False, 1620: True})
+
+
+def state_cases(rules: list[Rule]) -> Iterator[Case]:
+    for hold in sorted({rule.hold for rule in rules if rule.hold is not None}):
+        chosen = [rule for rule in rules if rule.hold == hold]
+        yield from _state_cases(chosen, hold)
+
+
+def _state_cases(rules: list[Rule], hold: str) -> Iterator[Case]:
+    looked = [(rule, *watched(rule)) for rule in rules]
+    alerts = [alert for rule, _, labels in looked for alert in fired(rule, labels)]
+    steps = seconds(hold) // STEP
+    began, ends = 20 * STEP, (40 + steps) * STEP
+
+    def taking(values: str) -> dict[str, str]:
+        return {text_of(metric, labels): values for _, metric, labels in looked}
+
+    yield Case(
+        f"states that wait {hold} fire once they have held that long, and end",
+        taking(f"0x20 30x{steps + 20} 0x40"),
+        {
+            f"{began + (steps - 1) * STEP}s": [],
+            f"{began + (steps + 4) * STEP}s": alerts,
+            f"{ends}s": alerts,
+            f"{ends + 4 * STEP}s": [],
+        },
+    )
+    moments = range(20, 20 + steps + 20, 4)
+    yield Case(
+        f"what is over before {hold} fires nothing", taking(f"0x20 30x{steps - 2} 0x60"), {f"{step * STEP}s": [] for step in moments}
+    )
+    yield Case(f"the unknown fires nothing ({hold})", taking("_x120"), {"1800s": []})
+
+
+def rolling_restart(rules: list[Rule]) -> Case:
+    """Three brokers, three minutes each: everything that a restart moves moves, for as long as one takes; no event happens."""
+    series: dict[str, str] = {}
+    for rule in rules:
+        metric, labels = watched(rule)
+        if rule.hold is None:
+            series[text_of(metric, labels)] = "0x200"
+        elif seconds(rule.hold) < 600:
+            series[text_of(metric, labels)] = "0x20 2x2 0x10 2x2 0x10 2x2 0x150"
+        elif "broker" in labels:
+            for broker in range(3):
+                series[text_of(metric, {**labels, "broker": str(broker)})] = f"0x{20 + 14 * broker} 30x12 0x160"
+        else:
+            series[text_of(metric, labels)] = "0x20 30x12 0x2 30x12 0x2 30x12 0x140"
+    return Case("a rolling restart fires nothing", series, {f"{moment}s": [] for moment in range(60, 3000, 120)})
