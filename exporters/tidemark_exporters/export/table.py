@@ -178,6 +178,10 @@ class Table:
         """Every alert that some view holds open."""
         return [alert for alerts in self._alerts.values() for alert in alerts]
 
+    def alerts_by_key(self) -> dict[str, list[OpenAlert]]:
+        """The same by the key of their view, copied: any thread may ask."""
+        return self._alerts.copy()
+
     def _apply_partition(self, key: str, view: View, raw: bytes | None) -> None:
         previous = self.partitions.get(key)
         row = self.partitions[key] = Row(view, previous, raw)

@@ -1,19 +1,20 @@
 """A still picture of the table, sorted and counted, shared by all requests of about a second.
 
-The table belongs to the thread that reads views; here its maps are copied (one step under the interpreter's lock) and
-its own sums are left alone, for they move while they are read.
+The table belongs to the thread that reads views; here its maps are copied, each in one step under the interpreter's
+lock. Views that come between two of these steps may stand in one and not yet in the other.
 """
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 from tidemark.core.records import Alert, OpenAlert, View
-from tidemark.core.safe_to_stop import EFFECTS, Effect, Impact, stop_impact
+from tidemark.core.safe_to_stop import Effect, Impact, stop_impact
 from tidemark_exporters.export.table import Row, Table
 from tidemark_exporters.export.tally import BrokerTally, Tally
 from tidemark_exporters.pages.states import HEALTHY, LEVELS, RANK, State, cluster_states, severity_level, states_of, worst
@@ -44,38 +45,32 @@ class Entry(NamedTuple):
 
 
 class Sums:
-    """What partitions add up to by cluster, topic and broker."""
+    """What partitions add up to by cluster, topic and broker: the table's own tallies, as they stand now."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self.clusters: dict[str, Tally] = {}
-        self.topics: dict[tuple[str, str], Tally] = {}
-        self.brokers: dict[tuple[str, int], BrokerTally] = {}
-        for number, entry in enumerate(entries):
-            self._add(str(number), *entry.key[:2], entry.row)
+    def __init__(self, table: Table) -> None:
+        self.clusters = {name: _still(tally) for name, tally in table.cluster_tallies.copy().items()}
+        self.topics = {pair: _still(tally) for pair, tally in table.topic_tallies.copy().items()}
+        self.brokers = {pair: _still(tally) for pair, tally in table.broker_tallies.copy().items()}
+        for tally in self.brokers.values():
+            tally.effects = tally.effects.copy()
 
-    def _add(self, key: str, cluster: str, topic: str, row: Row) -> None:
-        shape, motion = row.shape, row.motion
-        whole = self.clusters.get(cluster)
-        if whole is None:
-            whole = self.clusters[cluster] = Tally()
-        part = self.topics.get((cluster, topic))
-        if part is None:
-            part = self.topics[cluster, topic] = Tally()
-        for tally in (whole, part):
-            tally.count(shape, 1)
-            tally.move(key, motion)
-        for host in shape.hosts:
-            self._broker(cluster, host.broker).count(host, 1)
-        if shape.leader is not None:
-            self._broker(cluster, shape.leader).leaders += 1
-        for broker, records, milliseconds in motion.followers:
-            self._broker(cluster, broker).follow(key, records, milliseconds, 1)
+    def cluster(self, name: str) -> Tally:
+        return self.clusters.get(name) or Tally()
 
-    def _broker(self, cluster: str, broker: int) -> BrokerTally:
-        tally = self.brokers.get((cluster, broker))
-        if tally is None:
-            tally = self.brokers[cluster, broker] = BrokerTally()
-        return tally
+    def topic(self, cluster: str, name: str) -> Tally:
+        return self.topics.get((cluster, name)) or Tally()
+
+    def broker(self, cluster: str, number: int) -> BrokerTally:
+        return self.brokers.get((cluster, number)) or BrokerTally()
+
+
+AnyTally = TypeVar("AnyTally", Tally, BrokerTally)
+
+
+def _still(tally: AnyTally) -> AnyTally:
+    made = copy.copy(tally)
+    made.moving = made.moving.copy()
+    return made
 
 
 class Board:
@@ -90,8 +85,9 @@ class Board:
         self.newest = table.newest.copy()
         self.views = {view.kafka_cluster: view for view in views if view.broker is None}
         self.broker_views = {(view.kafka_cluster, view.broker): view for view in views if view.broker is not None}
-        self.entries = sorted((_entry(key, row) for key, row in rows.items()), key=_by_name)
-        self.sums = Sums(self.entries)
+        alerts = table.alerts_by_key()
+        self.entries = sorted((_entry(key, row, alerts.get(key, [])) for key, row in rows.items()), key=_by_name)
+        self.sums = Sums(table)
         self.by_topic: dict[tuple[str, str], list[Entry]] = {}
         for entry in self.entries:
             self.by_topic.setdefault(entry.key[:2], []).append(entry)
@@ -125,7 +121,7 @@ class Board:
         """Brokers that a pass asked, a replica lives on or a partition is led by."""
         view = self.views.get(cluster)
         asked = {int(broker) for broker in (view.broker_outcomes if view is not None else {}) if broker.isdecimal() and broker.isascii()}
-        placed = {broker for name, broker in self.sums.brokers if name == cluster}
+        placed = {broker for name, broker in self.sums.brokers if name == cluster and isinstance(broker, int)}
         return sorted(asked | placed | {broker for name, broker in self.broker_views if name == cluster})
 
     def outcome_of(self, cluster: str, broker: int) -> str | None:
@@ -137,9 +133,8 @@ class Board:
 
     def stop_counts(self, cluster: str, broker: int) -> dict[Effect, int]:
         """What stopping a broker alone would do: partitions by effect."""
-        whole, own = self.sums.clusters.get(cluster), self.sums.brokers.get((cluster, broker))
-        counts = dict.fromkeys(EFFECTS, 0) if own is None else dict(own.effects)
-        counts["unknown"] += 0 if whole is None else whole.unplaced
+        counts = self.sums.broker(cluster, broker).effects.copy()
+        counts["unknown"] += self.sums.cluster(cluster).unplaced
         return counts
 
     def stop_impacts(self, cluster: str, broker: int) -> list[Impact]:
@@ -185,11 +180,10 @@ def _by_name(entry: Entry) -> Key:
     return entry.key
 
 
-def _entry(key: str, row: Row) -> Entry:
+def _entry(key: str, row: Row, alerts: list[OpenAlert]) -> Entry:
     """The partition's number is read off the key; a foreign key's view is asked."""
     number = key.rpartition("/")[2]
     partition = int(number) if number.isdecimal() and number.isascii() and len(number) < 11 else row.view.partition or 0
-    alerts = row.view.alerts if row.unhealthy else []
     return Entry((row.cluster, row.topic, partition), row, states_of(row, alerts), alerts)
 
 

@@ -111,7 +111,7 @@ class BrokerItem(Struct, kw_only=True, omit_defaults=True):
 
 
 def cluster_item(board: Board, name: str) -> ClusterItem:
-    view, sums = board.views.get(name), board.sums.clusters.get(name)
+    view, sums = board.views.get(name), board.sums.cluster(name)
     states = board.states_of_cluster(name)
     return ClusterItem(
         kafka_cluster=name,
@@ -126,21 +126,21 @@ def cluster_item(board: Board, name: str) -> ClusterItem:
         quorum_leader=None if view is None else view.quorum_leader,
         quorum_epoch=None if view is None else view.quorum_epoch,
         topics=sum(cluster == name for cluster, _ in board.by_topic),
-        partitions=0 if sums is None else sums.partitions,
-        leaderless=0 if sums is None else sums.leaderless,
-        under_min_isr=0 if sums is None else sums.under_min,
-        at_min_isr=0 if sums is None else sums.at_min,
-        under_replicated=0 if sums is None else sums.under_replicated,
-        blind=0 if sums is None else sums.blind,
-        lag_records_max=None if sums is None else sums.lag_records,
-        lag_ms_max=None if sums is None else sums.lag_ms,
+        partitions=sums.partitions,
+        leaderless=sums.leaderless,
+        under_min_isr=sums.under_min,
+        at_min_isr=sums.at_min,
+        under_replicated=sums.under_replicated,
+        blind=sums.blind,
+        lag_records_max=sums.lag_records,
+        lag_ms_max=sums.lag_ms,
         brokers={str(broker): board.outcome_of(name, broker) for broker in board.brokers_of(name)},
         alerts=board.alert_counts(name),
     )
 
 
 def topic_item(board: Board, cluster: str, topic: str) -> TopicItem:
-    entries, sums = board.by_topic[cluster, topic], board.sums.topics[cluster, topic]
+    entries, sums = board.by_topic[cluster, topic], board.sums.topic(cluster, topic)
     counts: dict[str, int] = {}
     for entry in entries:
         counts[entry.state.name] = counts.get(entry.state.name, 0) + 1
@@ -177,18 +177,18 @@ def partition_item(entry: Entry) -> PartitionItem:
 
 
 def broker_item(board: Board, cluster: str, broker: int, impacts: list[Impact] | None = None) -> BrokerItem:
-    sums = board.sums.brokers.get((cluster, broker))
+    sums = board.sums.broker(cluster, broker)
     counts = board.stop_counts(cluster, broker)
     return BrokerItem(
         kafka_cluster=cluster,
         broker=broker,
         level=state_of_broker(board, cluster, broker).level,
         outcome=board.outcome_of(cluster, broker),
-        replicas=0 if sums is None else sums.replicas,
-        leaders=0 if sums is None else sums.leaders,
-        out_of_sync=0 if sums is None else sums.out_of_sync,
-        lag_records_max=None if sums is None else sums.lag_records,
-        lag_ms_max=None if sums is None else sums.lag_ms,
+        replicas=sums.replicas,
+        leaders=sums.leaders,
+        out_of_sync=sums.out_of_sync,
+        lag_records_max=sums.lag_records,
+        lag_ms_max=sums.lag_ms,
         stop=StopItem(
             safe=not any(counts.values()) if board.can_judge(cluster) else None,
             offline=counts["offline"],
