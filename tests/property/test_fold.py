@@ -98,8 +98,9 @@ def histories(draw: st.DrawFn) -> list[RawRecord]:
         epoch += "leader=" in word
         if word.split()[0] in ("checkpoint", "record", "broker"):
             world.run(word)
-            word = ""
-        world.run(f"pass {word} epoch={epoch}")
+            world.run(f"pass epoch={epoch}")
+        else:
+            world.run(f"pass {word} epoch={epoch}")
     return [RawRecord(0, offset, 0.0, encode_batch(batch)) for offset, batch in enumerate(world.batches)]
 
 

@@ -137,7 +137,7 @@ def test_an_environment_override_needs_a_mapping_in_the_file(tmp_path: Path) -> 
         ("kafka: {bootstrap_servers: ['localhost']}", "`localhost` is no host:port"),
         ("clusters: [{name: a, bootstrap_servers: ['k:99999']}]", "`k:99999` is no host:port"),
         ("export: {listen: '9754'}", "`9754` is no host:port"),
-        ("detect: {disabled: [ISR_CHANGE, ISR_CHANGES]}", "there is no detector `ISR_CHANGES`; there are COLLECTOR_GAP, "),
+        ("detect: {disabled: [ISR_CHANGE, ISR_CHANGES]}", "there is no detector `ISR_CHANGES`; there are AT_MIN_ISR, "),
         ("log_format: xml", "$.log_format"),
     ],
 )
