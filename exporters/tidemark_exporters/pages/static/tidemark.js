@@ -7,7 +7,9 @@
   const banner = document.getElementById("stale");
   const button = document.getElementById("pause");
   let answeredAt = new Date();
-  let paused = sessionStorage.getItem("paused") === "yes";
+  let paused = false;
+  // A browser may be told to keep nothing.
+  try { paused = sessionStorage.getItem("paused") === "yes"; } catch { paused = false; }
 
   const keyOf = (node) => (node.nodeType === 1 ? node.id || node.dataset.key || "" : "");
 
@@ -85,7 +87,7 @@
 
   button.addEventListener("click", () => {
     paused = !paused;
-    sessionStorage.setItem("paused", paused ? "yes" : "no");
+    try { sessionStorage.setItem("paused", paused ? "yes" : "no"); } catch { /* Then it holds for this page. */ }
     show();
     if (!paused) refresh();
   });
