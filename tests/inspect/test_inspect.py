@@ -80,3 +80,8 @@ def test_what_is_older_than_the_first_entry_is_unknown_unless_said_otherwise() -
     assert stretches([(3, 5)], 0, 5) == [Stretch(3, 0, 5)]
     assert stretches([(3, 5), (4, 9)], 0, 9, complete=False) == [Stretch(None, 0, 5), Stretch(4, 5, 9)]
     assert stretches([(n, n + 1) for n in range(8)], 0, 8)[0] == Stretch(None, 0, 1)
+
+
+def test_a_lineage_that_reaches_past_the_log_end_ends_with_it() -> None:
+    assert stretches([(1, 5), (4, 90)], 0, 3) == [Stretch(1, 0, 3)]
+    assert stretches([(1, 5), (4, 90)], 0, 0) == []

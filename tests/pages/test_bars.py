@@ -108,7 +108,7 @@ def partitions(draw: st.DrawFn) -> View:
 
 
 @given(partitions())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_what_is_drawn_stands_in_its_place_and_within_the_drawing(made: View) -> None:
     figure = log_figure(made)
     if figure is None:

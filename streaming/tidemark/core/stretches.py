@@ -33,9 +33,11 @@ def stretches(
     older_unknown = len(entries) >= MAX_LINEAGE if complete is None else not complete
     start = log_start_offset or 0
     found = []
-    for number, (epoch, end) in enumerate(entries):
+    for number, (epoch, last) in enumerate(entries):
+        # A lineage read before the log was cut reaches past its end.
+        end = min(last, log_end_offset)
         if end > start:
-            found.append(Stretch(None if older_unknown and number == 0 else epoch, start, min(end, log_end_offset)))
+            found.append(Stretch(None if older_unknown and number == 0 else epoch, start, end))
             start = end
     if start < log_end_offset:
         found.append(Stretch(None, start, log_end_offset))
