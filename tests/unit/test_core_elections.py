@@ -1,0 +1,115 @@
+"""Verdicts on elections (PartitionChangeBuilder, KIP-966): what is known decides between unclean, suspected and silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidemark.core.elections import Election, judge_election
+from tidemark.core.partition import PartitionState
+from tidemark.core.rare import MetadataPosition, Rare
+
+
+def before(**fields: Any) -> PartitionState:
+    """Nobody leads at epoch 4; broker 1 was the last in sync."""
+    return PartitionState(**{"leader": None, "leader_epoch": 4, "in_sync_replicas": [1], "eligible_leader_replicas": [], **fields})
+
+
+def after(**fields: Any) -> PartitionState:
+    return PartitionState(**{"leader": 2, "leader_epoch": 5, **fields})
+
+
+def recorded(offset: int, *, adjacent: bool = True) -> Rare:
+    return Rare(metadata=MetadataPosition(offset, 0, 0.0, adjacent=adjacent))
+
+
+def verdict(one: PartitionState, other: PartitionState) -> str | None:
+    election = judge_election(one, other)
+    return None if election is None else election.verdict
+
+
+def test_from_no_leader_to_one_outside_of_the_in_sync_set_is_unclean() -> None:
+    assert judge_election(before(), after()) == Election("unclean", 2, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (before(), after(leader=None)),
+        (before(), after(leader_epoch=None)),
+        (before(leader_epoch=None), after()),
+        (before(), after(leader_epoch=4)),
+        (before(), after(leader_epoch=3)),
+        (before(in_sync_replicas=None), after()),
+        (before(in_sync_replicas=[1, 2]), after()),
+        # The same broker again: an expansion of the in-sync set was missed at most.
+        (before(leader=2), after()),
+    ],
+)
+def test_no_verdict_without_an_election_or_on_a_clean_one(one: PartitionState, other: PartitionState) -> None:
+    assert judge_election(one, other) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # A leader was still there: it may have let broker 2 in before it went.
+        (before(leader=1), after()),
+        # An epoch was missed.
+        (before(), after(leader_epoch=6)),
+        # Nobody in sync, and who was eligible is not known.
+        (before(in_sync_replicas=[], eligible_leader_replicas=None), after()),
+    ],
+)
+def test_a_gap_leaves_a_suspicion(one: PartitionState, other: PartitionState) -> None:
+    assert verdict(one, other) == "suspected unclean"
+
+
+def test_with_somebody_in_sync_it_does_not_matter_who_was_eligible() -> None:
+    assert verdict(before(eligible_leader_replicas=None), after()) == "unclean"
+
+
+def test_with_nobody_in_sync_or_eligible_it_is_unclean() -> None:
+    assert verdict(before(in_sync_replicas=[]), after()) == "unclean"
+
+
+def test_an_eligible_leader_is_named_so_when_nothing_was_missed() -> None:
+    assert judge_election(before(in_sync_replicas=[], eligible_leader_replicas=[3, 2]), after()) == Election(
+        "eligible leader replica", 2, 4, 5
+    )
+    assert judge_election(before(in_sync_replicas=[], eligible_leader_replicas=[3, 2]), after(leader_epoch=6)) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"last_known_eligible_leader_replicas": [2]}, "last known leader"),
+        ({"last_known_eligible_leader_replicas": [3]}, "unclean"),
+        ({"last_known_eligible_leader_replicas": [2], "in_sync_replicas": [1]}, "unclean"),
+        ({"last_known_eligible_leader_replicas": [2], "eligible_leader_replicas": [3]}, "unclean"),
+        ({"last_known_eligible_leader_replicas": [2], "leader": 1}, "suspected unclean"),
+    ],
+)
+def test_the_last_known_leader_is_named_so_only_where_nobody_else_was_left(fields: dict[str, Any], named: str) -> None:
+    assert verdict(before(**{"in_sync_replicas": [], **fields}), after()) == named
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        (recorded(10), recorded(11), "unclean"),
+        (recorded(10, adjacent=False), recorded(11), "unclean"),
+        # The same record, seen again with a sample: what lies between the samples is not known.
+        (recorded(11), recorded(11), "suspected unclean"),
+        (recorded(10), recorded(12, adjacent=False), "suspected unclean"),
+        (None, recorded(11), "suspected unclean"),
+        (recorded(10), None, "suspected unclean"),
+        (Rare(), recorded(11), "suspected unclean"),
+        (recorded(10), Rare(), "suspected unclean"),
+    ],
+)
+def test_a_leader_that_was_there_is_no_doubt_from_one_record_of_the_metadata_log_to_the_next(
+    old: Rare | None, new: Rare | None, named: str
+) -> None:
+    assert verdict(before(leader=1, rare=old), after(rare=new)) == named
