@@ -20,7 +20,7 @@ leo=100 (all) or leo=1:100,3:90   hw=100 (what the leader reports under its fenc
 unfenced (it refuses to, by error 78, while its replica shows hw)
 add=10 (the leader and every in-sync replica that answers gain 10 records each pass; hw follows)
 start=1:5   lineage=0:5,2:9 (the leader's, from its first epoch)   lineage@1=0:5,2:9 (a follower's)
-down=3:timed_out,1:refused (or none)   knows=1:0 (the leader epoch a broker knows)   lso=40 (the leader's; none: its high watermark)
+down=3:timed_out,1:refused,2:no_answer (or none)   knows=1:0 (the leader epoch a broker knows)   lso=40 (the leader's; none: its high watermark)
 leads=3 (others that believe to lead too; or none)   quorum=1:5 (leader and epoch; none:5: it has no leader; none: not asked)
 preferred=1:10/3 (broker 1 is the preferred leader of 10 and leads 3 of them)   in_sync=3:40 (broker 3 is in sync with 40)   shard=1/4   removing=3   metadata_age=5
 compacted (the topic is)   missed (the pass does not see the partition)   all-missed   unseen (thinned: neither observed nor missed)
@@ -42,6 +42,9 @@ from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.reduce.group import Fold
 from tidemark.reduce.rows import RawRecord
 from tidemark.reduce.state import GroupState
+
+# A broker that answers, and leaves the partition out: nothing is wrong with the broker.
+NO_ANSWER = "no_answer"
 
 
 @dataclass
@@ -224,7 +227,12 @@ class World:
             ended_at=self.clock,
             monotonic=self.clock,
             period_ms=every * 1000,
-            brokers=[broker_answer(broker, str(down.get(broker, OK)), preferred.get(broker), in_sync.get(broker)) for broker in brokers],
+            brokers=[
+                broker_answer(
+                    broker, OK if down.get(broker) == NO_ANSWER else str(down.get(broker, OK)), preferred.get(broker), in_sync.get(broker)
+                )
+                for broker in brokers
+            ],
             missed=missed,
             quorum_leader=None if quorum_leader == "none" else int(quorum_leader),
             quorum_epoch=int(quorum_epoch) if quorum_epoch else None,

@@ -13,6 +13,8 @@ from msgspec import Struct
 # Leader epochs that began lately; more than a storm needs.
 MAX_BUMPS: Final = 16
 MAX_ANOMALIES: Final = 8
+# A suspicion that nothing can settle is told for a day by default; then it is forgotten.
+SUSPICION_SECONDS: Final = 7 * 86_400.0
 
 
 class MetadataPosition(Struct, array_like=True, gc=False):
@@ -127,15 +129,18 @@ class Rare(Struct, array_like=True, gc=False):
 
     @property
     def speaks(self) -> bool:
-        """Whether a state detector may have something to say of it; epochs that began are history alone."""
+        """Whether a state detector may have something to say of it; epochs that began are history alone.
+
+        Checkpoint files as they should be say nothing: `detect.checkpoint_stale.is_odd` looks at them.
+        """
         recovering = self.metadata is not None and self.metadata.recovering
         below = self.regression or self.short or self.suspicion
-        return bool(self.adding or self.last_stable or self.anomalies or self.checkpoints or below or recovering)
+        return bool(self.adding or self.last_stable or self.anomalies or below or recovering)
 
     @property
     def is_empty(self) -> bool:
         """Whether it can be dropped."""
-        return not (self.speaks or self.metadata or self.bumps or self.divergences or self.audit)
+        return not (self.speaks or self.checkpoints or self.metadata or self.bumps or self.divergences or self.audit)
 
 
 def rare_of(rare: Rare | None) -> Rare:

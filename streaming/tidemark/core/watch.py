@@ -11,7 +11,7 @@ from tidemark.core.divergences import find_divergences
 from tidemark.core.epochs import NO_EPOCH, LineageEntries, is_ordered
 from tidemark.core.events import Observation
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.rare import MAX_ANOMALIES, Adding, Anomaly, Rare, Regression, Suspicion, rare_of
+from tidemark.core.rare import MAX_ANOMALIES, SUSPICION_SECONDS, Adding, Anomaly, Rare, Regression, Suspicion, rare_of
 
 
 def take_rare(after: PartitionState, before: PartitionState, event: Observation) -> None:
@@ -131,7 +131,7 @@ def _suspicion(after: PartitionState, before: PartitionState, rare: Rare, now: f
     if after.loss_read is not None and after.loss_read.confirmed:
         return None
     if read is None or read.confirmed or read.epoch_after != NO_EPOCH or after.leader is None:
-        return known
+        return known if known is not None and now - known.at < SUSPICION_SECONDS else None
     start = min(read.start, known.start) if known is not None and known.end == read.end else read.start
     return Suspicion(start, read.end, after.leader, now if known is None else known.at)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tidemark.core.partition import PartitionState
 from tidemark.core.ring import log_end_by
+from tidemark.detect.checkpoint_stale import is_odd
 from tidemark.detect.context import Context
 
 
@@ -17,7 +18,7 @@ def is_calm(state: PartitionState, context: Context) -> bool:
         return False
     if len(members) != len(state.assigned) or (minimum is not None and len(members) < minimum) or state.adding:
         return False
-    if state.rare is not None and state.rare.speaks:
+    if state.rare is not None and (state.rare.speaks or (state.rare.checkpoints and is_odd(state, context.thresholds.checkpoint_stale_ms))):
         return False
     lowest, epoch = state.high_watermark, state.leader_epoch
     for replica in state.replicas:

@@ -28,11 +28,25 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         up_ms = (seen.observed_at - broker.since) * 1000.0
         if context.now - seen.observed_at > READING_SECONDS or up_ms < context.thresholds.checkpoint_stale_ms:
             continue
-        age_ms = None if seen.modified_at is None else (seen.observed_at - seen.modified_at) * 1000.0
-        if age_ms is not None and age_ms >= context.thresholds.checkpoint_stale_ms:
+        age_ms = _age_ms(seen)
+        if age_ms >= context.thresholds.checkpoint_stale_ms:
             yield _old(seen, age_ms, replica, context)
         elif _is_above(seen, replica):
             yield _above(seen, replica, context)
+
+
+def is_odd(state: PartitionState, stale_ms: float) -> bool:
+    """Whether any checkpoint files of the partition may be worth a word: cheap, for most are as they should be."""
+    for seen in state.rare.checkpoints if state.rare is not None else []:
+        replica = state.replica(seen.broker)
+        if _age_ms(seen) >= stale_ms or (replica is not None and _is_above(seen, replica)):
+            return True
+    return False
+
+
+def _age_ms(seen: CheckpointSeen) -> float:
+    """How old the files were when they were read, in milliseconds; 0 where nobody knows."""
+    return 0.0 if seen.modified_at is None else max(0.0, (seen.observed_at - seen.modified_at) * 1000.0)
 
 
 def _is_above(seen: CheckpointSeen, replica: ReplicaState) -> bool:

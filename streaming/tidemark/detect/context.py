@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import OK
+from tidemark.core.membership import say_cause
 from tidemark.core.partition import Life, PartitionState, ReplicaState
 from tidemark.core.views import uncommitted_window
 from tidemark.detect.at_risk import sentence
@@ -46,6 +47,11 @@ class ClusterContext:
     now: float
     period_ms: float
     thresholds: Thresholds
+
+
+def answered(state: PartitionState, replica: ReplicaState | None) -> bool:
+    """Whether a replica's broker answered in the newest pass, so that what it said may be held against the others."""
+    return replica is not None and replica.error is None and replica.sampled_at == state.observed_at
 
 
 def followers(state: PartitionState) -> list[ReplicaState]:
@@ -91,7 +97,7 @@ def describe(state: PartitionState, brokers: list[int]) -> str:
 def _absence(replica: ReplicaState | None, cause: str | None) -> str:
     if replica is not None and replica.error is not None:
         return f" (does not answer: {replica.error})"
-    return f" (answers; left by {cause})" if cause is not None else ""
+    return f" (answers; {say_cause(cause)})" if cause is not None else ""
 
 
 def uncommitted(state: PartitionState, now: float) -> tuple[int, float] | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.ring import age_ms
-from tidemark.detect.context import Context, followers, is_open, uncommitted
+from tidemark.detect.context import Context, answered, followers, is_open, uncommitted
 
 ID = "FOLLOWER_LAG"
 
@@ -54,7 +54,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 
 def _measured(state: PartitionState, follower: ReplicaState, context: Context) -> tuple[int, float] | None:
-    if follower.log_end_offset is None or state.leader_before is None:
+    if follower.log_end_offset is None or state.leader_before is None or not answered(state, follower):
         return None
     records = state.leader_before - follower.log_end_offset
     if records <= 0:

@@ -13,7 +13,7 @@ from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import NO_EPOCH, Committed
 from tidemark.core.losses import keeps_committed
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.detect.context import Context, lasted_ms
+from tidemark.detect.context import Context, answered, lasted_ms
 
 ID = "HW_REGRESSION"
 
@@ -21,7 +21,7 @@ ID = "HW_REGRESSION"
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """Silent while a loss is being read or was claimed: that says it all, and what is lost is not awaited any more."""
     leader = state.replica(state.leader)
-    if leader is None or leader.error is not None or state.loss_read is not None:
+    if leader is None or not answered(state, leader) or state.loss_read is not None:
         return
     if state.rare is not None and state.rare.regression is not None:
         yield _within_leadership(state, leader, context)

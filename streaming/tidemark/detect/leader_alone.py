@@ -12,7 +12,7 @@ from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import end_offset_for
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.ring import age_ms
-from tidemark.detect.context import Context
+from tidemark.detect.context import Context, answered
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -28,7 +28,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     age = age_ms(state.ring, alone_from, context.now) or 0.0
     if records <= 0 or age < context.thresholds.lag_ms:
         return
-    silent = [broker for broker, replica in others if broker not in unknown and replica is not None and replica.error is not None]
+    silent = [broker for broker, replica in others if broker not in unknown and not answered(state, replica)]
     yield Condition(
         severity="warning",
         broker=next(iter(state.missing), None),
@@ -53,11 +53,14 @@ def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
     """Up to which offset a replica surely holds what the leader does; None when nothing tells."""
     if replica.log_end_offset is None or state.leader_epoch is None:
         return replica.log_end_offset
-    if replica.leader_epoch is None:
+    # The newest epoch that can be in its log: by its own lineage where that ends where the log does.
+    lineage = replica.lineage
+    newest = lineage[-1][0] if lineage and lineage[-1][1] == replica.log_end_offset else replica.leader_epoch
+    if newest is None:
         return None
-    if replica.leader_epoch >= state.leader_epoch:
+    if newest >= state.leader_epoch:
         return replica.log_end_offset
-    answer = end_offset_for(state.lineage, state.lineage_complete_from, replica.leader_epoch) if state.lineage else None
+    answer = end_offset_for(state.lineage, state.lineage_complete_from, newest) if state.lineage else None
     return None if answer is None else min(replica.log_end_offset, answer[1])
 
 

@@ -61,18 +61,26 @@ def _condition(known: ReplicaState, replica: ReplicaState, cut: int, after: Part
     meaning = f"below {committed}, which was committed" if below else "above the high watermark: promised by acks=1 at most"
     if below and replica.broker != after.leader and keeps_committed(after):
         meaning += f" (leader {after.leader} has them)"
+    # Nothing is left of what it had: no truncation reaches so far, a new or emptied log directory does.
+    began_anew = cut <= max(known.log_start_offset or 0, replica.log_start_offset or 0)
+    what = (
+        f"began its log of {context.topic}-{context.partition} anew (it ended at {known.log_end_offset} before and ends at "
+        f"{replica.log_end_offset} now; a new disk, an emptied folder or a reset by its leader)"
+        if began_anew
+        else f"cut {count} records off its log of {context.topic}-{context.partition}, from {known.log_end_offset} to {cut}"
+    )
     return Condition(
         severity="info",
         subject=replica.broker,
         broker=replica.broker,
         epochs=(known.leader_epoch, after.leader_epoch),
-        description=f"Broker {replica.broker} cut {count} records off its log of {context.topic}-{context.partition}, from {known.log_end_offset} "
-        f"to {cut}, {meaning}.{context.at_risk}",
+        description=f"Broker {replica.broker} {what}, {meaning}.{context.at_risk}",
         evidence={
             "log_end_offset_before": known.log_end_offset,
             "cut_at": cut,
             "log_end_offset_after": replica.log_end_offset,
             "records": count,
+            "began_anew": began_anew,
             "highest_high_watermark": committed,
             "leader_epoch_before": known.leader_epoch,
             "leader_epoch_after": after.leader_epoch,

@@ -11,17 +11,23 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import ClusterContext, Context
+from tidemark.detect.context import ClusterContext, Context, answered
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """A follower that knows an older leader epoch than the leader; one that leads by it is ZOMBIE_LEADER."""
     leader = state.replica(state.leader)
-    if leader is None or leader.error is not None or leader.leader_epoch is None or leader.leader_epoch != state.leader_epoch:
+    if leader is None or not answered(state, leader) or leader.leader_epoch is None or leader.leader_epoch != state.leader_epoch:
         return
     for replica in state.replicas:
         epoch = replica.leader_epoch
-        if replica.broker == leader.broker or replica.error is not None or replica.leads or epoch is None or epoch >= leader.leader_epoch:
+        if (
+            replica.broker == leader.broker
+            or not answered(state, replica)
+            or replica.leads
+            or epoch is None
+            or epoch >= leader.leader_epoch
+        ):
             continue
         if is_behind(context.cluster, replica.broker, context.thresholds.stale_broker_ms) or context.in_grace(replica.broker):
             continue

@@ -46,7 +46,7 @@ def _is_recorded(before: PartitionState, after: PartitionState) -> bool:
 
 def _is_suspicion(life: Life) -> bool:
     """Of an unclean election; the election of a last known leader is marked as recovering too."""
-    return life.evidence["verdict"] == SUSPECTED and life.evidence["last_known_eligible_leader_replicas_before"] != [life.broker]
+    return bool(life.evidence["verdict"] == SUSPECTED and life.evidence["last_known_eligible_leader_replicas_before"] != [life.broker])
 
 
 def _condition(election: Election, before: PartitionState, context: Context, *, recorded: bool) -> Condition:

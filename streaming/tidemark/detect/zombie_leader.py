@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, find_life
+from tidemark.detect.context import Context, answered, find_life
 
 ID = "ZOMBIE_LEADER"
 
@@ -20,7 +20,13 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         return
     for replica in state.replicas:
         epoch = replica.leader_epoch
-        if replica.broker == state.leader or not replica.leads or replica.error is not None or epoch is None or epoch >= state.leader_epoch:
+        if (
+            replica.broker == state.leader
+            or not replica.leads
+            or not answered(state, replica)
+            or epoch is None
+            or epoch >= state.leader_epoch
+        ):
             continue
         life = find_life(state, ID, replica.broker)
         first = life.evidence.get("log_end_offset_at_first") if life is not None else None
