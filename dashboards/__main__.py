@@ -1,4 +1,4 @@
-"""`python -m dashboards`: writes dashboards/grafana, dashboards/prometheus and deploy/kubernetes/rules; `--check` only compares (exit 1)."""
+"""`python -m dashboards`: writes dashboards, rules and docs/metrics.md; `--check` only compares (exit 1)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from dashboards import health_rules, overview, replication_rules
+from dashboards import brokers, health_rules, metrics_page, overview, partition, pipeline, replication_rules, topic
 
 ROOT = Path(__file__).parent.parent
+BOARDS = (overview, topic, partition, brokers, pipeline)
 
 
 def encode(board: Dashboard) -> str:
@@ -29,7 +30,8 @@ def _without_placement(value: Any) -> Any:
 
 def generate() -> dict[Path, str]:
     """Every generated file, by its path below the project's folder, with its content."""
-    files = {Path("dashboards", "grafana", f"{overview.UID}.json"): encode(overview.build())}
+    files = {Path("dashboards", "grafana", f"{board.UID}.json"): encode(board.build()) for board in BOARDS}
+    files[Path("docs", "metrics.md")] = metrics_page.page()
     for rules in (health_rules.FILE, replication_rules.FILE):
         files[Path("dashboards", "prometheus", f"{rules.name}.yaml")] = rules.prometheus()
         files[Path("deploy", "kubernetes", "rules", f"{rules.name}.yaml")] = rules.kubernetes()
@@ -38,7 +40,9 @@ def generate() -> dict[Path, str]:
 
 def stale(files: dict[Path, str], root: Path = ROOT) -> list[Path]:
     """Committed files that differ from the generated ones, miss, or are left over."""
-    present = {path.relative_to(root) for folder in {path.parent for path in files} for path in (root / folder).iterdir()}
+    folders = {path.parent for path in files} - {Path("docs")}
+    present = {path.relative_to(root) for folder in folders for path in (root / folder).iterdir()}
+    present |= {path for path in files if (root / path).exists()}
     differing = {path for path, text in files.items() if path not in present or (root / path).read_text(encoding="utf-8") != text}
     return sorted(differing | (present - files.keys()))
 

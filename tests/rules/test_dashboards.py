@@ -19,13 +19,16 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from dashboards.__main__ import generate, stale
 from dashboards.promql import series
 from tests.conftest import ROOT, need
-from tidemark_exporters.signals import SIGNALS
+from tidemark_exporters.signals import signal_of
 
 FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
-PANELS = {"stat", "timeseries"}
+PANELS = {"stat", "timeseries", "state-timeline", "table"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 # What Grafana puts in for its variables.
-VARIABLES = {"$__rate_interval": "1m", "$__range": "1h", "$kafka_cluster": "c"}
+VARIABLES = {"$__rate_interval": "1m", "$__range": "1h", "$kafka_cluster": "c", "$topic": "t", "$partition": "0", "$broker": "1"}
+
+# What the cluster variable itself asks.
+FIRST = "tidemark_last_pass_timestamp_seconds"
 
 each_dashboard = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -86,25 +89,71 @@ def without_placement(value: Any) -> Any:
     return [without_placement(item) for item in value] if isinstance(value, list) else value
 
 
+def house_rules(panel: dict[str, Any]) -> Iterator[str]:
+    """What a panel lacks: our own table, for want of a Grafana to ask."""
+    defaults, targets = panel["fieldConfig"]["defaults"], panel["targets"]
+    refs = [target["refId"] for target in targets]
+    timed = panel["type"] in {"timeseries", "state-timeline"}
+    rules = {
+        "a type of the house": panel["type"] in PANELS,
+        "a title of at most 60 letters": 0 < len(panel["title"]) <= 60,
+        "a description in a sentence": panel["description"].endswith("."),
+        "the data source variable": panel["datasource"] == SOURCE and all(target["datasource"] == SOURCE for target in targets),
+        "a unit": bool(defaults["unit"]),
+        "words for no data": bool(defaults["noValue"]),
+        "queries, each with a letter of its own": bool(refs) and len(set(refs)) == len(refs),
+        "instant queries for now, ranges for graphs": all(
+            t.get("range", False) is timed and t.get("instant", False) is not timed for t in targets
+        ),
+        "a minimal interval where there is a time axis": (panel.get("interval") == "15s") is timed,
+        "legends by series": panel["type"] == "table" or len(targets) == 1 or all(target["legendFormat"] for target in targets),
+        "no series counted from several clusters without saying so": not any(
+            "kafka_cluster=~" in t["expr"] and "{{" in t["legendFormat"] and "{{kafka_cluster}}" not in t["legendFormat"] for t in targets
+        ),
+    }
+    if panel["type"] == "timeseries":
+        rules["a legend that is shown"] = panel["options"]["legend"]["showLegend"] is True
+        rules["gaps where nothing is known"] = defaults["custom"]["spanNulls"] is False
+        rules["a tooltip of all series"] = panel["options"]["tooltip"]["mode"] == "multi"
+    if panel["type"] == "stat":
+        rules["a single query with thresholds"] = len(targets) == 1 and bool(defaults["thresholds"]["steps"])
+    if panel["type"] == "table":
+        hidden = next(each["options"]["excludeByName"] for each in panel["transformations"] if each["id"] == "organize")
+        rules["no time and no address among its columns"] = all(hidden.get(name) for name in ("Time", "instance", "job"))
+    yield from (rule for rule, kept in rules.items() if not kept)
+
+
 @each_dashboard
 def test_panels_keep_the_house_rules(path: Path) -> None:
     document = load(path)
     assert document["uid"] == path.stem
     assert len(document["uid"]) <= 40
     ids = [panel["id"] for panel in document["panels"]]
-    assert sorted(ids) == list(range(1, len(ids) + 1))
-    for panel in document["panels"]:
-        name = panel["title"]
-        assert panel["type"] in PANELS, name
-        assert panel["description"], name
-        assert panel["datasource"] == SOURCE, name
-        assert panel["fieldConfig"]["defaults"]["unit"], name
-        assert panel["targets"], name
-        assert all(target["datasource"] == SOURCE for target in panel["targets"]), name
-        refs = [target["refId"] for target in panel["targets"]]
-        assert len(set(refs)) == len(refs), name
-        if panel["type"] == "timeseries":
-            assert panel["options"]["legend"]["showLegend"] is True, name
+    assert len(set(ids)) == len(ids) and min(ids) > 0
+    assert {panel["title"]: list(house_rules(panel)) for panel in document["panels"]} == {
+        panel["title"]: [] for panel in document["panels"]
+    }
+
+
+def test_the_house_rules_can_be_broken() -> None:
+    panel = next(panel for panel in load(FILES[0])["panels"] if panel["type"] == "timeseries")
+    del panel["fieldConfig"]["defaults"]["unit"]
+    panel["fieldConfig"]["defaults"]["unit"] = ""
+    panel["targets"][0]["range"] = False
+    assert list(house_rules(panel)) == ["a unit", "instant queries for now, ranges for graphs"]
+
+
+def test_ids_of_panels_do_not_change() -> None:
+    """Links to single panels outlive releases: a panel that goes takes its number with it."""
+    titles = {path.stem: {panel["id"]: panel["title"] for panel in load(path)["panels"]} for path in FILES}
+    assert titles["tidemark-overview"][1] == "Committed records lost" and 11 not in titles["tidemark-overview"]
+    assert {stem: max(ids) for stem, ids in titles.items()} == {
+        "tidemark-brokers": 13,
+        "tidemark-overview": 16,
+        "tidemark-partition": 16,
+        "tidemark-pipeline": 18,
+        "tidemark-topic": 13,
+    }
 
 
 @each_dashboard
@@ -116,13 +165,52 @@ def test_panels_stand_inside_the_grid_and_beside_one_another(path: Path) -> None
         assert apart, (a, b)
 
 
+VARIABLES_OF = {
+    "tidemark-overview": ["kafka_cluster"],
+    "tidemark-topic": ["kafka_cluster", "topic"],
+    "tidemark-partition": ["kafka_cluster", "topic", "partition"],
+    "tidemark-brokers": ["kafka_cluster", "broker"],
+    "tidemark-pipeline": ["kafka_cluster"],
+}
+
+
 @each_dashboard
-def test_variables_are_the_data_source_and_the_cluster(path: Path) -> None:
+def test_variables_are_the_data_source_and_what_is_looked_at(path: Path) -> None:
     variables = {variable["name"]: variable for variable in load(path)["templating"]["list"]}
-    assert list(variables) == ["datasource", "kafka_cluster"]
+    assert list(variables) == ["datasource", *VARIABLES_OF[path.stem]]
     assert (variables["datasource"]["type"], variables["datasource"]["query"]) == ("datasource", "prometheus")
-    assert (variables["kafka_cluster"]["multi"], variables["kafka_cluster"]["includeAll"]) == (True, True)
-    assert variables["kafka_cluster"]["datasource"] == SOURCE
+    for name in VARIABLES_OF[path.stem]:
+        variable = variables[name]
+        assert variable["datasource"] == SOURCE
+        assert re.fullmatch(rf"label_values\(tidemark_\w+({{.*}})?, {name}\)", variable["query"])
+        assert bool(variable.get("multi")) == bool(variable.get("includeAll"))
+
+
+@each_dashboard
+def test_a_variable_of_several_values_is_matched_as_a_pattern_and_one_of_one_value_as_it_is(path: Path) -> None:
+    several = {v["name"]: bool(v.get("multi")) for v in load(path)["templating"]["list"]}
+    for expression in expressions(load(path)):
+        for operator, name in re.findall(r'(=~?)"\$(\w+)"', expression):
+            assert (operator == "=~") == several[name], expression
+
+
+@each_dashboard
+def test_links_lead_to_dashboards_that_are_there_and_hand_over_their_variables(path: Path) -> None:
+    document = load(path)
+    assert [link["tags"] for link in document["links"]] == [["kafka", "tidemark"]] and document["tags"] == ["kafka", "tidemark"]
+    assert document["links"][0]["includeVars"] and document["links"][0]["keepTime"]
+    for url in re.findall(r'"url": "(/d/[^"]+)"', json.dumps(document)):
+        uid, _, arguments = url.removeprefix("/d/").partition("?")
+        assert uid in VARIABLES_OF, url
+        assert {"${__url_time_range}", "${datasource:queryparam}"} <= set(arguments.split("&"))
+        assert set(re.findall(r"var-(\w+)=", arguments)) == set(VARIABLES_OF[uid]), url
+
+
+def test_one_can_go_down_from_the_overview_to_a_partition() -> None:
+    links = {path.stem: set(re.findall(r'"url": "/d/([\w-]+)', path.read_text(encoding="utf-8"))) for path in FILES}
+    assert {"tidemark-topic", "tidemark-brokers"} <= links["tidemark-overview"]
+    assert "tidemark-partition" in links["tidemark-topic"]
+    assert "tidemark-brokers" in links["tidemark-partition"]
 
 
 @each_dashboard
@@ -130,13 +218,13 @@ def test_queries_name_existing_metrics_and_invent_no_zero(path: Path) -> None:
     found = list(expressions(load(path)))
     assert len(found) > 10
     for expression in found:
-        names = set(re.findall(r"tidemark_\w+", expression))
+        names = [signal_of(name) for name in re.findall(r"tidemark_\w+", expression)]
         assert names, expression
-        assert names <= SIGNALS.keys(), expression
         assert "vector(" not in expression
-        cluster_metrics = {name for name in names if "kafka_cluster" in SIGNALS[name].labels}
-        if cluster_metrics and "$" in expression:
-            assert 'kafka_cluster=~"$kafka_cluster"' in expression
+        selectors = re.findall(r"tidemark_\w+(?:{[^}]*})?", expression)
+        for selector, signal in zip(selectors, names, strict=True):
+            if "kafka_cluster" in signal.labels and "label_values" not in expression and selector != FIRST:
+                assert re.search(r'kafka_cluster=~?"\$kafka_cluster"', selector), expression
 
 
 @each_dashboard

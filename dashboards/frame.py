@@ -1,0 +1,87 @@
+"""What every dashboard has in common: variables, annotations from alerts, links to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, DashboardLinkType, Panel, VariableRefresh, VariableSort
+
+from dashboards.panels import SOURCE
+from dashboards.promql import series
+
+OVERVIEW, TOPIC, PARTITION, BROKERS, PIPELINE = (f"tidemark-{name}" for name in ("overview", "topic", "partition", "brokers", "pipeline"))
+TAGS = ["kafka", "tidemark"]
+
+
+def choice(
+    name: str, label: str, metric: str, *, many: bool, numeric: bool = False, **matchers: str
+) -> tuple[str, dashboard.QueryVariable]:
+    """A variable whose values are a label of a metric: (name, builder). `many`: several can be chosen, or all."""
+    variable = (
+        dashboard.QueryVariable(name)
+        .label(label)
+        .datasource(SOURCE)
+        .query(f"label_values({series(metric, **matchers)}, {name})")
+        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(VariableSort.NUMERICAL_ASC if numeric else VariableSort.ALPHABETICAL_ASC)
+    )
+    return name, variable.multi(True).include_all(True) if many else variable
+
+
+def clusters(*, many: bool = True) -> tuple[str, dashboard.QueryVariable]:
+    return choice("kafka_cluster", "Cluster", "tidemark_last_pass_timestamp_seconds", many=many)
+
+
+def annotation(name: str, colour: str, expression: str, text: str) -> dashboard.AnnotationQuery:
+    """Marks the time while `expression` has series; their labels make the text."""
+    return (
+        dashboard.AnnotationQuery()
+        .name(name)
+        .datasource(SOURCE)
+        .enable(True)
+        .icon_color(colour)
+        .expr(expression)
+        .title_format(name)
+        .text_format(text)
+    )
+
+
+def board(
+    uid: str,
+    title: str,
+    why: str,
+    variables: Sequence[tuple[str, dashboard.QueryVariable]],
+    annotations: Sequence[dashboard.AnnotationQuery],
+    panels: Sequence[Builder[Panel]],
+) -> dashboard.Dashboard:
+    """A dashboard of the family: they link to one another by their tags, with time and variables."""
+    links = (
+        dashboard.DashboardLink("Tidemark")
+        .type(DashboardLinkType.DASHBOARDS)
+        .tags(TAGS)
+        .include_vars(True)
+        .keep_time(True)
+        .as_dropdown(False)
+    )
+    made = (
+        dashboard.Dashboard(f"Tidemark / {title}")
+        .uid(uid)
+        .description(why)
+        .tags(TAGS)
+        .editable()
+        .refresh("30s")
+        .time("now-1h", "now")
+        .timezone("browser")
+        .tooltip(DashboardCursorSync.CROSSHAIR)
+        .link(links)
+        .with_variable(dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"))
+    )
+    for _, variable in variables:
+        made = made.with_variable(variable)
+    for each in annotations:
+        made = made.annotation(each)
+    for panel in panels:
+        made = made.with_panel(panel)
+    return made

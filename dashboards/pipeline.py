@@ -1,0 +1,203 @@
+"""The Pipeline: Tidemark itself, from the collectors over the stream to the receivers."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard
+
+from dashboards import frame
+from dashboards.panels import AnyPanel, grid, lines, number, queries, states
+from dashboards.promql import chosen, increase, series, sum_by
+
+UID = frame.PIPELINE
+CLUSTER = "{{kafka_cluster}}"
+NOT_SCRAPED = "not scraped: set {} and add the address to Prometheus"
+COLLECT, STREAM = NOT_SCRAPED.format("collect.listen"), NOT_SCRAPED.format("stream.listen")
+
+
+def _rate(metric: str, **matchers: str) -> str:
+    return f"rate({chosen(metric, **matchers)}[$__rate_interval])"
+
+
+def _p99(metric: str, *by: str) -> str:
+    """The 99th percentile of a histogram of the signals table."""
+    histogram = chosen(metric).replace(metric, f"{metric}_bucket", 1)
+    return f"histogram_quantile(0.99, {sum_by(f'rate({histogram}[$__rate_interval])', *by, 'le')})"
+
+
+def _numbers() -> list[AnyPanel]:
+    age = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}"
+    lost = sum_by(increase(series("tidemark_deliveries_total", outcome="=~dropped|rejected"), "$__range"), "receiver")
+    return [
+        number(
+            1, "Age of the newest pass", "Over a minute: nothing here or on the other dashboards is news.", age, CLUSTER, bad=60, unit="s"
+        ),
+        number(
+            2,
+            "Exporter not ready",
+            "1: it has not read its topics to their end.",
+            f"1 - {series('tidemark_export_ready')}",
+            "{{instance}}",
+            bad=1,
+        ),
+        number(
+            3,
+            "Dead letters",
+            "Events that could not be decoded, within the time shown.",
+            increase(series("tidemark_dead_letters_total"), "$__range"),
+            "",
+            bad=0.5,
+            colour="orange",
+        ),
+        number(
+            4,
+            "Unreadable records",
+            "Met by the exporter, within the time shown.",
+            sum_by(increase(series("tidemark_export_records_undecodable_total"), "$__range"), "topic"),
+            "{{topic}}",
+            bad=0.5,
+            colour="orange",
+            absent="no topic was read yet",
+        ),
+        number(
+            5,
+            "Alerts not delivered",
+            "Refused or dropped for good, within the time shown.",
+            lost,
+            "{{receiver}}",
+            bad=0.5,
+            absent="no receiver",
+        ),
+        number(
+            6,
+            "Alerts that wait",
+            "For a receiver.",
+            series("tidemark_delivery_queue_length"),
+            "{{receiver}}",
+            bad=1,
+            colour="orange",
+            absent="no receiver",
+        ),
+    ]
+
+
+def _collect() -> list[AnyPanel]:
+    events = queries(
+        (_rate("tidemark_event_records_total"), "written"), (_rate("tidemark_stream_input_records_total"), "read by the stream")
+    )
+    return [
+        lines(
+            7,
+            "Passes: 99th percentile of their time",
+            "A pass that takes longer than its period makes the next one late.",
+            queries((_p99("tidemark_collect_pass_seconds", "kafka_cluster"), CLUSTER)),
+            unit="s",
+            absent=COLLECT,
+        ),
+        lines(
+            8,
+            "Partitions by what became of them",
+            "Observed, thinned (quiet ones, once in a while) or missed in the last pass.",
+            queries((chosen("tidemark_collect_partitions"), f"{CLUSTER} {{{{result}}}}")),
+            unit="short",
+            absent=COLLECT,
+        ),
+        lines(9, "Event records a second", "Written by collectors, and read by the stream: the two go together.", events, unit="cps"),
+    ]
+
+
+def _stream() -> list[AnyPanel]:
+    age = queries(
+        (series("tidemark_stream_end_to_end_age_seconds"), "age of the oldest event when its batch ended"),
+        (_p99("tidemark_stream_batch_duration_seconds"), "99th percentile of a batch"),
+    )
+    return [
+        lines(10, "Batches", "How long they take, and how old what they judge is when they end.", age, unit="s", absent=STREAM),
+        lines(
+            11,
+            "Events behind",
+            "Offsets behind the newest event, averaged over the partitions of the event topic.",
+            queries((series("tidemark_stream_offsets_behind_average"), "offsets")),
+            unit="short",
+            absent=STREAM,
+        ),
+        lines(
+            12,
+            "State",
+            "Memory that the state store holds.",
+            queries((series("tidemark_stream_state_memory_bytes"), "bytes")),
+            unit="bytes",
+            absent=STREAM,
+        ),
+    ]
+
+
+def _export() -> list[AnyPanel]:
+    dropped = sum_by(increase(series("tidemark_series_dropped_total"), "$__rate_interval"), "tier")
+    return [
+        lines(
+            13,
+            "Rendering",
+            "How long the last rendering of the metrics took.",
+            queries((series("tidemark_export_refresh_duration_seconds"), "seconds")),
+            unit="s",
+        ),
+        lines(
+            14,
+            "Series by tier",
+            "Served about the watched clusters, and left out by export.max_series.",
+            queries((sum_by(series("tidemark_series"), "tier"), "{{tier}}"), (f"{dropped} > 0", "{{tier}}, left out")),
+            unit="short",
+        ),
+        lines(
+            15,
+            "Records read",
+            "By the exporter, from Tidemark's own topics.",
+            queries((_rate("tidemark_export_records_read_total"), "{{topic}}")),
+            unit="cps",
+        ),
+    ]
+
+
+def _deliver() -> list[AnyPanel]:
+    attempts = sum_by(increase(series("tidemark_delivery_attempts_total"), "$__rate_interval"), "receiver", "outcome")
+    return [
+        lines(
+            16,
+            "Posts",
+            "By receiver and how they ended.",
+            queries((attempts, "{{receiver}} {{outcome}}")),
+            unit="short",
+            absent="no receiver",
+        ),
+        lines(
+            17,
+            "Alerts that wait",
+            "Grows while a receiver is down.",
+            queries((series("tidemark_delivery_queue_length"), "{{receiver}}")),
+            unit="short",
+            absent="no receiver",
+        ),
+        states(
+            18,
+            "Ready",
+            "Whether the exporter has read its topics to their end.",
+            queries((series("tidemark_export_ready"), "{{instance}}")),
+            words={"1": ("ready", "green"), "0": ("not ready", "red")},
+        ),
+    ]
+
+
+def build() -> dashboard.Dashboard:
+    undelivered = f"{increase(series('tidemark_deliveries_total', outcome='=~dropped|rejected'), '1m')} > 0"
+    stale = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')} > 60"
+    return frame.board(
+        UID,
+        "Pipeline",
+        "Tidemark itself: collectors, stream, exporter and delivery.",
+        [frame.clusters()],
+        [
+            frame.annotation("No fresh pass", "red", stale, CLUSTER),
+            frame.annotation("Alerts not delivered", "orange", undelivered, "{{receiver}} {{outcome}}"),
+        ],
+        grid((5, _numbers()), *((8, row) for row in (_collect(), _stream(), _export(), _deliver()))),
+    )
