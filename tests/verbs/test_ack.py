@@ -76,6 +76,12 @@ def test_the_reducer_closes_it_once() -> None:
     ]
 
 
+def test_an_operators_clock_that_is_behind_still_ends_it_afterwards() -> None:
+    loss = of(world(), "KafkaCommittedDataLoss")
+    (event,) = decode_batch(ack_record(loss, "ada", None, loss.at - 3600)).events
+    assert event.observed_at == loss.at  # type: ignore[union-attr]
+
+
 class Log:
     """In place of the topic: what it holds, and what comes after."""
 

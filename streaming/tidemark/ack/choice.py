@@ -78,9 +78,11 @@ def describe(alert: Alert) -> str:
 def ack_record(alert: Alert, by: str, comment: str | None, now: float) -> bytes:
     """The record that closes an alert; it goes to every Kafka partition of the event topic.
 
-    The writer is no collector: it has no clock, owns no partition and ends nobody's ownership.
+    The writer is no collector: it has no clock, owns no partition and ends nobody's ownership. An operator's clock that is
+    behind the collector's does not make the end older than the beginning.
     """
     labels = alert.labels
+    now = max(now, alert.at)
     topic = labels.get("topic")
     event = Ack(
         fingerprint=alert.fingerprint,
