@@ -125,6 +125,12 @@ def test_divergence_is_told_in_words() -> None:
     assert "Broker 2 parts from the leader at offset 1000240" in page(site(), "/partition", **PAYMENTS).one("main").text
 
 
+def test_a_partition_that_was_not_seen_says_so() -> None:
+    root = page(site(), "/partition", cluster="east", topic="orders", partition=2)
+    assert root.one("ul", class_="states").text == "? Not seen the last passes did not see it: neither healthy nor lost"
+    assert "not by the last 4 passes" in root.one("dl", class_="figures").text
+
+
 def test_unknown_is_shown_as_unknown() -> None:
     root = page(site(), "/partition", cluster="east", topic="audit-log", partition=0)
     assert [each.text for each in root.one("dl", class_="figures").all("dd")][3:7] == ["unknown"] * 4
@@ -145,8 +151,9 @@ def test_a_stop_is_called_safe_only_where_it_is() -> None:
 def test_catching_up_and_stale_are_said_on_every_page() -> None:
     for path, parameters in EVERY:
         notices = page(site(waiting=["alerts", "partition views"], now=NOW + 90), path, **parameters).one("div", id="notices").text
-        assert "Still reading alerts and partition views" in notices
-        assert "east is stale." in notices
+        # How old the newest view is cannot be said before all were read.
+        assert notices == "Catching up. Still reading alerts and partition views: what follows is not complete yet."
+        assert "east is stale." in page(site(now=NOW + 90), path, **parameters).one("div", id="notices").text
         assert page(site(), path, **parameters).one("div", id="notices").text == ""
 
 

@@ -95,8 +95,8 @@ class Board:
         self.alerts = _open_alerts(self.entries, views, self.newest)
 
     def is_stale(self, cluster: str) -> bool:
-        """Whether the newest judged pass of a cluster is too old to speak of now."""
-        return self.now - self.newest.get(cluster, 0.0) > self._stale_seconds
+        """Whether the newest judged pass of a cluster is too old to speak of now; not said before the views were read."""
+        return self.caught_up and self.now - self.newest.get(cluster, 0.0) > self._stale_seconds
 
     def can_judge(self, cluster: str) -> bool:
         """Whether what is known of a cluster is whole and new enough to call a stop safe."""
