@@ -11,7 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from tests.export.make import NOW, alert, cluster_view, open_alert, view
+from tidemark.core.alerts import Rules
+from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.records import ReplicaView
+from tidemark.core.views import cluster_views
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer, Snapshot, render
@@ -354,3 +357,18 @@ def test_what_stopping_a_broker_would_do() -> None:
     assert impact(1) == {"offline": 1, "under_min_isr": 1, "last_copy": 0, "unknown": 1}
     assert impact(2) == {"offline": 0, "under_min_isr": 1, "last_copy": 0, "unknown": 1}
     assert impact(3) == {"offline": 0, "under_min_isr": 0, "last_copy": 0, "unknown": 1}
+
+
+def test_how_far_the_nodes_of_the_metadata_quorum_are() -> None:
+    state = ClusterState(
+        nodes={1: NodeState(NOW, metadata_lag_ms=1500.0), 100: NodeState(NOW, metadata_log_end_offset=77), 2: NodeState(NOW)}
+    )
+    table = Table()
+    whole = cluster_views(state, "east", Rules(3, 2, 1.0, "", {}), "c", 1, 1000.0, NOW)[0]
+    table.apply("east", whole)
+    found = {
+        (s.name.removeprefix("tidemark_broker_metadata_"), s.labels["broker"]): s.value
+        for s in samples(rendered(table))
+        if "metadata" in s.name
+    }
+    assert found == {("lag_seconds", "1"): 1.5, ("log_end_offset", "100"): 77}

@@ -168,6 +168,10 @@ def _of_cluster_view(view: View, counters: EventCounters, put: Callable[..., Non
     put("tidemark_pass_period_seconds", seconds(view.period_ms), kafka_cluster=view.kafka_cluster)
     put("tidemark_quorum_leader", view.quorum_leader, kafka_cluster=view.kafka_cluster)
     put("tidemark_quorum_epoch", view.quorum_epoch, kafka_cluster=view.kafka_cluster)
+    for node, lag_ms in view.metadata_lag_ms.items():
+        put("tidemark_broker_metadata_lag_seconds", seconds(lag_ms), kafka_cluster=view.kafka_cluster, broker=node)
+    for node, offset in view.metadata_log_end_offsets.items():
+        put("tidemark_broker_metadata_log_end_offset", offset, kafka_cluster=view.kafka_cluster, broker=node)
     put("kafka_brokers", len(view.broker_outcomes) or None, kafka_cluster=view.kafka_cluster)
     for broker, outcome in view.broker_outcomes.items():
         counters.known_broker(view.kafka_cluster, broker)

@@ -119,6 +119,10 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     period_ms: float | None = None
     quorum_leader: int | None = None
     quorum_epoch: int | None = None
+    # Scope "cluster", by node of the metadata quorum (brokers too): how long ago its leader last saw the node caught up, and
+    # how far the node's metadata log goes.
+    metadata_lag_ms: dict[str, float] = {}
+    metadata_log_end_offsets: dict[str, int] = {}
 
 
 class DeadLetter(Struct, tag="dead_letter", tag_field="type", kw_only=True, omit_defaults=True):

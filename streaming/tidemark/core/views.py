@@ -130,6 +130,10 @@ def cluster_views(
         period_ms=period_ms,
         quorum_leader=cluster.quorum_leader,
         quorum_epoch=cluster.quorum_epoch,
+        metadata_lag_ms={str(n): node.metadata_lag_ms for n, node in sorted(cluster.nodes.items()) if node.metadata_lag_ms is not None},
+        metadata_log_end_offsets={
+            str(n): node.metadata_log_end_offset for n, node in sorted(cluster.nodes.items()) if node.metadata_log_end_offset is not None
+        },
         missed_passes=cluster.blind_passes,
         alerts=_alerts_about(cluster, None, name, rules),
     )
