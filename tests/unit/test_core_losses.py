@@ -12,7 +12,7 @@ from tidemark.core.losses import find_loss, keeps_committed
 from tidemark.core.partition import LossRead, PartitionState, ReplicaState
 
 # Leader 1 committed 12 under epoch 0 and reached 15; broker 2 leads epoch 2, and its records of epochs <= 0 end at 5.
-LEADER = ReplicaState(2, log_end_offset=9, log_start_offset=0, leader_epoch=2, leads=True)
+LEADER = ReplicaState(2, log_end_offset=9, log_start_offset=0, leader_epoch=2, leads=True, sampled_at=10.0)
 COMMITTED = Committed(0, 12, 1.0, 15, 1)
 LOST = LossRead(epoch_before=0, epoch_after=2, start=5, end=12, exposed_to=15, pass_number=7)
 
@@ -46,6 +46,7 @@ def test_what_the_new_leader_lacks_of_what_was_committed_is_lost() -> None:
         ("nobody leads", state(leader=None)),
         ("the leader was never sampled", state(replicas=[])),
         ("the leader does not answer", state({"error": "timed_out"})),
+        ("it was not sampled this time", state({"sampled_at": 9.0})),
         ("the broker says that it does not lead", state({"leads": False})),
         ("its log end is not known", state({"log_end_offset": None})),
         ("it answered before it knew of its election", state({"leader_epoch": 1})),
@@ -124,6 +125,7 @@ def test_before_epochs_a_log_that_ends_below_what_was_committed_earlier_proves()
         (False, state(lineage=[(0, 12), (2, 12)], lineage_complete_from=1, answer={"log_end_offset": 12})),
         (False, state(lineage=None, answer={"log_end_offset": 12})),
         (False, state(lineage=[(0, 12), (2, 12)], answer={"log_end_offset": 12, "error": "timed_out"})),
+        (False, state(lineage=[(0, 12), (2, 12)], answer={"log_end_offset": 12, "sampled_at": 9.0})),
         (False, state(lineage=[(0, 12), (2, 12)], answer={"log_end_offset": 12, "leader_epoch": None}, leader_epoch=None)),
         # What the present epoch committed is no promise of an earlier one.
         (True, state(committed=[Committed(2, 12, 1.0, 15, 2)])),

@@ -14,7 +14,7 @@ from tidemark.core.elections import judge_election
 from tidemark.core.epochs import NO_EPOCH, commit, is_ordered
 from tidemark.core.events import Observation, Replica
 from tidemark.core.leadership import begin_leadership, is_new_leadership
-from tidemark.core.losses import find_loss
+from tidemark.core.losses import find_loss, serving_leader
 from tidemark.core.membership import sampled_cause, take_members
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.ring import push
@@ -211,5 +211,4 @@ def _take_loss(after: PartitionState, before: PartitionState) -> None:
 
 
 def _can_tell(after: PartitionState) -> bool:
-    leader = after.replica(after.leader)
-    return leader is not None and leader.error is None and after.lineage_complete_from is not None
+    return serving_leader(after) is not None and after.lineage_complete_from is not None

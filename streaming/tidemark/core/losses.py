@@ -14,7 +14,7 @@ from tidemark.core.partition import LossRead, PartitionState, ReplicaState
 
 def find_loss(state: PartitionState) -> LossRead | None:
     """What the newest observation shows to be lost: the range with the highest end. None: nothing, or it cannot tell."""
-    leader = _serving_leader(state)
+    leader = serving_leader(state)
     if leader is None:
         return None
     found = [read for entry in state.committed if (read := _compare(state, leader, entry)) is not None]
@@ -26,9 +26,10 @@ def keeps_committed(state: PartitionState) -> bool:
 
     What was claimed as lost is not there any more: then it does not.
     """
-    leader, epoch = _serving_leader(state), state.leader_epoch
-    if leader is None or leader.log_end_offset is None or epoch is None:
+    leader, epoch = serving_leader(state), state.leader_epoch
+    if leader is None or epoch is None:
         return False
+    assert leader.log_end_offset is not None
     for entry in state.committed:
         if entry.epoch < epoch:
             answer = end_offset_for(state.lineage or [], state.lineage_complete_from, entry.epoch)
@@ -37,10 +38,13 @@ def keeps_committed(state: PartitionState) -> bool:
     return True
 
 
-def _serving_leader(state: PartitionState) -> ReplicaState | None:
-    """The leader's own answer of this pass, given under the epoch it was elected for."""
+def serving_leader(state: PartitionState) -> ReplicaState | None:
+    """The leader's own answer in the newest observation, given under the epoch it was elected for."""
     leader = state.replica(state.leader)
     if leader is None or leader.error is not None or leader.leads is False or leader.log_end_offset is None:
+        return None
+    if leader.sampled_at != state.observed_at:
+        # The observation did not bring its sample: what stands here is an earlier answer, no second one.
         return None
     return leader if leader.leader_epoch == state.leader_epoch else None
 
