@@ -38,3 +38,21 @@ def test_each_detector_fires_resolves_and_keeps_silent_in_a_trap(detector: str) 
     assert fires, f"no scenario in which {detector} fires"
     assert ends, f"no scenario in which {detector} resolves"
     assert traps, f"no scenario headed `# trap: {detector}` in which it keeps silent"
+
+
+def test_only_a_proven_loss_speaks_of_one() -> None:
+    """Whoever filters pages by these words must get the proven ones alone."""
+    lines = [line for path in scenario_files(FOLDER) for line in path.read_text(encoding="utf-8").splitlines()]
+    others = [line for line in lines if ("  firing " in line or "  update " in line) and "KafkaCommittedDataLoss" not in line]
+    assert others
+    assert [line for line in others if "committed data loss" in line.lower().replace("-", " ").replace("_", " ")] == []
+
+
+def test_traps_are_those_of_detectors_that_are_there() -> None:
+    named = {
+        line.removeprefix("# trap: ")
+        for path in scenario_files(FOLDER)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("# trap: ")
+    }
+    assert named == DETECTORS.keys()

@@ -38,8 +38,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 
 def _short(state: PartitionState, context: Context, broker: int, log_end: int, committed: int) -> Condition:
-    exact = state.rare is not None and state.rare.metadata is not None
-    sampled_ms = ZOOKEEPER_METADATA_MS if context.cluster.quorum_epoch is None else QUORUM_METADATA_MS
+    quorum = context.cluster.quorum_epoch is not None or (state.rare is not None and state.rare.metadata is not None)
     leads = broker == state.leader
     danger = (
         f"records [{log_end}, {committed}) would be lost if it led" if not leads else f"it leads without records [{log_end}, {committed})"
@@ -59,7 +58,7 @@ def _short(state: PartitionState, context: Context, broker: int, log_end: int, c
             "sampled_at": getattr(state.replica(broker), "sampled_at", None),
             "confidence": "suspected",
         },
-        hold_ms=0.0 if exact else sampled_ms,
+        hold_ms=QUORUM_METADATA_MS if quorum else ZOOKEEPER_METADATA_MS,
     )
 
 
