@@ -22,8 +22,8 @@ class Windows:
 
     def __init__(self, windows: Iterable[Maintenance]) -> None:
         self._windows = [(window, span_of(window)) for window in windows]
-        self._second = -1
-        self._open: list[tuple[Maintenance, float]] = []
+        # The second that was looked at last, and the windows open then: one value, for several threads ask.
+        self._looked: tuple[int, list[tuple[Maintenance, float]]] = (-1, [])
 
     @property
     def names(self) -> list[str]:
@@ -43,7 +43,8 @@ class Windows:
         return next((window.name for window, _ in self._look(now) if window.matches(alert.labels)), None)
 
     def _look(self, now: float) -> list[tuple[Maintenance, float]]:
-        if int(now) != self._second:
-            self._second = int(now)
-            self._open = [(window, until) for window, span in self._windows if (until := span.until(int(now))) is not None]
-        return self._open
+        second, found = self._looked
+        if int(now) != second:
+            found = [(window, until) for window, span in self._windows if (until := span.until(int(now))) is not None]
+            self._looked = (int(now), found)
+        return found
