@@ -101,7 +101,7 @@ def after_stop(placement: Placement, stopped: Collection[int]) -> tuple[Effect, 
         return "offline", f"nobody would be left who could be elected without loss{excluded}{already}"
     if not placement.in_sync.isdisjoint(stopped):
         if placement.minimum is None:
-            return "unknown", "min.insync.replicas of the topic was not read"
+            return "unknown", "min.insync.replicas of the topic was not read; that takes DescribeConfigs on it"
         count = _in_sync_count(placement, stopped)
         if count < placement.minimum:
             already = "; it is under its minimum already" if _in_sync_count(placement, ()) < placement.minimum else ""
