@@ -499,3 +499,70 @@ def test_a_heartbeat_that_failed_is_not_made_up_for() -> None:
     rig.courier.tick({}, {})
     rig.run(60)
     assert len(rig.hook.posts) == 1
+
+
+def test_the_end_of_what_was_refused_is_of_no_interest() -> None:
+    rig = Rig()
+    rig.hook.failure = REFUSED
+    fired, ended = life()
+    rig.deliver(fired)
+    rig.hook.failure = None
+    rig.deliver(ended)
+    assert rig.hook.posts == []
+    assert rig.store.marks[0].offset == 2
+
+
+ROUGH_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("read"), st.integers(1, 9)),
+        st.tuples(st.just("run"), st.sampled_from([0, 1, 3, 61])),
+        st.tuples(st.sampled_from(["down", "refuse", "picky", "up", "mute", "unmute"]), st.just(0)),
+    ),
+    max_size=30,
+)
+ROUGH_LIVES = st.lists(st.tuples(st.sampled_from("01234"), st.sampled_from(["KafkaFollowerLag", "KafkaCommittedDataLoss"])), max_size=16)
+
+
+@settings(max_examples=150)
+@given(lives=ROUGH_LIVES, steps=ROUGH_STEPS)
+def test_whatever_a_receiver_answers_and_whenever_work_is_planned_nothing_comes_twice_and_every_loss_comes(
+    lives: list[tuple[str, str]], steps: list[tuple[str, int]]
+) -> None:
+    muted = [False]
+    rig = Rig(queue_size=3, mute=lambda each, _: muted[0] and each.labels["alertname"] != "KafkaCommittedDataLoss")
+    # In a row: each alert fires, and ends when it comes again.
+    open_now: dict[tuple[str, str], Alert] = {}
+    for number, each in enumerate(lives):
+        partition, name = each
+        fired = open_now.pop(each, None)
+        start = NOW + number if fired is None else fired.starts_at
+        record = alert(name, state="firing" if fired is None else "resolved", partition=partition, at=NOW + number, starts_at=start)
+        rig.write(record)
+        if fired is None:
+            open_now[each] = record
+    accept = rig.hook.post
+    for action, amount in steps:
+        rig.hook.post = Picky(rig, "3") if action == "picky" else accept  # type: ignore[method-assign]
+        if isinstance(rig.hook.post, Picky):
+            rig.hook.post.accept = accept
+        if action == "read":
+            rig.read_on(amount)
+        elif action == "run":
+            rig.run(amount)
+        elif action in {"mute", "unmute"}:
+            muted[0] = action == "mute"
+        else:
+            rig.hook.failure = {"down": DOWN, "refuse": REFUSED}.get(action)
+        rig.courier.tick({"east": rig.clock.now}, {})
+    rig.hook.failure, muted[0] = None, False
+    rig.hook.post = accept  # type: ignore[method-assign]
+    rig.read_on()
+    rig.courier.tick({"east": rig.clock.now}, {})
+    rig.run(3)
+    rig.run(61)
+    posted = [(each["fingerprint"], each["status"], each["startsAt"]) for post in rig.hook.posts for each in post["alerts"]]
+    assert len(posted) == len(set(posted))
+    losses = [each for each in rig.log if each.labels["alertname"] == "KafkaCommittedDataLoss"]
+    for mark in {each.fingerprint for each in losses}:
+        assert [pair for pair in rig.hook.told() if pair[0] == mark] == [pair for pair in told(losses) if pair[0] == mark]
+    assert rig.store.marks.get(0) is None or rig.store.marks[0].offset == len(rig.log)

@@ -82,7 +82,9 @@ def test_the_signature_verifies(hook: Hook, tmp_path: Path) -> None:
     assert Webhook(secret).verify(body, headers) == {"name": "é"}
 
 
-@pytest.mark.parametrize(("status", "again"), [(500, True), (503, True), (429, True), (400, False), (404, False), (302, False)])
+@pytest.mark.parametrize(
+    ("status", "again"), [(500, True), (503, True), (429, True), (408, True), (400, False), (404, False), (302, False)]
+)
 def test_which_answers_are_worth_another_attempt(hook: Hook, status: int, again: bool) -> None:
     hook.status = status
     with pytest.raises(NotDeliveredError, match=f"^HTTP {status}$") as told:
@@ -134,6 +136,18 @@ def test_the_authorization_comes_from_its_file_and_wins_over_netrc(hook: Hook, t
     WebhookTransport(receiver(hook, authorization_file=str(tmp_path / "token"))).post("msg_1", b"{}")
     ((headers, _),) = hook.seen
     assert headers["Authorization"] == "Bearer s3cret"
+
+
+def test_a_token_may_be_replaced_while_we_run(hook: Hook, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("Bearer old\n")
+    transport = WebhookTransport(receiver(hook, authorization_file=str(token)))
+    transport.post("msg_1", b"{}")
+    token.write_text("Bearer new\n")
+    transport.post("msg_2", b"{}")
+    token.unlink()
+    transport.post("msg_3", b"{}")
+    assert [headers["Authorization"] for headers, _ in hook.seen] == ["Bearer old", "Bearer new", "Bearer new"]
 
 
 @pytest.mark.parametrize("option", ["authorization_file", "ca_file"])

@@ -188,6 +188,8 @@ class Outbox:
             self._queue.split(batch)
             return 0
         given_up = self._queue.refused(batch, now)
+        for entry in given_up:
+            self._ledger.note_dropped(entry.alert)
         self._finish(given_up, "rejected")
         return len(given_up)
 

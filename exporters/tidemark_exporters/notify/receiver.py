@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -15,7 +16,8 @@ from tidemark.core.errors import ConfigError
 from tidemark.settings import Receiver, Route
 
 MAX_RETRY_AFTER_SECONDS: Final = 30.0
-TOO_MANY_REQUESTS: Final = 429
+# Besides all from 500: the receiver was too slow, or has too much to do.
+TRY_AGAIN: Final = frozenset({408, 425, 429})
 # The content is at fault: malformed, too large, not understood.
 CONTENT: Final = frozenset({400, 413, 422})
 MAX_ANSWER_BYTES: Final = 512
@@ -58,6 +60,7 @@ class Client:
 
     def __init__(self, route: Route) -> None:
         self._timeout = route.timeout_seconds
+        self._route = route
         self._authorization = None if route.authorization_file is None else read(route, "authorization_file", route.authorization_file)
         if route.ca_file is not None:
             read(route, "ca_file", route.ca_file)
@@ -89,7 +92,10 @@ class Client:
             raise NotDeliveredError(type(error).__name__, again=False) from None
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Reads the file anew: tokens are replaced while we run. One that cannot be read for now leaves the last."""
         assert self._authorization is not None
+        with suppress(ConfigError):
+            self._authorization = read(self._route, "authorization_file", self._route.authorization_file)
         request.headers["Authorization"] = self._authorization
         return request
 
@@ -129,7 +135,7 @@ def _judge(answer: requests.Response) -> Answer:
     status, text = answer.status_code, _beginning(answer)
     if 200 <= status < 300:
         return Answer(status, text)
-    again = status >= 500 or status == TOO_MANY_REQUESTS
+    again = status >= 500 or status in TRY_AGAIN
     raise NotDeliveredError(f"HTTP {status}", again=again, after_seconds=_retry_after(answer) if again else None, status=status, text=text)
 
 
