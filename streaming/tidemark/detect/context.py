@@ -83,6 +83,11 @@ def is_claimed(state: PartitionState) -> bool:
     )
 
 
+def spoken(milliseconds: float) -> str:
+    """A duration as people say it: seconds below two minutes, then minutes."""
+    return f"{milliseconds / 1000:.0f} s" if milliseconds < 120_000 else f"{milliseconds / 60_000:.0f} min"
+
+
 def describe_missing(state: PartitionState) -> str:
     """The replicas out of sync, as `describe` names them."""
     return describe(state, state.missing)

@@ -31,7 +31,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     for broker, log_end, committed in rare.short:
         if state.loss_read is None and not is_claimed(state):
             yield _short(state, context, broker, log_end, committed)
-    if rare.metadata is not None and rare.metadata.recovering and state.leader is not None and not is_claimed(state):
+    alone = state.leader is not None and set(state.in_sync_replicas or []) == {state.leader}
+    # A second member of the set was added by a request that ends the recovery, whether its record was read or not.
+    if rare.metadata is not None and rare.metadata.recovering and alone and not is_claimed(state):
         yield _recovering(state, context)
     elif rare.suspicion is not None and (context.now - rare.suspicion.at) * 1000.0 < context.thresholds.event_expires_ms:
         yield _suspected(state, context, rare.suspicion)

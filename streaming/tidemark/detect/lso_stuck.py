@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, is_open
+from tidemark.detect.context import Context, is_open, spoken
 
 ID = "LSO_STUCK"
 
@@ -32,7 +32,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     yield Condition(
         severity="warning",
         description=f"read_committed consumers of {context.topic}-{context.partition} get nothing from offset {offset} on: the last stable offset "
-        f"has stood there for {stood_ms / 60000:.0f} min{count}. A transaction that began there was neither committed nor aborted; "
+        f"has stood there for {spoken(stood_ms)}{count}. A transaction that began there was neither committed nor aborted; "
         "replication is not at fault.",
         evidence={
             "last_stable_offset": offset,

@@ -61,7 +61,7 @@ def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator
             severity="info",
             subject=broker,
             broker=broker,
-            description=f"{who} is {lag_ms / 1000:.1f} s behind the metadata log of {context.kafka_cluster}. {effect}.",
+            description=f"{who} is at least {lag_ms / 1000:.1f} s behind the metadata log of {context.kafka_cluster}. {effect}.",
             evidence={
                 "metadata_lag_ms": lag_ms,
                 "metadata_log_end_offset": node.metadata_log_end_offset,
