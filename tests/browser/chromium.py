@@ -103,6 +103,9 @@ class Chromium:
             if "method" in answer:
                 self.events.append(answer)
 
+    def forget(self, event: str, session: str) -> None:
+        self.events = [one for one in self.events if (one["method"], one.get("sessionId")) != (event, session)]
+
     def _next(self, deadline: float, what: str) -> dict[str, Any]:
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
@@ -140,6 +143,8 @@ class Tab:
         return self._browser.call(method, self._session, **parameters)
 
     def open(self, url: str) -> None:
+        # A page that was left by a link has fired this event too.
+        self._browser.forget("Page.loadEventFired", self._session)
         self.call("Page.navigate", url=url)
         self._browser.wait_for("Page.loadEventFired", self._session)
 
