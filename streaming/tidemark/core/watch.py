@@ -35,14 +35,14 @@ def _needs_rare(after: PartitionState, before: PartitionState, event: Observatio
     if event.lineage and (len(event.lineage) > 1 or (event.leader_epoch is not None and event.lineage[-1][0] > event.leader_epoch)):
         return True
     committed = before.high_watermark
-    for replica, sample in zip(after.replicas, event.samples, strict=False):
+    if any(sample.lineage is not None for sample in event.samples):
+        return True
+    for replica in after.replicas:
         if (
             replica.last_stable_offset is not None
             and after.high_watermark is not None
             and replica.last_stable_offset < after.high_watermark
         ):
-            return True
-        if sample.lineage is not None:
             return True
         if committed is not None and replica.log_end_offset is not None and replica.log_end_offset < committed:
             return True
