@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import msgspec
 import pytest
 
+from tests.conftest import ROOT
 from tests.export.make import NOW
 from tests.pages.make import HOSTILE, TRICKY, healthy_view, past_alerts, site, table, views
 from tests.pages.markup import ask, items
 from tidemark.core.records import Alert, View
+from tidemark_exporters.pages.api import LISTS
+from tidemark_exporters.pages.states import STATES
 
 
 def test_partitions_are_the_views_of_the_topic_with_their_states() -> None:
@@ -163,3 +167,12 @@ def test_problems_are_one_line_of_json(path: str, parameters: dict[str, object],
     assert dict(response.headers)["Content-Type"] == "application/problem+json"
     problem = json.loads(response.body)
     assert (response.status, problem["status"], problem["detail"]) == (status, status, detail)
+
+
+def test_the_document_names_every_list_parameter_and_state() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for name, (parameters, _) in LISTS.items():
+        (row,) = re.findall(rf"^\| `{name}` \|[^|]*\|([^|]*)\|$", text, flags=re.MULTILINE)
+        assert re.findall(r"`([a-z]+)`", row) == [each for each in parameters if each not in {"page", "limit"}]
+    section = text.partition("## States of a partition")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([a-z_]+)` \|", section, flags=re.MULTILINE) == list(STATES)
