@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tidemark.collect.inventory import Applied, Inventory
+from tidemark.collect.inventory import Applied, Inventory, TopicConfiguration
 from tidemark.collect.metadata import Address, Seat, TopicView, View
 from tidemark.settings import Cluster
 
@@ -106,7 +106,29 @@ def test_reassignments_are_laid_over_all_partitions() -> None:
     watched = inventory()
     watched.apply([view(1, {"t": {0: seat(), 1: seat()}})])
     watched.take_reassignments({("t", 0): ((3,), (1,)), ("unknown", 0): ((3,), ())})
-    watched.take_minimums({"t": 2})
+    watched.take_configurations({"t": TopicConfiguration(2, compacted=True)})
     assert [(w.adding, w.removing, w.min_in_sync) for w in watched.partitions.values()] == [((3,), (1,), 2), ((), (), 2)]
     watched.take_reassignments({})
     assert watched.partitions["t", 0].adding == ()
+    assert [w.compacted for w in watched.partitions.values()] == [True, True]
+
+
+def test_what_a_broker_should_lead_and_what_it_leads() -> None:
+    """Assigned to 1 and 2: 1 comes first everywhere."""
+    watched = inventory()
+    watched.apply([view(1, {"t": {0: seat(), 1: seat(leader=2, epoch=1), 2: seat(leader=2, epoch=1, in_sync=(2,))}})])
+    assert [watched.tally(broker) for broker in (1, 2, 3)] == [(3, 1, 2), (0, 0, 3), (0, 0, 0)]
+    watched.apply([view(1, {"t": {1: seat(epoch=2)}})])
+    assert watched.tally(1) == (3, 2, 2)
+    watched.remove({"t"})
+    assert watched.tally(1) == (0, 0, 0)
+
+
+def test_a_share_counts_its_own_partitions() -> None:
+    everything = {"t": {n: seat() for n in range(50)}}
+    counted = []
+    for shard in range(2):
+        watched = inventory(shard=shard, shards=2)
+        watched.apply([view(1, everything)])
+        counted.append(watched.tally(1).preferred)
+    assert sum(counted) == 50 and all(counted)

@@ -93,6 +93,16 @@ def test_a_healthy_partition_is_one_observation_with_all_replicas(lab: Lab) -> N
     assert outcomes(events) == {1: "ok", 2: "ok", 3: "ok"}
 
 
+def test_a_pass_tells_what_each_broker_should_lead_and_is_in_sync_with(lab: Lab) -> None:
+    lab.topic("t", 7)
+    lab.topics["t"][0] = (2, 1, [1, 2, 3], [2, 3], 0)
+    closing = next(event for event in lab.run() if isinstance(event, Pass))
+    assert [(b.broker, b.preferred, b.preferred_led, b.in_sync) for b in closing.brokers] == [(1, 1, 0, 0), (2, 0, 0, 1), (3, 0, 0, 1)]
+    assert closing.shard is None
+    lab.passes.cluster.shards = 4
+    assert next(event for event in lab.run() if isinstance(event, Pass)).shard == "0/4"
+
+
 def test_no_broker_is_impersonated_and_no_topic_created(lab: Lab) -> None:
     lab.topic("t", 1)
     lab.run(2)

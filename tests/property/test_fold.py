@@ -34,6 +34,8 @@ DETECTION = Detection(
         lineage_anomaly_ms=1000,
         zombie_leader_ms=1000,
         stale_broker_ms=1000,
+        divergence_ms=1000,
+        epoch_bumps=2,
     )
 )
 
@@ -69,7 +71,11 @@ words = st.sampled_from(
         "replicas=1,2,3 adding=none",
         "lineage@2=0:9,1:4",
         "lineage@2=0:4,1:9",
+        "leo=9 lineage=0:5,1:9 lineage@2=0:4,1:9",
+        "leo=1:9,2:12,3:9 lineage=0:5,1:9 lineage@2=0:12",
         "quorum=1:5",
+        "quorum=none:5",
+        "preferred=1:20/1 in_sync=3:1",
         "every=3",
     ]
 )
@@ -80,6 +86,11 @@ commands = st.sampled_from(
         "checkpoint 2 hw=1 age=9",
         "record cause=leader",
         "record isr=1,2 cause=fenced recovering",
+        "record leader=none isr=none elr=2",
+        "record leader=2 isr=2 elr=none",
+        "record leader=3 isr=3 recovering",
+        "audit 1,2 offset=1 epoch=0",
+        "broker 2 fenced produce=2000",
         "broker 3 observer lag=9000",
         "broker 3 observer lag=0",
     ]
@@ -96,9 +107,10 @@ def histories(draw: st.DrawFn) -> list[RawRecord]:
     epoch = 0
     for word in draw(st.lists(words | commands, min_size=3, max_size=25)):
         epoch += "leader=" in word
-        if word.split()[0] in ("checkpoint", "record", "broker"):
-            world.run(word)
-            world.run(f"pass epoch={epoch}")
+        if word.split()[0] in ("checkpoint", "record", "broker", "audit"):
+            world.run(f"{word} epoch={epoch}" if "leader=" in word else word)
+            seen = [part for part in word.split() if part.startswith(("leader=", "isr=")) and "leader=" in word]
+            world.run(" ".join(["pass", *seen, f"epoch={epoch}"]))
         else:
             world.run(f"pass {word} epoch={epoch}")
     return [RawRecord(0, offset, 0.0, encode_batch(batch)) for offset, batch in enumerate(world.batches)]

@@ -13,7 +13,7 @@ from tidemark.collect.inventory import Inventory
 from tidemark.collect.links import Link, LinkError
 from tidemark.collect.loop import Loop
 from tidemark.collect.metadata import UNKNOWN_TOPIC_OR_PARTITION, View, read_eligible, read_metadata
-from tidemark.collect.side import Quorum, read_fenced, read_minimums, read_quorum, read_reassignments
+from tidemark.collect.side import Quorum, read_configurations, read_fenced, read_quorum, read_reassignments
 
 # A broker that just came back may still show what it knew before (some 100 ms after a pause).
 SETTLING_SECONDS: Final = 2.0
@@ -21,6 +21,8 @@ SETTLING_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 2.0
 # An image is current when the quorum saw it caught up so lately.
 CURRENT_MS: Final = 2_000.0
+# Controllers elect a leader within a few seconds (controller.quorum.election.timeout.ms and backoff).
+QUORUM_SILENT_SECONDS: Final = 10.0
 
 
 class Control:
@@ -38,6 +40,9 @@ class Control:
         self._inventory = inventory
         self._bootstrap = [Link(loop, options, -1 - i, host, port) for i, (host, port) in enumerate(bootstrap)]
         self._links: dict[int, Link] = {}
+        self._forwards: dict[int, Link] = {}
+        # Brokers through which the quorum gave no answer since it last gave one.
+        self._silent_to: set[int] = set()
         self._turn = 0
         self._running: dict[str, Any] = {}
 
@@ -101,17 +106,45 @@ class Control:
         self._inventory.take_eligible(await read_eligible(await self._ready(link), names, ANSWER_SECONDS))
 
     async def read_quorum(self, link: Link) -> None:
-        self.quorum = await read_quorum(await self._ready(link), ANSWER_SECONDS)
-        self.quorum_at = time.monotonic()
-        self.fenced = await read_fenced(link, ANSWER_SECONDS)
+        """Asked over a connection of its own: a broker whose controllers are gone keeps the question, and all behind it, waiting."""
+        asker = await self._ready(self._forwarding(link))
+        try:
+            found = await read_quorum(asker, ANSWER_SECONDS)
+        except LinkError:
+            self._note_silence(link.broker)
+            raise
+        if found is None and self.quorum is not None:
+            self._note_silence(link.broker)
+            return
+        self.quorum, self.quorum_at = found, time.monotonic()
+        self._silent_to.clear()
+        self.fenced = await read_fenced(asker, ANSWER_SECONDS)
+
+    def _note_silence(self, broker: int) -> None:
+        """The quorum answered before; when it gives no answer through two brokers for a while, it has no leader that answers.
+
+        DescribeQuorum never says so itself: only a leader answers it.
+        """
+        self._silent_to.add(broker)
+        if self.quorum is None or len(self._silent_to) < 2 or time.monotonic() - self.quorum_at < QUORUM_SILENT_SECONDS:
+            return
+        self.quorum = self.quorum._replace(leader=None)
+
+    def _forwarding(self, link: Link) -> Link:
+        known = self._forwards.get(link.broker)
+        if known is None or (known.host, known.port) != (link.host, link.port):
+            if known is not None:
+                known.close()
+            known = self._forwards[link.broker] = Link(self._loop, self._options, link.broker, link.host, link.port)
+        return known
 
     async def read_reassignments(self, link: Link) -> None:
         found = await read_reassignments(await self._ready(link), ANSWER_SECONDS)
         if found is not None:
             self._inventory.take_reassignments(found)
 
-    async def read_minimums(self, link: Link, names: list[str]) -> None:
-        self._inventory.take_minimums(await read_minimums(await self._ready(link), names, ANSWER_SECONDS))
+    async def read_configurations(self, link: Link, names: list[str]) -> None:
+        self._inventory.take_configurations(await read_configurations(await self._ready(link), names, ANSWER_SECONDS))
 
     async def confirm_gone(self, links: list[Link], names: set[str]) -> None:
         """A topic is deleted when two brokers, asked by name, do not know it: an image leaves out what one may not describe."""
@@ -131,5 +164,5 @@ class Control:
         return broker if seen is not None and seen.lag_ms is not None and seen.lag_ms <= CURRENT_MS else None
 
     def close(self) -> None:
-        for link in [*self._links.values(), *self._bootstrap]:
+        for link in [*self._links.values(), *self._forwards.values(), *self._bootstrap]:
             link.close()

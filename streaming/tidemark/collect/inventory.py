@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -19,7 +20,7 @@ class Watched:
     """One watched partition: the newest metadata, and what earlier passes left behind for the next."""
 
     __slots__ = (
-        "adding", "due_at", "eligible", "ends", "group", "last_known", "leader", "leader_epoch", "leaderless", "lineage", "lineage_complete_from",
+        "adding", "compacted", "due_at", "eligible", "ends", "group", "last_known", "leader", "leader_epoch", "leaderless", "lineage", "lineage_complete_from",
         "metadata_at", "metadata_from", "min_in_sync", "number", "places", "raw", "removing", "seat", "signature", "topic", "topic_id", "walks_left",
     )  # fmt: skip
 
@@ -34,6 +35,8 @@ class Watched:
         self.removing: tuple[int, ...] = ()
         # min.insync.replicas of the topic; null until it was read.
         self.min_in_sync: int | None = None
+        # Whether cleanup.policy compacts the topic; null until it was read.
+        self.compacted: bool | None = None
         self.metadata_from: tuple[int, ...] = ()
         self.metadata_at = 0.0
         # broker -> its last log end offset.
@@ -65,6 +68,13 @@ class Watched:
         return len(self.seat.in_sync) == len(self.seat.replicas)
 
 
+class TopicConfiguration(NamedTuple):
+    """What is asked of a topic's configuration; null where the broker did not tell."""
+
+    min_in_sync: int | None
+    compacted: bool | None
+
+
 class Applied(NamedTuple):
     """What new metadata changed."""
 
@@ -75,6 +85,14 @@ class Applied(NamedTuple):
     # Deleted, or recreated under another id: to be confirmed unless `recreated`.
     absent: set[str]
     recreated: list[Watched]
+
+
+class Tally(NamedTuple):
+    """What a broker is to the watched partitions: how many it should lead, leads of those, and is in sync with."""
+
+    preferred: int
+    preferred_led: int
+    in_sync: int
 
 
 class Inventory:
@@ -92,6 +110,7 @@ class Inventory:
         self._allow = [re.compile(pattern) for pattern in cluster.topics_allow]
         self._deny = [re.compile(pattern) for pattern in cluster.topics_deny]
         self._verdicts: dict[str, bool] = {}
+        self._tallies: dict[int, Tally] | None = None
 
     def wants(self, topic: str) -> bool:
         verdict = self._verdicts.get(topic)
@@ -106,6 +125,7 @@ class Inventory:
 
     def apply(self, views: list[View], sole_witness: int | None = None) -> Applied:
         """Merges images read in one round. `sole_witness`: the only live broker, when the quorum calls its image current."""
+        self._tallies = None
         replan = epoch_changed = False
         new_topics: set[str] = set()
         recreated: list[Watched] = []
@@ -194,10 +214,10 @@ class Inventory:
         for place, watched in self.partitions.items():
             watched.adding, watched.removing = found.get(place, ((), ()))
 
-    def take_minimums(self, found: dict[str, int]) -> None:
+    def take_configurations(self, found: dict[str, TopicConfiguration]) -> None:
         for (topic, _), watched in self.partitions.items():
             if topic in found:
-                watched.min_in_sync = found[topic]
+                watched.min_in_sync, watched.compacted = found[topic]
 
     def remove(self, topics: Iterable[str]) -> list[Watched]:
         """Forgets deleted topics; gives their partitions."""
@@ -207,7 +227,24 @@ class Inventory:
             del self.partitions[watched.topic, watched.number]
         for name in names:
             self._verdicts.pop(name, None)
+        self._tallies = None
         return gone
+
+    def tally(self, broker: int) -> Tally:
+        """Counted once after each change of the metadata. A broker's preferred partitions are those that list it first."""
+        if self._tallies is None:
+            preferred: Counter[int] = Counter()
+            led: Counter[int] = Counter()
+            in_sync: Counter[int] = Counter()
+            for watched in self.partitions.values():
+                seat = watched.seat
+                if seat.replicas:
+                    preferred[seat.replicas[0]] += 1
+                    led[seat.replicas[0]] += seat.leader == seat.replicas[0]
+                in_sync.update(seat.in_sync)
+            everyone = {*preferred, *in_sync}
+            self._tallies = {number: Tally(preferred[number], led[number], in_sync[number]) for number in everyone}
+        return self._tallies.get(broker, Tally(0, 0, 0))
 
 
 def spread(topic: str, number: int) -> float:

@@ -214,6 +214,8 @@ class Observer:
             samples=samples,
             committed=self._committed(watched),
         )
+        if any(sample.lineage is not None for sample in samples):
+            observation.compacted = watched.compacted
         self._add_leader(observation, watched, samples)
         return observation
 

@@ -22,6 +22,8 @@ SMALL_CLUSTER: Final = 2_000
 SAMPLER_TIMEOUTS: Final = 4
 # How long brokers that do answer are waited for at a gate: twice what the slowest took lately, but this at least.
 PATIENCE_SECONDS: Final = 0.05
+# How far a node of the quorum is behind is told anew when it passes one of these: at first by what matters, then by doubling.
+LAG_BANDS_MS: Final = (1_000, *(10_000 * 2**step for step in range(10)))
 
 
 class Passes:
@@ -45,7 +47,7 @@ class Passes:
         self._groups = groups
         self._epoch = epoch
         self._clock = Clock()
-        self._metadata_at = self._side_at = self._minimums_at = -1e9
+        self._metadata_at = self._side_at = self._configurations_at = -1e9
         # How long the slowest broker that answered took for its first look; it rises at once and falls slowly.
         self._slowest = settings.broker_timeout_seconds
         self._replan = True
@@ -118,9 +120,9 @@ class Passes:
         elif metadata_due:
             changing = sorted({w.topic for w in self.inventory.partitions.values() if not w.all_in_sync})
             control.start("eligible", control.read_eligible, link, changing)
-        if now - self._minimums_at >= self._settings.configuration_seconds and self.inventory.partitions:
-            self._minimums_at = now
-            control.start("minimums", control.read_minimums, link, sorted(self.inventory.topics()))
+        if now - self._configurations_at >= self._settings.configuration_seconds and self.inventory.partitions:
+            self._configurations_at = now
+            control.start("configurations", control.read_configurations, link, sorted(self.inventory.topics()))
 
     def _apply(self, packer: Packer, replan: bool = True) -> None:
         """Takes in the metadata that came; tells of what is gone. Without `replan` the requests stay for this pass."""
@@ -139,7 +141,7 @@ class Passes:
         applied: Applied = self.inventory.apply(views, self.control.sole_witness(self.live(), now))
         self._tell_gone(packer, applied.recreated, now)
         if applied.new_topics:
-            self._minimums_at = -1e9
+            self._configurations_at = -1e9
         if applied.absent:
             self.control.start("gone", self.control.confirm_gone, self.control.chosen(self.live()), applied.absent)
         self._sync_links()
@@ -227,7 +229,7 @@ class Passes:
         if quorum is None:
             return
         for node, state in quorum.replicas.items():
-            behind = None if state.lag_ms is None else sum(state.lag_ms >= limit for limit in (1_000, 10_000))
+            behind = None if state.lag_ms is None else sum(state.lag_ms >= limit for limit in LAG_BANDS_MS)
             standing = (self.control.fenced.get(node), state.is_voter, behind)
             if self._broker_states.get(node) != standing:
                 self._broker_states[node] = standing
@@ -241,6 +243,10 @@ class Passes:
                         metadata_lag_ms=state.lag_ms,
                     )
                 )
+        for node in self._broker_states.keys() - quorum.replicas.keys():
+            # A voter that was taken out of the quorum counts no longer.
+            del self._broker_states[node]
+            packer.broadcast(BrokerState(broker=node, observed_at=self._clock.wall(self.control.quorum_at), is_voter=False))
 
     def _pass_record(self, started: float) -> Pass:
         quorum = self.control.quorum
@@ -248,6 +254,7 @@ class Passes:
         brokers = []
         for broker, place in self.inventory.brokers.items():
             plan = self.plans.get(broker)
+            tally = self.inventory.tally(broker)
             asked = plan.leaders_asked or plan.followers_asked or plan.latest_asked if plan else None
             took = round((asked.answered_at - started) * 1000, 3) if asked else None
             brokers.append(
@@ -258,6 +265,9 @@ class Passes:
                     port=place.port,
                     rack=place.rack,
                     answered_ms=took,
+                    preferred=tally.preferred,
+                    preferred_led=tally.preferred_led,
+                    in_sync=tally.in_sync,
                 )
             )
         return Pass(
@@ -271,6 +281,7 @@ class Passes:
             partitions=len(self.inventory.partitions),
             quorum_leader=quorum.leader if quorum else None,
             quorum_epoch=quorum.epoch if quorum else None,
+            shard=f"{self.cluster.shard}/{self.cluster.shards}" if self.cluster.shards > 1 else None,
         )
 
     def close(self) -> None:

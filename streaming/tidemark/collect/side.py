@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest, DescribeQuorumRequest, ListPartitionReassignmentsRequest
 
+from tidemark.collect.inventory import TopicConfiguration
 from tidemark.collect.links import Link
 
 DESCRIBE_CONFIGS: Final = 32
@@ -14,6 +15,7 @@ DESCRIBE_QUORUM: Final = 55
 DESCRIBE_CLUSTER: Final = 60
 TOPIC: Final = 2
 MIN_IN_SYNC: Final = "min.insync.replicas"
+CLEANUP_POLICY: Final = "cleanup.policy"
 TOPICS_PER_REQUEST: Final = 500
 
 
@@ -78,24 +80,32 @@ async def read_reassignments(link: Link, seconds: float) -> dict[tuple[str, int]
     }
 
 
-async def read_minimums(link: Link, topics: list[str], seconds: float) -> dict[str, int]:
-    """min.insync.replicas by topic, for those that may be described. Raises LinkError."""
-    found: dict[str, int] = {}
+async def read_configurations(link: Link, topics: list[str], seconds: float) -> dict[str, TopicConfiguration]:
+    """What is asked of topics' configurations, for those that may be described. Raises LinkError."""
+    found: dict[str, TopicConfiguration] = {}
     if link.version(DESCRIBE_CONFIGS, 4) is None:
         return found
     resource = DescribeConfigsRequest.DescribeConfigsResource
     for start in range(0, len(topics), TOPICS_PER_REQUEST):
         asked = [
-            resource(resource_type=TOPIC, resource_name=name, configuration_keys=[MIN_IN_SYNC])
+            resource(resource_type=TOPIC, resource_name=name, configuration_keys=[MIN_IN_SYNC, CLEANUP_POLICY])
             for name in topics[start : start + TOPICS_PER_REQUEST]
         ]
         request = DescribeConfigsRequest(resources=asked, include_synonyms=False, include_documentation=False)
         answer = await link.ask(request, seconds)
         for result in answer.results:
-            for config in result.configs if not result.error_code else ():
-                if config.name == MIN_IN_SYNC and str(config.value).isdigit():
-                    found[result.resource_name] = int(config.value)
+            if not result.error_code:
+                found[result.resource_name] = as_configuration({config.name: config.value for config in result.configs})
     return found
+
+
+def as_configuration(values: dict[str, str | None]) -> TopicConfiguration:
+    """Unknown where a value is missing, or is none that is understood."""
+    minimum, policy = values.get(MIN_IN_SYNC), values.get(CLEANUP_POLICY)
+    return TopicConfiguration(
+        int(minimum) if minimum is not None and minimum.isdigit() else None,
+        None if policy is None else "compact" in policy.split(","),
+    )
 
 
 async def read_fenced(link: Link, seconds: float) -> dict[int, bool]:

@@ -113,6 +113,13 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     # scope "broker": its number and how it answered; scope "cluster": how each broker answered.
     broker: int | None = None
     outcome: str | None = None
+    # scope "broker": whether the controller has fenced it, the partitions whose preferred leader it is and those of them that it
+    # leads, until when its absence is put down to an orderly restart, and the incarnation of its process.
+    fenced: bool | None = None
+    preferred: int | None = None
+    preferred_led: int | None = None
+    in_grace_until: float | None = None
+    incarnation: int | None = None
     broker_outcomes: dict[str, str] = {}
     cluster_id: str | None = None
     partitions: int | None = None

@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 
 from tidemark.core.alerts import Rules, Scope, open_alerts
-from tidemark.core.cluster import ClusterState
+from tidemark.core.cluster import BrokerSeen, ClusterState
 from tidemark.core.epochs import highest_committed
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.records import OpenAlert, ReplicaView, View
@@ -18,6 +18,8 @@ from tidemark.core.ring import age_ms
 # A view whose meaning did not change is published at most this often, and with an open alert at least that often.
 REFRESH_SECONDS: Final = 10.0
 REASSERT_SECONDS: Final = 60.0
+# A broker's metadata lag is news when it passes one of these.
+LAG_BANDS_MS: Final = (1_000, 10_000, 60_000)
 
 
 def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float) -> View:
@@ -107,9 +109,9 @@ def partition_digest(state: PartitionState) -> int:
 
 
 def cluster_digest(cluster: ClusterState) -> int:
-    """Changes when a broker answers otherwise, the quorum's leader moves, or an alert opens or ends."""
+    """Changes when a broker answers otherwise, is fenced or falls behind, the quorum's leader moves, or an alert opens or ends."""
     return _digest(
-        [(broker, seen.outcome) for broker, seen in sorted(cluster.brokers.items())],
+        [(broker, seen.outcome, seen.grace_until > 0.0, *_standing(cluster, broker)) for broker, seen in sorted(cluster.brokers.items())],
         cluster.quorum_leader,
         cluster.quorum_epoch,
         cluster.cluster_id,
@@ -138,10 +140,33 @@ def cluster_views(
         alerts=_alerts_about(cluster, None, name, rules),
     )
     brokers = [
-        view(scope="broker", broker=broker, outcome=seen.outcome, alerts=_alerts_about(cluster, broker, name, rules))
+        _broker_view(view(scope="broker", broker=broker, outcome=seen.outcome), cluster, seen, rules)
         for broker, seen in sorted(cluster.brokers.items())
     ]
     return [whole, *brokers]
+
+
+def _broker_view(view: View, cluster: ClusterState, seen: BrokerSeen, rules: Rules) -> View:
+    """What `broker` events and passes tell of one broker, laid into its view."""
+    assert view.broker is not None
+    node, counted = cluster.nodes.get(view.broker), cluster.preferred_of(view.broker, view.at)
+    if node is not None:
+        view.fenced, view.incarnation = node.fenced, node.incarnation
+    if counted is not None:
+        view.preferred, view.preferred_led = counted
+    if seen.grace_until > view.at:
+        view.in_grace_until = seen.grace_until
+    view.alerts = _alerts_about(cluster, view.broker, view.kafka_cluster, rules)
+    return view
+
+
+def _standing(cluster: ClusterState, broker: int) -> tuple[bool | None, int | None, int | None]:
+    """Fenced, incarnation and how far behind the metadata log it is, by orders of magnitude: not each change of the lag."""
+    node = cluster.nodes.get(broker)
+    if node is None:
+        return None, None, None
+    lag = node.metadata_lag_ms
+    return node.fenced, node.incarnation, None if lag is None else sum(lag >= limit for limit in LAG_BANDS_MS)
 
 
 def _alerts_about(cluster: ClusterState, broker: int | None, name: str, rules: Rules) -> list[OpenAlert]:
