@@ -193,6 +193,20 @@ def test_one_that_was_down_is_told_everything_at_its_first_answer() -> None:
     assert len(rig.managers[1].active()) == 2
 
 
+def test_a_short_outage_may_have_been_a_restart() -> None:
+    rig = Rig()
+    rig.write(alert())
+    rig.run(31)
+    rig.manager.failure = DOWN
+    rig.manager.restart()
+    rig.write(alert(partition="1"))
+    rig.run(2)
+    rig.manager.failure = None
+    # Well before the next turn.
+    rig.run(6)
+    assert len(rig.manager.active()) == 2
+
+
 def test_what_came_and_went_while_all_were_down_is_notified_all_the_same() -> None:
     rig = Rig()
     rig.manager.failure = DOWN
@@ -202,7 +216,10 @@ def test_what_came_and_went_while_all_were_down_is_notified_all_the_same() -> No
     rig.run(100)
     assert rig.store.marks == {}
     rig.manager.failure = None
-    rig.run(60)
+    # It fires for a turn: a group is told of at Alertmanager's own pace.
+    rig.run(20)
+    assert rig.manager.states() == ["firing"]
+    rig.run(40)
     assert rig.manager.states() == ["firing", "resolved"]
     assert rig.store.marks[0].offset == 2
 
@@ -323,6 +340,21 @@ def test_planned_work_holds_back_and_then_tells() -> None:
     assert sorted(each["labels"]["partition"] for each in rig.manager.active() if "incident" not in each["labels"]) == ["0"]
     assert rig.pusher.reports()[0].outcomes["muted"] == 2
     assert rig.store.marks[0].offset == 4
+
+
+def test_planned_work_holds_back_what_is_taken_from_a_view_unless_it_was_told_before() -> None:
+    rig = Rig(mute=lambda _, now: now < NOW + 300)
+    new, old = alert(starts_at=NOW, at=NOW), alert(partition="1", starts_at=NOW - 1_000_000, at=NOW - 1_000_000)
+    rig.pusher.adopt([new, old], horizon=NOW - 10)
+    rig.step()
+    # A set that never committed anything has been told nothing.
+    assert rig.manager.posts == []
+    rig.write(alert("KafkaCommittedDataLoss", severity="critical", incident="ab"))
+    rig.step()
+    rig.restart()
+    rig.pusher.adopt([new, old], horizon=NOW - 10)
+    rig.step()
+    assert {each["labels"]["partition"] for each in rig.manager.active() if "incident" not in each["labels"]} == {"1"}
 
 
 def test_old_news_is_history_but_a_loss_is_not() -> None:
