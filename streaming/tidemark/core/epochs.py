@@ -58,6 +58,9 @@ def commit(table: list[Committed], epoch: int, high_watermark: int, log_end_offs
     """Max-merges one leader-fenced reading into the table, in place; the oldest epoch goes when it is full."""
     for entry in table:
         if entry.epoch == epoch:
+            if epoch == NO_EPOCH and entry.lost_from is not None and high_watermark >= entry.lost_from:
+                # Without epochs one entry serves every leader: where the loss was, other records are committed now.
+                entry.high_watermark, entry.lost_from, entry.at = high_watermark, None, at
             if high_watermark > entry.high_watermark:
                 entry.high_watermark, entry.at = high_watermark, at
             entry.log_end_offset = max(entry.log_end_offset, log_end_offset)

@@ -196,11 +196,9 @@ def _take_loss(after: PartitionState, before: PartitionState) -> None:
         claimed = None
     found = find_loss(after)
     if found is not None:
-        if claimed is not None and (claimed.epoch_before, claimed.epoch_after, claimed.start) == (
-            found.epoch_before,
-            found.epoch_after,
-            found.start,
-        ):
+        if claimed is not None and (claimed.epoch_before, claimed.epoch_after) == (found.epoch_before, found.epoch_after):
+            # A leader whose log end alone is the proof may write on between the reads: both prove what is above both.
+            found.start = max(claimed.start, found.start)
             found.pass_number, found.confirmed = claimed.pass_number, claimed.pass_number < after.pass_number
         after.loss_read = found
     elif claimed is not None and claimed.epoch_after == after.leader_epoch and not _can_tell(after):

@@ -22,6 +22,8 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     count = loss.end - loss.start
     exposed = [loss.end, loss.exposed_to] if loss.exposed_to > loss.end else None
     written = _written_between(after.ring_before or after.ring, loss)
+    seen = next((entry for entry in after.committed if entry.epoch == loss.epoch_before), None)
+    epochless = loss.epoch_after == NO_EPOCH
     tail = (
         f" Another {loss.exposed_to - loss.end} records in [{loss.end}, {loss.exposed_to}) may have been acknowledged by acks=1."
         if exposed
@@ -30,21 +32,23 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     yield Condition(
         severity="critical",
         broker=after.leader,
-        epochs=(loss.epoch_before, loss.epoch_after),
+        # Without epochs nothing else tells two losses of one partition apart.
+        epochs=(loss.start, loss.end) if epochless else (loss.epoch_before, loss.epoch_after),
         description=f"{count} committed records of {context.topic}-{context.partition} are gone: offsets [{loss.start}, {loss.end}){_proof(after, loss)}."
         f"{tail}{context.at_risk}",
         evidence={
             "proven": [loss.start, loss.end],
             "exposed": exposed,
             "records": count,
-            "leader_epoch_before": loss.epoch_before,
-            "leader_epoch_after": loss.epoch_after,
+            "leader_epoch_before": None if epochless else loss.epoch_before,
+            "leader_epoch_after": None if epochless else loss.epoch_after,
             "leader": after.leader,
-            "leader_before": next((entry.leader for entry in after.committed if entry.epoch == loss.epoch_before), None),
-            "committed_seen_at": next((entry.at for entry in after.committed if entry.epoch == loss.epoch_before), None),
+            "leader_before": None if seen is None else seen.leader,
+            "committed_seen_at": None if seen is None else seen.at,
             "written_between": written,
             "lineage": after.lineage,
             "log_start_offset": getattr(after.replica(after.leader), "log_start_offset", None),
+            "in_sync_replicas_before": None if seen is None else _members_at(after, seen.at),
             "in_sync_replicas": after.in_sync_replicas,
             "read_at": [before.observed_at, after.observed_at],
             "confidence": "proven",
@@ -57,6 +61,11 @@ def _proof(after: PartitionState, loss: LossRead) -> str:
     if loss.epoch_after == NO_EPOCH:
         return f", proven by the log end of leader {after.leader}, read twice (its brokers know no leader epochs)"
     return f" of epochs up to {loss.epoch_before}, proven by leader {after.leader} of epoch {loss.epoch_after}"
+
+
+def _members_at(after: PartitionState, at: float) -> list[int] | None:
+    """The in-sync set that was seen last when the range was seen to be committed."""
+    return next((members for time, members in reversed(after.isr_history) if time <= at), None)
 
 
 def _written_between(ring: Ring, loss: LossRead) -> list[float | None]:
