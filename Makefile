@@ -4,7 +4,7 @@
 PYTHON ?= python3
 bin := .venv/bin
 
-.PHONY: help setup system test demo bench lock lint types contracts format unit tests dashboards schema clean
+.PHONY: help setup system test demo bench mutation lock lint types contracts format unit tests dashboards schema clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -23,6 +23,9 @@ demo: setup ## The whole product on a real cluster of this machine: faults, and 
 
 bench: setup ## Measures; writes bench-results.json
 	@$(bin)/python -m tests.bench
+
+mutation: setup ## Changes the reducer and the detectors of loss one thing at a time, and asks whether a test fails
+	@$(bin)/python -m tests.mutation
 
 lock: ## Resolves requirements/*.lock anew
 	@PYTHON="$(PYTHON)" scripts/lock.sh
