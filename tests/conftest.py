@@ -17,7 +17,7 @@ from tests.scenes import Scenes, run_scenes
 ROOT = Path(__file__).parent.parent
 IN_CI = os.environ.get("CI") == "true"
 # Cheap and pure first: a broken reducer shows before a broker starts.
-SECTIONS = ("unit", "scenarios", "property", "collect", "export", "pages", "delivery", "rules", "spark", "cluster", "drills", "browser")
+SECTIONS = ("unit", "scenarios", "property", "collect", "export", "pages", "delivery", "rules", "dashboards", "spark", "cluster", "drills", "browser")
 
 # The same examples in every run of CI; a failing one prints how to repeat it.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)

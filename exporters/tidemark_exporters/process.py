@@ -74,6 +74,9 @@ class Exporter:
         self._threads: list[threading.Thread] = []
         for cluster in settings.clusters:
             self._counters.known(cluster.name)
+        for topic in (topics.partition_views, topics.alerts):
+            self.own.records_read.labels(topic=topic)
+            self.own.undecodable.labels(topic=topic)
         # The couriers tell of a receiver that fails; stamina would tell of every attempt.
         set_on_retry_hooks([])
 

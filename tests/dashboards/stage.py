@@ -1,0 +1,235 @@
+"""The real exporter over scripted topics, and a real Prometheus that scrapes it, its rules loaded, while the scenes play."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest import mock
+
+import requests
+import yaml
+
+from tests.conftest import ROOT, need
+from tests.dashboards.story import CLUSTER, FROZEN, OFFLINE, SCENES, UNCLEAN, UNDER_MIN, alerts_of, views_of
+from tests.export.make import MemoryStore
+from tidemark.collect.metrics import CollectMetrics
+from tidemark.core.records import encode_record
+from tidemark.local.layout import free_ports
+from tidemark.local.process import Child
+from tidemark.local.receiver import WebhookReceiver
+from tidemark.settings import Cluster, Receiver, Settings
+from tidemark.stream.listener import Metrics, serve_metrics
+from tidemark_exporters import process
+from tidemark_exporters.export.source import Message
+from tidemark_exporters.notify.assemble import make_delivery
+
+SCENE_SECONDS = 6.0
+TICK_SECONDS = 0.5
+PATIENCE_SECONDS = 40.0
+# Prometheus is scraped and evaluates this often; windows of rates are so many times that.
+SCRAPE_SECONDS = 1
+# How the receiver answers, where a scene says so.
+ANSWERS = {UNDER_MIN: HTTPStatus.SERVICE_UNAVAILABLE, OFFLINE: HTTPStatus.BAD_REQUEST}
+
+
+class Topic:
+    """One partition of one topic, in memory."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def write(self, key: str, value: bytes | None) -> None:
+        self.messages.append(Message(0, len(self.messages), key.encode(), value))
+
+
+@dataclass
+class Stage:
+    """Topics to write to, and where Prometheus answers."""
+
+    topics: dict[str, Topic] = field(default_factory=lambda: defaultdict(Topic))
+    prometheus: str = ""
+    exporter: str = ""
+    # scene -> (begin, end) in Unix seconds
+    spans: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def ask(self, path: str, **parameters: Any) -> Any:
+        """The `data` of an answer of Prometheus' API."""
+        answer = requests.get(f"{self.prometheus}/api/v1/{path}", params=parameters, timeout=10).json()
+        assert answer["status"] == "success", (answer, parameters)
+        return answer["data"]
+
+    def reader(self, _connection: Any, topic: str) -> Any:
+        """In the place of TopicReader."""
+        return _Reader(topic, self.topics[topic])
+
+
+class _Reader:
+    """What the exporter needs of a TopicReader."""
+
+    def __init__(self, name: str, topic: Topic) -> None:
+        self.topic, self._topic, self._position = name, topic, 0
+        self.end, self.beginning = {0: len(topic.messages)}, {0: 0}
+
+    def start(self, positions: dict[int, int] | None = None) -> None:
+        self._position = (positions or {}).get(0, 0)
+
+    def poll(self, timeout_ms: int) -> list[Message]:
+        found = self._topic.messages[self._position :]
+        self._position += len(found)
+        if not found:
+            time.sleep(timeout_ms / 1000)
+        return found
+
+    def caught_up(self) -> bool:
+        return self._position >= self.end[0]
+
+    def end_now(self) -> dict[int, int]:
+        return {0: len(self._topic.messages)}
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Stage]:
+    """Plays the scenes and yields when they are over, with Prometheus still there to be asked."""
+    stage = Stage()
+    export, prometheus, collect, stream = free_ports(4)
+    with (
+        WebhookReceiver() as receiver,
+        exporting(stage, export, receiver.url),
+        scraping(stage, folder, prometheus, [export, collect, stream]),
+    ):
+        others = _Others(collect, stream)
+        # The first scrapes come some seconds after the start.
+        _wait(lambda: len(stage.ask("query", query="up == 1")["result"]) == 3)
+        for scene in SCENES:
+            receiver.answer = ANSWERS.get(scene, HTTPStatus.OK)
+            _play(stage, scene, others)
+        yield stage
+        others.close()
+
+
+@contextmanager
+def exporting(stage: Stage, port: int, webhook: str) -> Iterator[None]:
+    settings = Settings(clusters=[Cluster(name=CLUSTER)])
+    settings.export.listen, settings.export.refresh_seconds = f"127.0.0.1:{port}", 0.2
+    settings.notify.receivers = [Receiver(name="hook", url=webhook)]
+    settings.notify.gather_seconds = 0.2
+    stores: dict[str, MemoryStore] = defaultdict(MemoryStore)
+    delivery = partial(make_delivery, make_store=lambda _settings, _ends, name: cast(Any, stores[name]))
+    stage.exporter = f"http://127.0.0.1:{port}"
+    with (
+        mock.patch.object(process, "TopicReader", stage.reader),
+        mock.patch.object(process, "make_delivery", delivery),
+        mock.patch.object(process, "ENDS_SECONDS", 0.5),
+    ):
+        exporter = process.Exporter(settings)
+    with mock.patch.object(process, "ENDS_SECONDS", 0.5):
+        exporter.start()
+        try:
+            yield
+            exporter.wait(_set())
+        finally:
+            exporter.stop()
+            exporter.server.server_close()
+
+
+def _set() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
+@contextmanager
+def scraping(stage: Stage, folder: Path, port: int, targets: list[int]) -> Iterator[None]:
+    document = {
+        "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "evaluation_interval": f"{SCRAPE_SECONDS}s"},
+        "rule_files": [str(path) for path in sorted((ROOT / "dashboards" / "prometheus").glob("*.yaml"))],
+        "scrape_configs": [{"job_name": "tidemark", "static_configs": [{"targets": [f"127.0.0.1:{target}" for target in targets]}]}],
+    }
+    config = folder / "prometheus.yaml"
+    config.write_text(yaml.safe_dump(document), encoding="utf-8")
+    flags = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
+    child = Child("Prometheus", [need("prometheus"), *flags], folder / "prometheus.log")
+    stage.prometheus = f"http://127.0.0.1:{port}"
+    try:
+        _wait(lambda: requests.get(f"{stage.prometheus}/-/ready", timeout=1).ok)
+        yield
+    finally:
+        child.stop(5.0)
+
+
+def _wait(done: Any, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if done():
+                return
+        except requests.RequestException:
+            pass
+        time.sleep(0.1)
+    raise TimeoutError(f"not ready after {seconds:.0f} s")
+
+
+class _Others:
+    """The real metrics of a collector and of a stream, with figures as if they ran."""
+
+    def __init__(self, collect: int, stream: int) -> None:
+        self._collect, self._stream, self._published = CollectMetrics(), Metrics(), 0
+        self._server = self._collect.serve(f"127.0.0.1:{collect}")
+        serve_metrics(self._stream, f"127.0.0.1:{stream}")
+        self.tick()
+
+    def tick(self) -> None:
+        self._published += 16
+        passes = SimpleNamespace(observed=4, thinned=0, missed=0, outcomes={1: "ok", 2: "ok", 3: "ok"})
+        publisher = SimpleNamespace(published=self._published, dropped=0)
+        self._collect.passed(CLUSTER, 0.02, cast(Any, passes), cast(Any, publisher))
+        self._stream.records.inc(16)
+        self._stream.batch_seconds.observe(0.4)
+        self._stream.age_seconds.set(0.8)
+        self._stream.behind.set(3)
+        self._stream.state_bytes.set(5_000_000)
+        self._stream.last_batch.set_to_current_time()
+
+    def close(self) -> None:
+        self._server.shutdown()
+
+
+def _arrived(stage: Stage, began: float) -> bool:
+    """Whether Prometheus has seen the scene for some scrapes, however busy the machine is."""
+    late = stage.ask("query", query=f'tidemark_last_pass_timestamp_seconds{{kafka_cluster="{CLUSTER}"}} > {began + SCENE_SECONDS - 2}')
+    return bool(late["result"])
+
+
+def _play(stage: Stage, scene: str, others: _Others) -> None:
+    views, alerts, events, letters = (
+        stage.topics[f"tidemark.{name}"] for name in ("partition-views", "alerts", "replica-state", "dead-letters")
+    )
+    began = time.time()
+    for each in alerts_of(scene, began):
+        alerts.write(each.fingerprint, encode_record(each))
+    if scene == FROZEN:
+        views.write("nonsense", b"no view at all")
+    if scene == UNCLEAN:
+        letters.write("", b"{}")
+        letters.write("", b"{}")
+    while time.time() < began + SCENE_SECONDS or not _arrived(stage, began):
+        assert time.time() < began + PATIENCE_SECONDS, f"{scene}: Prometheus does not see the scene"
+        for key, view in views_of(scene, began, time.time()).items():
+            views.write(key, encode_record(view))
+        for _ in range(16):
+            events.write("", b"")
+        others.tick()
+        time.sleep(TICK_SECONDS)
+    stage.spans[scene] = (began, time.time())
