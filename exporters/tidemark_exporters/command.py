@@ -1,4 +1,4 @@
-"""`tidemark export`: metrics, health and delivery of alerts."""
+"""`tidemark export`: metrics, the status page and its API, and delivery of alerts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.logs import configure_logs
 from tidemark.settings import load_settings
 
 
-@click.command("export", help="Serve metrics and health, and deliver alerts to the configured receivers.")
+@click.command("export", help="Serve metrics, the status page and its API, and deliver alerts.")
 @click.option(
     "--config",
     "config",
@@ -21,8 +21,8 @@ from tidemark.settings import load_settings
     envvar="TIDEMARK_CONFIG",
     help="The YAML file; without one, defaults and environment.",
 )
-@click.option("--no-notify", is_flag=True, help="Deliver nothing: metrics and health only.")
-@click.option("--only-notify", is_flag=True, help="Deliver only: /metrics shows the exporter itself, nothing of the clusters.")
+@click.option("--no-notify", is_flag=True, help="Deliver nothing: metrics and status page only.")
+@click.option("--only-notify", is_flag=True, help="Deliver only: /metrics shows the exporter itself; the status page is there.")
 @click.option("--dry-run-notify", is_flag=True, help="Show what would be sent to whom now, and end: nothing is sent, no offset committed.")
 def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_notify: bool) -> None:
     """Runs until SIGTERM or SIGINT, and is gone 10 s after it.
