@@ -4,7 +4,7 @@
 PYTHON ?= python3
 bin := .venv/bin
 
-.PHONY: help setup system test demo bench mutation lock lint types contracts format unit tests dashboards schema clean
+.PHONY: help setup system test soak demo bench mutation lock lint types contracts format unit tests dashboards schema clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -45,10 +45,13 @@ format: setup ## Rewrites the code in the house's format
 	@$(bin)/ruff format --quiet
 
 unit: setup ## The tests that start neither Spark, brokers nor a browser
-	@$(bin)/python -m pytest -q -m "not spark and not cluster and not browser"
+	@$(bin)/python -m pytest -q -m "not spark and not cluster and not browser and not soak"
 
 tests: setup ## All tests; one run of the scenes serves every test that needs a live cluster
 	@$(bin)/python -m pytest $(PYTEST_ARGS)
+
+soak: setup ## The searches and walks that take minutes
+	@$(bin)/python -m pytest -m soak $(PYTEST_ARGS)
 
 dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 	@$(bin)/python -m dashboards

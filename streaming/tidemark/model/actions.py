@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tidemark.model.action import Action, Successors, action
 from tidemark.model.log import Log, Record
 from tidemark.model.state import (
+    NO_EPOCH,
     ClusterState,
     Constants,
     QuorumState,
@@ -126,9 +127,11 @@ def lose_unflushed(constants: Constants, state: ClusterState) -> Successors:
 
 
 def with_lost_suffix(state: ClusterState, replica: int, end: int) -> ClusterState:
-    """Cuts a log to `end` and lets its replica forget what it believed, except the epoch."""
+    """Cuts a log to `end`; its replica starts again, hears the newest decision and none before, and leads in no epoch twice."""
     before = state.replicas[replica]
-    believed = ReplicaState(min(before.high_watermark, end), before.leader_epoch, None, (), before.partition_epoch)
+    led = before.leader_epoch if before.leader == replica else NO_EPOCH
+    epoch = max(state.quorum.leader_epoch - 1, led)
+    believed = ReplicaState(min(before.high_watermark, end), epoch, None, ())
     logs = with_log(state, replica, state.logs[replica][:end])
     return state._replace(logs=logs, replicas=with_replica(state, replica, believed))
 

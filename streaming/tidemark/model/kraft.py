@@ -1,7 +1,7 @@
 """What is new since KRaft: in-sync changes are asked of the controller, truncation happens in a fetch, eligible leader replicas.
 
 The controller writes every change of a partition, counted by the partition epoch, into a log that each broker replays:
-`requests` here. The leader epoch moves only with the leader. Mirrors PartitionChangeBuilder, Partition (AlterPartition, KIP-497),
+`requests` here. The leader epoch moves only with the leader. Mirrors PartitionChangeBuilder, Partition (AlterPartition, KIP-497 and KIP-903),
 AbstractFetcherThread (KIP-595) and KIP-966, for which KafkaReplication.tla has no actions; names stay as near as can be.
 
 Which brokers are alive is not in this state: any member may be fenced at any time, as in KafkaReplication.tla. A last known
@@ -11,10 +11,10 @@ leader is therefore not elected here; `replica_manager` does it.
 from __future__ import annotations
 
 from tidemark.model.action import Successors, action
-from tidemark.model.actions import with_belief, with_high_watermark_raised, with_next_record
+from tidemark.model.actions import with_belief, with_high_watermark_raised, with_lost_suffix, with_next_record
 from tidemark.model.fencing import is_following_leader_epoch
 from tidemark.model.log import Log, end_offset_for
-from tidemark.model.state import ClusterState, Constants, QuorumState, Replicas, ReplicaState, with_log, with_replica
+from tidemark.model.state import NO_EPOCH, ClusterState, Constants, QuorumState, Replicas, ReplicaState, with_log, with_replica
 
 
 def max_partition_epoch(constants: Constants) -> int:
@@ -48,7 +48,8 @@ def controller_elect_leader(constants: Constants, state: ClusterState) -> Succes
         if replica != quorum.leader:
             isr = quorum.isr or (replica,)
             elr = tuple(member for member in quorum.elr if member != replica)
-            yield from _changed(constants, state, (replica,), quorum._replace(leader=replica, isr=isr, elr=elr))
+            decided = QuorumState(quorum.leader_epoch, replica, isr, quorum.partition_epoch, elr)
+            yield from _changed(constants, state, (replica,), decided)
 
 
 @action("ControllerElectUncleanLeader", "replica")
@@ -74,19 +75,29 @@ def controller_alter_partition(constants: Constants, state: ClusterState) -> Suc
 
 @action("LoseUnflushed", "replica", "log_end_offset")
 def lose_unflushed(constants: Constants, state: ClusterState) -> Successors:
-    """After an unclean shutdown a broker registers anew, and the controller trusts it no more."""
+    """After an unclean shutdown a broker registers anew, and the controller trusts it no more.
+
+    A wish to take it in that was sent before is refused, for it names the broker's epoch of then (KIP-903).
+    """
     if not constants.lossy_disk:
         return
     for replica, log in enumerate(state.logs):
-        for end in range(len(log)):
-            before = state.replicas[replica]
-            forgetful = ReplicaState(min(before.high_watermark, end), before.leader_epoch, None, (), before.partition_epoch)
-            logs = with_log(state, replica, log[:end])
-            lost = state._replace(logs=logs, replicas=with_replica(state, replica, forgetful))
-            if replica in state.quorum.isr or replica in state.quorum.elr:
-                yield from _changed(constants, lost, (replica, end), _without(constants, state.quorum, replica, (replica,)))
-            else:
-                yield (replica, end), lost
+        if not log:
+            continue
+        registered = [state]
+        if replica in state.quorum.isr or replica in state.quorum.elr:
+            decided = _without(constants, state.quorum, replica, (replica,))
+            registered = [after for _, after in _changed(constants, state, (), decided)]
+        for decision in registered:
+            after = decision._replace(replicas=tuple(_refused(believed, replica) for believed in decision.replicas))
+            for end in range(len(log)):
+                yield (replica, end), with_lost_suffix(after, replica, end)
+
+
+def _refused(believed: ReplicaState, joining: int) -> ReplicaState:
+    """A leader whose wish names a joiner that has registered anew takes it back (INELIGIBLE_REPLICA)."""
+    wanted = believed.pending_isr
+    return believed._replace(pending_isr=None) if wanted and joining in wanted and joining not in believed.isr else believed
 
 
 @action("BecomeLeader", "replica", "epoch")
@@ -117,7 +128,12 @@ def leader_learn_isr(_constants: Constants, state: ClusterState) -> Successors:
 @action("BecomeFollower", "replica", "leader", "epoch")
 def become_follower(constants: Constants, state: ClusterState) -> Successors:
     """Nothing is cut here; a leader that learns that nobody leads steps down."""
+    heard = NO_EPOCH
     for request in state.requests:
+        if request.leader_epoch == heard:
+            # A follower does not care about a change of the in-sync set.
+            continue
+        heard = request.leader_epoch
         for replica in constants.everyone:
             if replica != request.leader and request.leader_epoch > state.replicas[replica].leader_epoch:
                 yield (replica, request.leader, request.leader_epoch), _believing(state, replica, request)
@@ -219,8 +235,12 @@ def _asking(state: ClusterState, leader: int, isr: Replicas) -> ClusterState:
 
 
 def _believing(state: ClusterState, replica: int, request: QuorumState) -> ClusterState:
+    """A replica replays a change. One that does not lead acts upon nothing in it but the leader and its epoch."""
     high_watermark = state.replicas[replica].high_watermark
-    believed = ReplicaState(high_watermark, request.leader_epoch, request.leader, request.isr, request.partition_epoch)
+    if request.leader == replica:
+        believed = ReplicaState(high_watermark, request.leader_epoch, replica, request.isr, request.partition_epoch)
+    else:
+        believed = ReplicaState(high_watermark, request.leader_epoch, request.leader, ())
     return with_belief(state, replica, believed)
 
 
@@ -228,7 +248,8 @@ def _without(constants: Constants, quorum: QuorumState, replica: int, unclean: R
     """The decision that takes a broker out of the in-sync set; the set may become empty, for the ELR remembers."""
     isr = tuple(member for member in quorum.isr if member != replica)
     elr = eligible_leader_replicas(constants, quorum, isr, unclean)
-    return quorum._replace(leader=None if quorum.leader == replica else quorum.leader, isr=isr, elr=elr)
+    leader = None if quorum.leader == replica else quorum.leader
+    return QuorumState(quorum.leader_epoch, leader, isr, quorum.partition_epoch, elr)
 
 
 def _changed(constants: Constants, state: ClusterState, arguments: tuple[int | None, ...], decided: QuorumState) -> Successors:
@@ -237,6 +258,6 @@ def _changed(constants: Constants, state: ClusterState, arguments: tuple[int | N
     leader_epoch = before.leader_epoch + (decided.leader != before.leader)
     partition_epoch = before.partition_epoch + 1
     if leader_epoch <= constants.max_epoch and partition_epoch <= max_partition_epoch(constants):
-        quorum = decided._replace(leader_epoch=leader_epoch, partition_epoch=partition_epoch)
+        quorum = QuorumState(leader_epoch, decided.leader, decided.isr, partition_epoch, decided.elr)
         requests = (*state.requests, quorum)
         yield arguments, ClusterState(state.logs, state.replicas, quorum, requests, state.next_record_id, state.committed, state.acked)

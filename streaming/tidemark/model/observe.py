@@ -128,7 +128,7 @@ def lineage_of(log: Log) -> Lineage:
     """(leader epoch, end offset), ascending: as OffsetForLeaderEpoch tells it."""
     starts = epoch_starts(log)
     ends = [start for _, start in starts[1:]] + [len(log)]
-    return [(epoch, end) for (epoch, _), end in zip(starts, ends, strict=True)]
+    return [(epoch, end) for (epoch, _), end in zip(starts, ends, strict=False)]
 
 
 def _named(replicas: Replicas) -> list[int]:

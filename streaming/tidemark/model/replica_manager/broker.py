@@ -160,5 +160,5 @@ def start(cluster: Cluster, broker: int) -> Cluster:
     cluster = cluster.having(
         replace(before, running=True, leader=None, leader_epoch=NO_EPOCH, disk=replace(before.disk, flushed=before.log_end_offset))
     )
-    cluster = cluster.noting(f"{broker} starts with LEO {before.log_end_offset} and, from its checkpoint, HW {before.high_watermark}")
+    cluster = cluster.noting(f"LEO {before.log_end_offset} and, from its checkpoint, HW {before.high_watermark}")
     return controller.register(cluster, broker)

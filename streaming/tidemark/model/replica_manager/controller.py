@@ -44,10 +44,22 @@ def register(cluster: Cluster, broker: int) -> Cluster:
     decided = cluster.controller
     clean = cluster.broker(broker).disk.clean
     cluster = replace(cluster, controller=replace(decided, alive=tuple(sorted({*decided.alive, broker}))))
+    if cluster.protocol.kraft:
+        cluster = _refuse_old_wishes(cluster, broker)
     if cluster.protocol.kraft and not clean:
-        cluster = cluster.noting(f"{broker} stopped uncleanly: it is neither in sync nor eligible until it has caught up")
+        cluster = cluster.noting("it stopped uncleanly and is neither in sync nor eligible until it has caught up")
         return elect(cluster, leaving=(broker,), unclean=(broker,))
     return elect(cluster)
+
+
+def _refuse_old_wishes(cluster: Cluster, joining: int) -> Cluster:
+    """A leader's wish to take a broker in names its epoch of then: once it has registered anew that is refused (KIP-903)."""
+    for each in cluster.brokers:
+        wanted = each.pending_in_sync_replicas
+        if wanted is not None and joining in wanted and joining not in each.in_sync_replicas:
+            cluster = cluster.having(replace(each, pending_in_sync_replicas=None))
+            cluster = cluster.noting(f"what {each.id} asked for is refused, INELIGIBLE_REPLICA: {joining} has registered anew")
+    return cluster
 
 
 def elect(cluster: Cluster, leaving: Brokers = (), unclean: Brokers = ()) -> Cluster:
@@ -79,7 +91,7 @@ def _elect_without_proof(cluster: Cluster, members: Brokers, unclean: Brokers) -
     nobody_eligible = not members and not set(decided.eligible_leader_replicas) - set(unclean)
     if cluster.protocol.kraft and nobody_eligible and last in decided.alive:
         return decide(cluster, last, (last,), recovering=True).noting(
-            f"{last} led last and is elected though its disk may have lost records"
+            f"{last} led last and is elected, though its disk may have lost records"
         )
     if cluster.unclean_leader_election:
         taken = next((each for each in cluster.assigned if each in decided.alive), None)

@@ -111,6 +111,7 @@ def unclean_election(play: Play) -> None:
     play.kill(2)
     play.fence(2)
     play.learn(1)
+    play.wait(31_000)
     play.write(1)
     play.picture("m1 is committed on 1 alone, for 1 alone is in sync")
     play.kill(1)

@@ -147,5 +147,7 @@ def _decision(before: Cluster, after: Cluster) -> tuple[str, ...]:
     old, new = before.controller, after.controller
     if (old.leader, old.leader_epoch) == (new.leader, new.leader_epoch):
         return ()
-    leader = "nobody leads" if new.leader is None else f"{new.leader} shall lead"
+    if new.leader is None:
+        return (f"decision: nobody leads in epoch {new.leader_epoch}",)
+    leader = f"{new.leader} leads on" if new.leader == old.leader else f"{new.leader} shall lead"
     return (f"decision: {leader} in epoch {new.leader_epoch}",)

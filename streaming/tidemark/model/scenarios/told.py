@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from tidemark.model.drawing import LEGEND, Drawn, draw
 from tidemark.model.log import Log, parting
@@ -11,6 +12,8 @@ from tidemark.model.scenarios.play import Play, Row
 from tidemark.model.scenarios.scenario import Scenario
 from tidemark.model.table import aligned
 
+# What happens in a step goes on in further lines of its row.
+WIDTH_OF_TELLING = 78
 LEGEND_OF_TABLE = (
     "1: LEO HW epochs  broker 1's log end offset (where its next record goes), its high watermark (what it knows to be committed ends",
     "                  there), its leader epochs: 1@3 is epoch 1, which begins at offset 3. * leads, - is down.",
@@ -52,10 +55,12 @@ def table(play: Play) -> list[str]:
         "cut",
         "what happens",
     )
-    rows = [heading]
+    rows: list[tuple[str, ...]] = [heading]
     before: Cluster | None = None
     for number, row in enumerate(play.rows):
-        rows.append((str(number), *_row(row, before)))
+        cells = (str(number), *_row(row, before))
+        for line, told in enumerate(wrap(cells[-1], WIDTH_OF_TELLING)):
+            rows.append((*(cells[:-1] if line == 0 else [""] * (len(cells) - 1)), told))
         before = row.cluster
     return aligned(rows)
 

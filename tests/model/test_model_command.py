@@ -1,0 +1,124 @@
+"""`tidemark model` from outside."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tidemark.cli import main
+from tidemark.model.invariants import INVARIANTS
+from tidemark.model.protocols import PROTOCOLS
+from tidemark.model.scenarios import SCENARIOS
+
+Captured = pytest.CaptureFixture[str]
+ASKED = {
+    "two-replica-write", "three-replica-write", "acks-0-1-all", "hw-truncation-loss", "hw-truncation-divergence", "epoch-reply-never-comes",
+    "follower-lag-shrinks-isr", "min-isr-gate", "preferred-leader", "last-replica-standing", "unclean-election", "zombie-leader",
+}  # fmt: skip
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["model", *arguments])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def as_json(captured: Captured, *arguments: str) -> tuple[int, dict[str, Any]]:
+    code = run("check", *arguments, "--json")
+    return code, json.loads(captured.readouterr().out)
+
+
+def test_list_names_all(capsys: Captured) -> None:
+    assert run("list") == 0
+    out = capsys.readouterr().out
+    assert set(SCENARIOS) == ASKED
+    assert all(name in out for name in (*SCENARIOS, *PROTOCOLS, *INVARIANTS))
+
+
+def test_show_plays_a_story_under_a_protocol(capsys: Captured) -> None:
+    assert run("show", "hw-truncation-loss") == 0
+    assert "LOST: m1 committed, and not in its log." in capsys.readouterr().out
+    assert run("show", "hw-truncation-loss", "--protocol", "kip-101") == 0
+    assert "No committed record is lost." in capsys.readouterr().out
+
+
+def test_show_of_an_unknown_story_names_those_there_are(capsys: Captured) -> None:
+    assert run("show", "nothing") == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "zombie-leader" in error
+
+
+def test_check_ends_with_3_and_the_shortest_counterexample(capsys: Captured) -> None:
+    code, found = as_json(capsys, "--protocol", "truncate-to-hw", "--invariant", "WeakIsr")
+    assert code == 3
+    assert set(found) == {"protocol", "invariant", "holds", "complete", "states", "initial", "steps"}
+    assert (found["protocol"], found["invariant"], found["holds"], found["complete"]) == ("truncate-to-hw", "WeakIsr", False, False)
+    assert len(found["steps"]) == 8
+    assert found["steps"][0]["action"].startswith("ControllerElectLeader(replica=")
+    assert found["initial"]["controller"]["leader"] is None and found["initial"]["brokers"][0]["leader_epoch"] is None
+    assert all(broker["high_watermark"] <= broker["log_end_offset"] for step in found["steps"] for broker in step["state"]["brokers"])
+
+
+def test_check_without_an_invariant_checks_all_and_names_the_first_that_breaks(capsys: Captured) -> None:
+    code, found = as_json(capsys, "--protocol", "kip-101")
+    assert (code, found["invariant"], len(found["steps"])) == (3, "WeakIsr", 11)
+
+
+def test_check_ends_with_0_when_it_holds(capsys: Captured) -> None:
+    code, found = as_json(capsys, "--protocol", "kip-320", "--invariant", "strong-isr")
+    assert code == 0
+    assert (found["invariant"], found["holds"], found["complete"], found["initial"], found["steps"]) == ("StrongIsr", True, True, None, [])
+    assert run("check", "--protocol", "kip-320", "--invariant", "acked-never-lost") == 0
+    assert "kip-320 keeps AckedNeverLost over the whole space" in capsys.readouterr().out
+
+
+def test_check_ends_with_1_at_the_cap(capsys: Captured) -> None:
+    code, found = as_json(capsys, "--protocol", "kip-320", "--max-states", "100")
+    assert (code, found["holds"], found["complete"], found["states"]) == (1, None, False, 100)
+    assert run("check", "--protocol", "kip-320", "--max-states", "100") == 1
+    assert "raise --max-states" in capsys.readouterr().out
+
+
+def test_check_walks_by_seed(capsys: Captured) -> None:
+    arguments = ("--protocol", "kip-279", "--replicas", "3", "--invariant", "StrongIsr", "--seed", "2", "--max-states", "200000")
+    one = as_json(capsys, *arguments)
+    assert one[0] == 3 and one == as_json(capsys, *arguments)
+
+
+def test_faults_and_bounds_are_options(capsys: Captured) -> None:
+    code, found = as_json(capsys, "--protocol", "kip-320", "--lossy-disk", "--min-isr", "2", "--invariant", "LeaderCompleteness")
+    assert code == 3 and any("LoseUnflushed" in step["action"] for step in found["steps"])
+    code, found = as_json(capsys, "--protocol", "kip-966", "--unclean-election", "--invariant", "LeaderCompleteness")
+    assert code == 3 and any("ControllerElectUncleanLeader" in step["action"] for step in found["steps"])
+    bounds = ("--replicas", "1", "--log-size", "1", "--records", "0", "--max-epoch", "0")
+    code, found = as_json(capsys, "--protocol", "kip-101", *bounds)
+    assert (code, found["complete"]) == (0, True) and found["states"] < 10
+
+
+def test_a_counterexample_as_text_has_a_row_a_step_and_the_logs(capsys: Captured) -> None:
+    assert run("check", "--protocol", "truncate-to-hw") == 3
+    out = capsys.readouterr().out
+    assert "the shortest way has 8 steps" in out
+    assert [line.split()[0] for line in out.splitlines() if line[:1].isdigit()] == [str(number) for number in range(9)]
+    assert "offset" in out and "H high watermark" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check",),
+        ("check", "--protocol", "kip-500"),
+        ("check", "--protocol", "kip-320", "--invariant", "Nothing"),
+        ("check", "--protocol", "kip-320", "--replicas", "0"),
+        ("check", "--protocol", "kip-320", "--max-states", "0"),
+        ("check", "--protocol", "kip-320", "--log-size", "1000"),
+        ("show",),
+        ("show", "zombie-leader", "--protocol", "kip-500"),
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], capsys: Captured) -> None:
+    assert run(*arguments) == 2
+    assert "Error:" in capsys.readouterr().err

@@ -1,0 +1,129 @@
+"""The protocols beside the specification, and each rule of truncation beside the flaw that the next one mends."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from types import ModuleType
+
+import pytest
+
+from tidemark.model import kraft
+from tidemark.model.log import Log, Record, end_offset_for, epoch_starts, last_matching_end, parting
+from tidemark.model.protocols import PROTOCOLS, kip_101, kip_279, kip_320, kip_966, truncate_to_hw
+from tidemark.model.search import traces
+from tidemark.model.state import Constants, QuorumState
+
+COMMON = ["ControllerElectLeader", "ControllerShrinkIsr", "BecomeLeader"]
+UNFENCED = ["LeaderExpandIsr", "LeaderShrinkIsr", "LeaderWrite", "LeaderIncHighWatermark", "FollowerReplicate"]
+# The disjunctions Next of KafkaReplication.tla's protocols.
+SPECIFIED = {
+    "truncate-to-hw": [*COMMON, *UNFENCED, "BecomeFollowerTruncateToHighWatermark"],
+    "kip-101": [*COMMON, *UNFENCED, "BecomeFollowerTruncateKip101"],
+    "kip-279": [*COMMON, *UNFENCED, "BecomeFollowerTruncateKip279"],
+    "kip-320": [
+        *COMMON,
+        "FencedLeaderExpandIsr",
+        "FencedLeaderShrinkIsr",
+        "LeaderWrite",
+        "FencedLeaderIncHighWatermark",
+        "FencedBecomeFollowerAndTruncate",
+        "FencedFollowerFetch",
+    ],
+}
+FAULTS = {"ControllerElectUncleanLeader", "LoseUnflushed"}
+
+
+def log(*records: tuple[int, int]) -> Log:
+    return tuple(Record(*record) for record in records)
+
+
+@pytest.mark.parametrize("name", SPECIFIED)
+def test_the_actions_are_those_of_the_specification_and_two_faults(name: str) -> None:
+    names = [action.name for action in PROTOCOLS[name].actions]
+    assert set(names) - FAULTS == set(SPECIFIED[name]) and set(names) >= FAULTS
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_faults_happen_only_where_they_are_asked_for(name: str) -> None:
+    constants = Constants(records=1, log_size=1, max_epoch=1)
+    taken = {step.action.name for trace in traces(PROTOCOLS[name], constants) for step in trace.steps[-1:]}
+    assert not taken & FAULTS
+    faulty = constants._replace(lossy_disk=True, unclean_election=True)
+    taken = {step.action.name for trace in traces(PROTOCOLS[name], faulty, 20_000) for step in trace.steps[-1:]}
+    assert taken >= FAULTS
+
+
+@pytest.mark.parametrize(("older", "newer"), [(truncate_to_hw, kip_101), (kip_101, kip_279), (kip_279, kip_320)])
+def test_neighbours_differ_by_the_kip_alone(older: ModuleType, newer: ModuleType) -> None:
+    """Beside prose, the rule and what it is called; KIP-320 changes who may answer and who is counted."""
+    one, other = (inspect.getsource(module).split("from __future__")[1].splitlines() for module in (older, newer))
+    changed = [line for line in difflib.ndiff(one, other) if line[:2] == "+ "]
+    assert len(changed) <= 16
+
+
+def test_kip_101_keeps_a_foreign_record_below_the_answer() -> None:
+    # The leader never had epoch 1; its answer is where epoch 2 starts, and the follower's record of epoch 1 stands below.
+    leader, follower = log((0, 0), (0, 1), (2, 3)), log((0, 0), (1, 2))
+    assert kip_101.truncation_offset(leader, follower, 0) == 2
+    assert kip_279.truncation_offset(leader, follower, 0) == 1
+    assert kip_966.truncation_offset(leader, follower, 0) == 1
+
+
+def test_truncation_to_the_high_watermark_looks_at_nothing_else() -> None:
+    same = log((0, 0), (0, 1))
+    assert truncate_to_hw.truncation_offset(same, same, 1) == 1
+    assert [module.truncation_offset(same, same, 1) for module in (kip_101, kip_279, kip_320, kip_966)] == [2, 2, 2, 2]
+
+
+def test_kip_101_falls_back_to_the_high_watermark() -> None:
+    assert kip_101.truncation_offset((), log((0, 0), (0, 1)), 1) == 1
+    assert kip_101.truncation_offset(log((0, 0)), log((0, 0), (1, 1)), 1) == 1
+    assert kip_101.truncation_offset(log((0, 0)), (), 0) == 0
+
+
+def test_fetches_cut_where_kip_279_cuts() -> None:
+    """On every pair of logs that a protocol with fencing can reach."""
+    pairs = {pair for trace in traces(PROTOCOLS["kip-320"], Constants(), 4_000) for pair in (trace.last.logs, trace.last.logs[::-1])}
+    parted = [pair for pair in pairs if parting(*pair) is not None]
+    assert len(parted) > 10
+    for leader, follower in pairs:
+        wanted = kip_279.truncation_offset(leader, follower, 0)
+        # A leader's epoch cache has its own epoch; where its log has nothing of it the fetch is cut by the earlier ones.
+        assert kip_966.truncation_offset(leader, follower, 0) == wanted
+
+
+def test_a_log_says_where_its_epochs_start_and_end() -> None:
+    mixed = log((0, 0), (0, 1), (2, 2), (5, 3))
+    assert epoch_starts(mixed) == ((0, 0), (2, 2), (5, 3))
+    assert [end_offset_for(mixed, epoch) for epoch in range(7)] == [(0, 2), (0, 2), (2, 3), (2, 3), (2, 3), (5, 4), (5, 4)]
+    assert end_offset_for(log((3, 0)), 1) == (1, 0)
+    assert last_matching_end(mixed, log((0, 0), (1, 9))) == 1
+    assert parting(mixed, mixed[:2]) is None and parting(mixed, log((0, 0), (1, 9))) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "isr", "unclean", "expected"),
+    [
+        # Who leaves a set that falls below min ISR stays eligible.
+        (QuorumState(0, 0, (0, 1, 2)), (0,), (), (1, 2)),
+        # At min ISR or above nobody has to be remembered.
+        (QuorumState(0, 0, (0,), elr=(1, 2)), (0, 1), (), ()),
+        # An unclean shutdown ends eligibility.
+        (QuorumState(0, 0, (0,), elr=(1, 2)), (0,), (1,), (2,)),
+        # The last one leaves, too.
+        (QuorumState(0, 0, (0,), elr=(2,)), (), (), (0, 2)),
+    ],
+)
+def test_eligible_leader_replicas(before: QuorumState, isr: tuple[int, ...], unclean: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    assert kraft.eligible_leader_replicas(Constants(replicas=3, min_isr=2), before, isr, unclean) == expected
+
+
+def test_in_sync_and_eligible_replicas_exclude_each_other() -> None:
+    constants = Constants(min_isr=2, max_epoch=1, records=1, log_size=1, lossy_disk=True)
+    for trace in traces(PROTOCOLS["kip-966"], constants, 20_000):
+        quorum = trace.last.quorum
+        assert not set(quorum.isr) & set(quorum.elr)
+        assert len(quorum.isr) < 2 or not quorum.elr
+        assert quorum.leader is None or quorum.leader in quorum.isr

@@ -1,0 +1,192 @@
+"""What the search must find by itself, and that it says only what it knows."""
+
+from __future__ import annotations
+
+from itertools import islice
+from random import Random
+
+import pytest
+
+from tests.model.golden import assert_golden
+from tidemark.model.action import Action, Successors, Trace, successors
+from tidemark.model.invariants import INVARIANTS
+from tidemark.model.protocols import PROTOCOLS
+from tidemark.model.protocols.protocol import Protocol
+from tidemark.model.render import trace_lines
+from tidemark.model.search import Verdict, check, random_traces, traces, walk
+from tidemark.model.state import ClusterState, Constants
+
+# The space of the known truths: two replicas, logs of two, two records, leader epochs 0 to 2.
+SMALL = Constants()
+ALL = list(INVARIANTS.values())
+# Steps of the shortest counterexample in that space; what is not named holds over the whole of it.
+SHORTEST = {
+    ("truncate-to-hw", "WeakIsr"): 8,
+    ("truncate-to-hw", "StrongIsr"): 9,
+    ("truncate-to-hw", "LogMatching"): 14,
+    ("truncate-to-hw", "LeaderCompleteness"): 11,
+    ("truncate-to-hw", "ConsistentRead"): 14,
+    ("truncate-to-hw", "AckedNeverLost"): 11,
+    ("kip-101", "WeakIsr"): 11,
+    ("kip-101", "StrongIsr"): 11,
+}
+
+
+def search(protocol: str, invariant: str, constants: Constants = SMALL, max_states: int = 1_000_000) -> Verdict:
+    return check(PROTOCOLS[protocol], constants, [INVARIANTS[invariant]], max_states)
+
+
+def assert_is_a_run(protocol: Protocol, constants: Constants, trace: Trace) -> None:
+    """Every step of a trace is one that its action allows in the state before."""
+    for before, step in zip(trace.states, trace.steps, strict=False):
+        assert step in list(successors(protocol.actions, constants, before))
+
+
+@pytest.mark.parametrize(("protocol", "invariant"), SHORTEST)
+def test_the_shortest_counterexample(protocol: str, invariant: str) -> None:
+    verdict = search(protocol, invariant)
+    assert (verdict.holds, verdict.complete) == (False, False)
+    assert verdict.trace is not None and len(verdict.trace.steps) == SHORTEST[protocol, invariant]
+    broken = INVARIANTS[invariant].holds
+    assert [broken(SMALL, state) for state in verdict.trace.states] == [True] * len(verdict.trace.steps) + [False]
+    assert_golden(f"counterexamples/{protocol}.{invariant}", trace_lines(verdict.trace))
+
+
+@pytest.mark.parametrize("protocol", ["truncate-to-hw", "kip-101"])
+def test_what_holds_over_the_whole_space_of_a_protocol_that_breaks_others(protocol: str) -> None:
+    others = [invariant for invariant in ALL if (protocol, invariant.name) not in SHORTEST]
+    verdict = check(PROTOCOLS[protocol], SMALL, others)
+    assert (verdict.holds, verdict.complete, verdict.invariant) == (True, True, None)
+
+
+@pytest.mark.parametrize("protocol", ["kip-279", "kip-320", "kip-966"])
+def test_two_replicas_keep_every_invariant_over_the_whole_space(protocol: str) -> None:
+    verdict = check(PROTOCOLS[protocol], SMALL, ALL)
+    assert (verdict.holds, verdict.complete, verdict.trace) == (True, True, None)
+    # A space in which little happens would prove little.
+    assert verdict.states > 5_000
+
+
+@pytest.mark.parametrize("invariant", ["WeakIsr", "StrongIsr"])
+def test_three_replicas_break_kip_279(invariant: str) -> None:
+    verdict = search("kip-279", invariant, SMALL._replace(replicas=3))
+    assert verdict.trace is not None and len(verdict.trace.steps) == 10
+    assert_golden(f"counterexamples/kip-279.{invariant}.three-replicas", trace_lines(verdict.trace))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "invariant", "constants"),
+    [
+        ("kip-320", "LeaderCompleteness", SMALL._replace(lossy_disk=True)),
+        ("kip-320", "LeaderCompleteness", SMALL._replace(unclean_election=True)),
+        ("kip-966", "LeaderCompleteness", SMALL._replace(unclean_election=True)),
+        ("kip-966", "AckedNeverLost", SMALL._replace(unclean_election=True)),
+    ],
+)
+def test_faults_that_no_protocol_survives(protocol: str, invariant: str, constants: Constants) -> None:
+    verdict = search(protocol, invariant, constants)
+    assert verdict.holds is False and verdict.trace is not None
+    fault = "lossy-disk" if constants.lossy_disk else "unclean-election"
+    used = {step.action.name for step in verdict.trace.steps}
+    assert ("LoseUnflushed" if constants.lossy_disk else "ControllerElectUncleanLeader") in used
+    assert_golden(f"counterexamples/{protocol}.{invariant}.{fault}", trace_lines(verdict.trace))
+
+
+def only_first_replica_is_lossy(protocol: Protocol) -> Protocol:
+    """The protocol where just one machine can lose what it had not flushed."""
+
+    def one_machine(action: Action) -> Action:
+        def rule(constants: Constants, state: ClusterState) -> Successors:
+            return (found for found in action.successors(constants, state) if found[0][0] == 0)
+
+        return action._replace(successors=rule) if action.name == "LoseUnflushed" else action
+
+    return protocol._replace(actions=tuple(one_machine(action) for action in protocol.actions))
+
+
+TINY = Constants(log_size=1, records=1, max_epoch=1, min_isr=2, lossy_disk=True)
+
+
+def test_one_lossy_machine_breaks_kip_320_and_not_kip_966() -> None:
+    lossy_320, lossy_966 = (only_first_replica_is_lossy(PROTOCOLS[name]) for name in ("kip-320", "kip-966"))
+    assert check(lossy_320, TINY, [INVARIANTS["LeaderCompleteness"]]).holds is False
+    verdict = check(lossy_966, TINY, [INVARIANTS["LeaderCompleteness"], INVARIANTS["AckedNeverLost"], INVARIANTS["StrongIsr"]])
+    assert (verdict.holds, verdict.complete) == (True, True)
+    assert verdict.states > 1_000
+
+
+@pytest.mark.soak
+def test_one_lossy_machine_does_not_break_kip_966_in_the_larger_space() -> None:
+    constants = SMALL._replace(min_isr=2, lossy_disk=True)
+    verdict = check(only_first_replica_is_lossy(PROTOCOLS["kip-966"]), constants, [INVARIANTS["LeaderCompleteness"]])
+    assert (verdict.holds, verdict.complete) == (True, True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("protocol", ["kip-320", "kip-966"])
+def test_three_replicas_break_nothing_within_the_cap(protocol: str) -> None:
+    verdict = check(PROTOCOLS[protocol], SMALL._replace(replicas=3), ALL)
+    assert verdict.holds is not False
+
+
+def test_min_isr_of_two_takes_nothing_away() -> None:
+    verdict = check(PROTOCOLS["kip-320"], SMALL._replace(min_isr=2), ALL)
+    assert (verdict.holds, verdict.complete) == (True, True)
+
+
+def test_the_cap_is_kept_and_nothing_is_claimed_beyond_it() -> None:
+    verdict = check(PROTOCOLS["kip-320"], SMALL, ALL, max_states=500)
+    assert verdict == Verdict(holds=None, complete=False, states=500)
+    whole = check(PROTOCOLS["kip-320"], SMALL, ALL)
+    assert check(PROTOCOLS["kip-320"], SMALL, ALL, max_states=whole.states).holds is True
+
+
+def test_progress_is_told_as_it_goes() -> None:
+    told: list[int] = []
+    verdict = check(PROTOCOLS["kip-279"], SMALL, ALL, progress=told.append)
+    assert len(told) >= 2 and 0 < verdict.states - sum(told) < 6_000
+
+
+def test_a_walk_finds_a_counterexample_and_shrinks_it() -> None:
+    constants = SMALL._replace(replicas=3)
+    verdict = walk(PROTOCOLS["kip-101"], constants, [INVARIANTS["StrongIsr"]], Random(7), max_states=100_000)
+    assert verdict.holds is False and verdict.trace is not None
+    assert_is_a_run(PROTOCOLS["kip-101"], constants, verdict.trace)
+    holds = [INVARIANTS["StrongIsr"].holds(constants, state) for state in verdict.trace.states]
+    assert holds == [True] * len(verdict.trace.steps) + [False]
+    # Ten is the shortest there is; a walk has sixty.
+    assert 10 <= len(verdict.trace.steps) <= 16
+
+
+def test_the_same_seed_walks_the_same_way() -> None:
+    one, other = (walk(PROTOCOLS["truncate-to-hw"], SMALL, ALL, Random(3)) for _ in range(2))
+    assert one == other
+    assert one.trace != walk(PROTOCOLS["truncate-to-hw"], SMALL, ALL, Random(4)).trace
+
+
+def test_a_walk_never_claims_that_something_holds() -> None:
+    verdict = walk(PROTOCOLS["kip-320"], SMALL, ALL, Random(1), max_states=2_000)
+    assert verdict == Verdict(holds=None, complete=False, states=2_000)
+    # A space smaller than the cap ends the walks all the same.
+    tiny = Constants(log_size=1, records=1, max_epoch=0)
+    assert walk(PROTOCOLS["kip-320"], tiny, ALL, Random(1), max_states=500).states < 500
+
+
+def test_traces_are_distinct_and_cover_the_space() -> None:
+    tiny = Constants(log_size=1, records=1, max_epoch=1)
+    found = list(traces(PROTOCOLS["kip-320"], tiny))
+    assert len({trace.last for trace in found}) == len(found) == check(PROTOCOLS["kip-320"], tiny, ALL).states
+    for trace in found[::50]:
+        assert_is_a_run(PROTOCOLS["kip-320"], tiny, trace)
+    assert len(list(traces(PROTOCOLS["kip-320"], SMALL, max_states=300))) == 300
+
+
+def test_random_traces_are_distinct() -> None:
+    found = list(islice(random_traces(PROTOCOLS["kip-966"], SMALL, Random(5), steps=20), 200))
+    assert len({trace.states for trace in found}) == 200
+    assert_is_a_run(PROTOCOLS["kip-966"], SMALL, found[0])
+
+
+def test_random_traces_end_when_there_are_no_more() -> None:
+    nothing = Constants(replicas=1, log_size=1, records=0, max_epoch=0)
+    assert len(list(random_traces(PROTOCOLS["kip-320"], nothing, Random(5)))) < 10
