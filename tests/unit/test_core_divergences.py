@@ -133,6 +133,14 @@ def test_a_closed_difference_stands_until_a_read_refutes_it() -> None:
     assert found(look(FORKED, 11.0, other={**unread, "log_end_offset": None}), state=state) == []
 
 
+def test_a_cut_shows_at_the_end_of_the_newest_epoch() -> None:
+    leaders: dict[str, Any] = {"lineage": [(2, 40), (3, 60), (4, 100)]}
+    forked: Lineage = [(2, 45), (3, 60), (4, 100)]
+    state = fold(None, look(forked, **leaders))
+    assert len(found(look(forked, 11.0, other={"lineage": None, "log_end_offset": 100}, **leaders), state=state)) == 1
+    assert found(look(forked, 11.0, other={"lineage": None, "log_end_offset": 80}, **leaders), state=state) == []
+
+
 def test_another_difference_is_a_first_read_of_its_own() -> None:
     other = found(look(FORKED), look([(2, 48), (4, 100)], 11.0))
     assert other == [Divergence(2, 2, 4, 48, 40, closed=True, since=11.0, pass_number=1)]

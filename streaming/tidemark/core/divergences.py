@@ -103,4 +103,6 @@ def _refuted(replica: ReplicaState, *, fresh: bool) -> bool:
 
 
 def _is_same_log(lineage: LineageEntries | None, log_end_offset: int | None) -> bool:
-    return bool(lineage) and log_end_offset is not None and lineage is not None and lineage[-1][1] <= log_end_offset
+    if not lineage or log_end_offset is None:
+        return False
+    return lineage[-1][1] <= log_end_offset
