@@ -243,3 +243,8 @@ def test_no_other_file_is_served(name: str) -> None:
 
 def test_each_page_has_its_template() -> None:
     assert {f"/{path}" for path in PAGES} == {path for path, _ in EVERY}
+
+
+def test_a_broker_that_only_leads_has_no_lag_to_know() -> None:
+    _, west = page(site(), "/brokers").all("table")
+    assert [row.all("td")[-1].text for row in west.one("tbody").all("tr")] == ["–", "0", "0"]
