@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.operations import check_candidates, check_leader, check_offsets, random_play
+from tidemark.model.invariants import INVARIANTS
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.replica_manager import epoch_cache
+from tidemark.model.replica_manager.abstract import as_cluster_state
 from tidemark.model.replica_manager.broker import create
 from tidemark.model.scenarios.play import Play
+from tidemark.model.state import Constants
 
 SEEDS = st.integers(0, 2**32)
 
@@ -35,6 +38,15 @@ def test_offsets_keep_their_order_whatever_happens(seed: int, protocol: str, bro
 def test_whoever_may_be_elected_has_all_that_was_committed(seed: int, protocol: str, brokers: int, min_isr: int) -> None:
     for row in random_play(protocol, brokers, min_isr, Random(seed), 80).rows:
         check_candidates(row.cluster)
+
+
+@settings(max_examples=40)
+@given(SEEDS, st.sampled_from(["kip-320", "kip-966"]), st.integers(2, 3), st.integers(1, 2))
+def test_it_keeps_the_invariants_of_the_searched_model(seed: int, protocol: str, brokers: int, min_isr: int) -> None:
+    constants = Constants(brokers, log_size=1000, records=1000, max_epoch=1000, min_isr=min_isr)
+    for row in random_play(protocol, brokers, min_isr, Random(seed), 80).rows:
+        state = as_cluster_state(row.cluster)
+        assert [name for name, invariant in INVARIANTS.items() if not invariant.holds(constants, state)] == []
 
 
 @settings(max_examples=30)

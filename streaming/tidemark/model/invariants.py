@@ -94,6 +94,7 @@ def acked_never_lost(_constants: Constants, state: ClusterState) -> bool:
 
 
 _FENCED = "kip-320 and kip-966, without unclean elections and lossy disks"
+_TWO_REPLICAS = f"{_FENCED}; kip-101 and kip-279 with two replicas"
 
 INVARIANTS: Final[dict[str, Invariant]] = {
     invariant.name: invariant
@@ -113,19 +114,19 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             f"{_FENCED}; kip-279 with two replicas",
             strong_isr,
         ),
-        Invariant("LogMatching", "Below both their high watermarks two replicas hold the same records.", _FENCED, log_matching),
+        Invariant("LogMatching", "Below both their high watermarks two replicas hold the same records.", _TWO_REPLICAS, log_matching),
         Invariant(
             "LeaderCompleteness",
             "The elected leader, once it leads, has every record that was ever shown to consumers.",
-            _FENCED,
+            _TWO_REPLICAS,
             leader_completeness,
             needs_history=True,
         ),
-        Invariant("ConsistentRead", "What consumers read at an offset never changes.", _FENCED, consistent_read, needs_history=True),
+        Invariant("ConsistentRead", "What consumers read at an offset never changes.", _TWO_REPLICAS, consistent_read, needs_history=True),
         Invariant(
             "AckedNeverLost",
             "The elected leader, once it leads, has every record that was acknowledged under acks=all with min ISR met.",
-            _FENCED,
+            _TWO_REPLICAS,
             acked_never_lost,
             needs_history=True,
         ),

@@ -117,7 +117,8 @@ def checkpoint(cluster: Cluster, broker: int) -> Cluster:
 def flush(cluster: Cluster, broker: int) -> Cluster:
     """The operating system writes the log's pages: now a power failure would not take them."""
     before = cluster.broker(broker)
-    return cluster.having(replace(before, disk=replace(before.disk, flushed=before.log_end_offset)))
+    disk = replace(before.disk, flushed=before.log_end_offset)
+    return cluster.having(replace(before, disk=disk)).noting(f"its log is safe there up to offset {before.log_end_offset}")
 
 
 def kill(cluster: Cluster, broker: int) -> Cluster:
