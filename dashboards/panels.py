@@ -27,7 +27,7 @@ SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 # A finer step than Prometheus scrapes shows nothing more.
 MIN_INTERVAL = "15s"
 # Partitions and replicas have series only where the exporter gives them some: say so instead of an empty panel.
-NO_DETAIL = "no series of its own: healthy, or not among those shown (export.granularity, export.detail_topics)"
+NO_DETAIL = "no series of its own: see export.granularity"
 UNKNOWN = "unknown"
 COLUMNS = 24
 # Words, and colours that differ in brightness too, for the values of a state.
@@ -191,7 +191,8 @@ def listing(
 ) -> table.Panel:
     """A table of now: one row a label set, one column for each (heading, expression), the highest of column `sort` first.
 
-    `labels`: label -> heading, in the order shown. `units`, `bad` (red from there on) and `links` go by heading.
+    `labels`: label -> heading, in the order shown. `units`, `bad` (red from there on) and `links` go by heading. Rows of two
+    queries become one where all their labels agree, so each query is brought down to `labels`.
     """
     panel = (
         table.Panel()
@@ -208,13 +209,12 @@ def listing(
     names: dict[str, str] = dict(labels)
     for index, (heading, expression) in enumerate(columns):
         ref = chr(ord("A") + index)
-        panel = panel.with_target(query(expression, "", ref, instant=True, as_table=True))
+        panel = panel.with_target(query(f"max by ({', '.join(labels)}) ({expression})", "", ref, instant=True, as_table=True))
         names["Value" if len(columns) == 1 else f"Value #{ref}"] = heading
     if len(columns) > 1:
         panel = panel.with_transformation(DataTransformerConfig(id_val="merge", options={}))
     order = {name: index for index, name in enumerate(names)}
-    hidden = dict.fromkeys(("Time", "__name__", "instance", "job"), True)
-    arranged = {"excludeByName": hidden, "indexByName": order, "renameByName": names}
+    arranged = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": names}
     panel = panel.with_transformation(DataTransformerConfig(id_val="organize", options=arranged))
     for heading in [*labels.values(), *(heading for heading, _ in columns)]:
         properties = _properties(heading, units or {}, bad or {}, links or {})

@@ -20,7 +20,7 @@ def _of(metric: str, **matchers: str) -> str:
 
 def _numbers() -> list[AnyPanel]:
     def plain(panel_id: int, title: str, why: str, metric: str, bad: float | None = None) -> AnyPanel:
-        return number(panel_id, title, why, _of(metric), "", bad=bad, unit="none", absent=NO_DETAIL)
+        return number(panel_id, title, why, _of(metric), "", bad=bad, unit="none", absent="not shown")
 
     below = f"{_of('tidemark_partition_in_sync_replicas')} < bool {_of('tidemark_partition_min_in_sync_replicas')}"
     return [
@@ -35,7 +35,7 @@ def _numbers() -> list[AnyPanel]:
             "",
             bad=1,
             unit="none",
-            absent=NO_DETAIL,
+            absent="not shown",
         ),
         plain(5, "Offline", "1: no leader serves the partition.", "tidemark_partition_leaderless", 1),
         plain(6, "Missed passes", "Passes in a row that did not see it: neither healthy nor lost.", "tidemark_partition_missed_passes", 3),

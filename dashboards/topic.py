@@ -46,15 +46,13 @@ def _numbers() -> list[AnyPanel]:
 
 
 def _partitions() -> AnyPanel:
-    by = ("kafka_cluster", "topic", "partition")
     handed = {"kafka_cluster": "$kafka_cluster", "topic": "$topic", "partition": "${__data.fields.Partition}"}
-    lag = f"max by ({', '.join(by)}) ({_of('tidemark_replica_lag_seconds')})"
     return listing(
         11,
         "Partitions with series of their own",
         "Unhealthy ones, the slowest, and those that are always shown; a partition leads to its own dashboard.",
         [
-            ("Lag", lag),
+            ("Lag", _of("tidemark_replica_lag_seconds")),
             ("Uncommitted", _of("tidemark_partition_uncommitted_records")),
             ("In sync", _of("tidemark_partition_in_sync_replicas")),
             ("Replicas", _of("tidemark_partition_replicas")),

@@ -105,10 +105,10 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
     },
     "tidemark-brokers": {
         1: [
-            exactly(UNDER_MIN, 1, broker="1", effect="offline"),
-            exactly(FROZEN, 1, broker="3", effect="under_min_isr"),
-            exactly(UNDER_MIN, 1, broker="2", effect="last_copy"),
-            exactly(OFFLINE, 1, broker="1", effect="unknown"),
+            exactly(UNDER_MIN, 1, broker="1"),
+            exactly(FROZEN, 1, broker="3"),
+            exactly(UNDER_MIN, 1, broker="2"),
+            exactly(OFFLINE, 1, broker="1"),
             exactly(HEALTHY, 4, broker="1"),
             exactly(UNCLEAN, 2, broker="2"),
             exactly(FROZEN, 0, broker="2"),

@@ -169,6 +169,22 @@ def scraping(stage: Stage, folder: Path, port: int, targets: list[int]) -> Itera
         child.stop(5.0)
 
 
+@contextmanager
+def asking(folder: Path, data: Path) -> Iterator[Stage]:
+    """A Prometheus over data that another one left: it scrapes nothing, and answers. Its files go into `folder`."""
+    stage, (port,) = Stage(), free_ports(1)
+    config = folder / "asking.yaml"
+    config.write_text("{}", encoding="utf-8")
+    flags = [f"--config.file={config}", f"--storage.tsdb.path={data}", f"--web.listen-address=127.0.0.1:{port}"]
+    child = Child("Prometheus", [need("prometheus"), *flags], folder / "prometheus.log")
+    stage.prometheus = f"http://127.0.0.1:{port}"
+    try:
+        _wait(lambda: requests.get(f"{stage.prometheus}/-/ready", timeout=1).ok)
+        yield stage
+    finally:
+        child.stop(5.0)
+
+
 def _wait(done: Any, seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

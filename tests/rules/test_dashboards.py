@@ -118,8 +118,10 @@ def house_rules(panel: dict[str, Any]) -> Iterator[str]:
     if panel["type"] == "stat":
         rules["a single query with thresholds"] = len(targets) == 1 and bool(defaults["thresholds"]["steps"])
     if panel["type"] == "table":
-        hidden = next(each["options"]["excludeByName"] for each in panel["transformations"] if each["id"] == "organize")
-        rules["no time and no address among its columns"] = all(hidden.get(name) for name in ("Time", "instance", "job"))
+        arranged = next(each["options"] for each in panel["transformations"] if each["id"] == "organize")
+        shown = [name for name in sorted(arranged["indexByName"], key=arranged["indexByName"].get) if not name.startswith("Value")]
+        rules["no column for the time"] = arranged["excludeByName"] == {"Time": True}
+        rules["the labels that are shown and no others"] = all(t["expr"].startswith(f"max by ({', '.join(shown)}) (") for t in targets)
     yield from (rule for rule, kept in rules.items() if not kept)
 
 
