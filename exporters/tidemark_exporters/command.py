@@ -43,12 +43,13 @@ def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_noti
         rehearse(settings, click.echo)
         return
     # The client libraries take a moment to load: after the configuration was found to be right.
+    from tidemark_exporters.export.memory import settle
     from tidemark_exporters.process import Exporter
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    exporter = Exporter(settings, serve_metrics=not only_notify, notify=not no_notify)
+    exporter = Exporter(settings, serve_metrics=not only_notify, notify=not no_notify, settle=settle)
     exporter.start()
     try:
         exporter.wait(stop)

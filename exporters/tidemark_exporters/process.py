@@ -43,9 +43,13 @@ class Exporter:
     Raises ConfigError, ClusterError or TidemarkError.
     """
 
-    def __init__(self, settings: Settings, *, serve_metrics: bool = True, notify: bool = True) -> None:
+    def __init__(
+        self, settings: Settings, *, serve_metrics: bool = True, notify: bool = True, settle: Callable[[], None] = lambda: None
+    ) -> None:
+        """`settle` is called once, when the topics have been read to their ends."""
         self._settings = settings
         self._serve_metrics = serve_metrics
+        self._settle = settle
         self.own = OwnMetrics()
         self.table = Table()
         self._counters = EventCounters()
@@ -202,6 +206,8 @@ class Exporter:
             self._waiting.discard(what)
             self.table.live = "partition views" not in self._waiting
             self.own.ready.set(0 if self._waiting else 1)
+            if not self._waiting:
+                self._settle()
 
     def _refresh(self) -> float:
         started = time.monotonic()

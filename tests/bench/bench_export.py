@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import multiprocessing
 import resource
@@ -19,6 +18,7 @@ from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer, Snapshot
 from tidemark_exporters.export.http import Site
+from tidemark_exporters.export.memory import settle
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.values import PARTITION_VALUES, REPLICA_VALUES
@@ -106,9 +106,10 @@ def measure_large() -> dict[str, Any]:
             assert isinstance(decoded, View)
             table.apply(key_of(each), decoded, raw)
     renderer.render(table, counters, NOW)
+    # As the exporter does once it has read its topics.
+    settle()
     # Every view is new, and each differs in its lags from the one before: the dearest refresh there is.
     decoded_ahead = [(key_of(each), each, encode_record(each)) for each in views(LARGE, TOPICS, turn=2)]
-    gc.collect()
     began = time.thread_time()
     for key, each, raw in decoded_ahead:
         table.apply(key, each, raw)
@@ -168,6 +169,7 @@ def beside_gauges() -> Iterator[Row]:
         return renderer.render(table, counters, NOW)
 
     snapshot = refresh()
+    settle()
     ours = cpu_seconds(refresh, 3)
     gauges = Gauges([each for _, each in turns[0]])
     gauges.refresh()

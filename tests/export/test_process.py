@@ -139,9 +139,13 @@ def test_it_is_ready_once_both_topics_were_read_to_their_ends(make: Callable[...
     assert exporter._waiting == {"alerts"}
     assert values(exporter)["tidemark_export_ready"] == 0
     exporter = make({views: [[message(0, view())]], alerts: [[message(0, alert())]]}, {views: 1, alerts: 1})
+    settled: list[bool] = []
+    exporter._settle = lambda: settled.append(True)
     exporter._read_views()
+    assert settled == []
     exporter._stopped.clear()
     exporter._read_alerts()
+    assert settled == [True]
     assert exporter._waiting == set()
     assert values(exporter)["tidemark_export_ready"] == 1
 
