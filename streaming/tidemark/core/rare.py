@@ -12,6 +12,8 @@ from msgspec import Struct
 
 # Leader epochs that began lately; more than a storm needs.
 MAX_BUMPS: Final = 16
+# They are forgotten after this long; no storm is judged over more.
+BUMP_SECONDS: Final = 3600.0
 MAX_ANOMALIES: Final = 8
 # A suspicion that nothing can settle is told for a day by default; then it is forgotten.
 SUSPICION_SECONDS: Final = 7 * 86_400.0
@@ -136,6 +138,16 @@ class Rare(Struct, array_like=True, gc=False):
         recovering = self.metadata is not None and self.metadata.recovering
         below = self.regression or self.short or self.suspicion
         return bool(self.adding or self.last_stable or self.anomalies or below or recovering)
+
+    def is_dormant(self, now: float) -> bool:
+        """Whether it holds history alone, which no observation that moves offsets changes."""
+        return not (self.speaks or self.checkpoints or self.divergences or self.audit) and self.fresh_bumps(now) is self.bumps
+
+    def fresh_bumps(self, now: float) -> list[tuple[float, int]]:
+        """The bumps that are not forgotten yet; the very list when none is."""
+        if not self.bumps or self.bumps[0][0] > now - BUMP_SECONDS:
+            return self.bumps
+        return [bump for bump in self.bumps if bump[0] > now - BUMP_SECONDS]
 
     @property
     def is_empty(self) -> bool:

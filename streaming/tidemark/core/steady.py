@@ -63,7 +63,7 @@ def _is_same_partition(state: PartitionState, event: Observation) -> bool:
 def _is_plain(state: PartitionState, event: Observation) -> bool:
     """Nothing rare is remembered, and the leader showed all of itself, its high watermark not below the one before."""
     return (
-        state.rare is None
+        (state.rare is None or state.rare.is_dormant(event.observed_at))
         and state.loss_read is None
         and not state.missed_passes
         and not state.ring_before

@@ -19,6 +19,7 @@ def take_rare(after: PartitionState, before: PartitionState, event: Observation)
     if after.rare is None and not _needs_rare(after, before, event):
         return
     rare = rare_of(after.rare)
+    rare.bumps = rare.fresh_bumps(event.observed_at)
     rare.adding = _adding(after, rare, event.observed_at)
     rare.last_stable = _last_stable(after, rare, event.observed_at)
     rare.regression = _regression(after, before, rare, event)

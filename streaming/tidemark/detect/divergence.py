@@ -71,7 +71,10 @@ def _of_audit(finding: AuditFinding, after: PartitionState, context: Context) ->
     """Different batches of one epoch below what is committed. No verdict where a log does not reach, or may be cut yet."""
     committed = highest_committed(after.committed)
     replicas = [after.replica(broker) for broker in finding.brokers]
-    if committed is None or finding.offset >= committed or finding.leader_epoch is None or len(finding.brokers) != len(finding.crcs):
+    if committed is None or finding.offset >= committed or len(finding.brokers) != len(finding.crcs):
+        return
+    if finding.leader_epoch is None and after.leader_epoch is not None:
+        # Batches of different epochs: one of the logs may be cut there yet, and its lineage shows whether it was not.
         return
     starts = [replica.log_start_offset for replica in replicas if replica is not None]
     if len(starts) < len(replicas) or any(start is None or start > finding.offset for start in starts):
@@ -81,13 +84,14 @@ def _of_audit(finding: AuditFinding, after: PartitionState, context: Context) ->
     who = "nothing tells which of them is right" if odd is None else f"broker {odd}'s is the odd one"
     if odd is not None and len(crcs) == 2:
         who = f"broker {odd} does not hold what leader {after.leader} does"
+    epoch = "" if finding.leader_epoch is None else f" of epoch {finding.leader_epoch}"
     yield Condition(
         severity="critical",
         subject=odd,
         broker=odd,
         epochs=(finding.leader_epoch, None),
-        description=f"An audit found different content in {context.topic}-{context.partition}: the batches at offset {finding.offset} of epoch "
-        f"{finding.leader_epoch}, below the committed {committed}, differ between brokers {', '.join(map(str, finding.brokers))}; {who}. "
+        description=f"An audit found different content in {context.topic}-{context.partition}: the batches at offset {finding.offset}{epoch}, "
+        f"below the committed {committed}, differ between brokers {', '.join(map(str, finding.brokers))}; {who}. "
         f"{_advice(odd, after.leader)}{context.at_risk}",
         evidence={
             "offset": finding.offset,

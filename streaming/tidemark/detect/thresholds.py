@@ -43,7 +43,7 @@ class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
     divergence_ms: Milliseconds = 30_000
     # A restart of every broker moves a leader three times at most.
     epoch_bumps: Bumps = 5
-    epoch_bump_window_ms: Milliseconds = 600_000
+    epoch_bump_window_ms: Annotated[float, Meta(gt=0, le=3_600_000)] = 600_000
     # A resumed leader learns of its successor within a metadata fetch (80 ms measured).
     zombie_leader_ms: Milliseconds = 5_000
     # Brokers fetch the metadata log all the time; the quorum fences one that stays away for 9 s.
@@ -85,7 +85,7 @@ class Override(Struct, kw_only=True, forbid_unknown_fields=True):
     reassignment_stuck_ms: Milliseconds | UnsetType = UNSET
     divergence_ms: Milliseconds | UnsetType = UNSET
     epoch_bumps: Bumps | UnsetType = UNSET
-    epoch_bump_window_ms: Milliseconds | UnsetType = UNSET
+    epoch_bump_window_ms: Annotated[float, Meta(gt=0, le=3_600_000)] | UnsetType = UNSET
     zombie_leader_ms: Milliseconds | UnsetType = UNSET
     lineage_anomaly_ms: Milliseconds | UnsetType = UNSET
 

@@ -47,6 +47,7 @@ def observe(
         effective_min_in_sync_replicas=min(constants.min_isr, constants.replicas),
         metadata_from=_named(tuple(answering)),
         metadata_at=at,
+        compacted=False,
         samples=[_sample(protocol, state, replica, silent) for replica in constants.everyone],
     )
     if quorum.leader in answering:

@@ -1,0 +1,172 @@
+"""The tie between model and detectors: what the model does to data, Tidemark says, and it says nothing else.
+
+Ten thousand traces in `make test`, a hundred thousand in `make soak` (TIE_TRACES sets the number). The truth is the model's:
+see `watched`. What it is held against are the detectors as they are configured by default, through the whole reducer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from tests.tie.watched import DIVERGENCE, LOSS, Watched, elected, watch, watch_through_holes
+from tidemark.model.action import Trace
+from tidemark.model.invariants import INVARIANTS
+from tidemark.model.log import end_offset_for, parting
+from tidemark.model.observe import lineage_of
+from tidemark.model.protocols import PROTOCOLS
+from tidemark.model.protocols.protocol import Protocol
+from tidemark.model.search import random_traces, traces
+from tidemark.model.state import ClusterState, Constants
+
+TRACES = int(os.environ.get("TIE_TRACES", "10000"))
+SMALL = Constants(replicas=2, log_size=2, records=2, max_epoch=2)
+WIDE = Constants(replicas=3, log_size=3, records=3, max_epoch=3)
+
+
+class Case(NamedTuple):
+    """A protocol, what bounds it and what may fail; `searched` of its traces come breadth first, the rest from walks."""
+
+    protocol: str
+    constants: Constants
+    weight: int
+    searched: float = 0.5
+    safe: bool = False
+
+    def __str__(self) -> str:
+        faults = [name for name, on in (("unclean", self.constants.unclean_election), ("lossy", self.constants.lossy_disk)) if on]
+        return "-".join([self.protocol, str(self.constants.replicas), *faults])
+
+
+BREAKABLE = tuple(INVARIANTS[name] for name in ("StrongIsr", "LogMatching", "LeaderCompleteness"))
+UNCLEAN, LOSSY = {"unclean_election": True}, {"lossy_disk": True}
+CASES = (
+    Case("kip-279", SMALL, 4, safe=True),
+    Case("kip-320", SMALL, 6, safe=True),
+    Case("kip-320", WIDE, 8, safe=True),
+    Case("kip-966", WIDE._replace(min_isr=2), 12, safe=True),
+    Case("truncate-to-hw", SMALL, 20, searched=0.9),
+    Case("truncate-to-hw", WIDE._replace(**UNCLEAN), 8),
+    Case("kip-101", SMALL, 8, searched=0.9),
+    Case("kip-101", WIDE._replace(**UNCLEAN, **LOSSY), 6),
+    Case("kip-279", WIDE._replace(**UNCLEAN), 6),
+    Case("kip-320", SMALL._replace(**UNCLEAN), 8),
+    Case("kip-320", WIDE._replace(**LOSSY), 4),
+    Case("kip-966", WIDE._replace(**UNCLEAN), 6),
+    Case("kip-966", WIDE._replace(**LOSSY), 4),
+)
+WEIGHT = sum(case.weight for case in CASES)
+
+
+def endings(case: Case, protocol: Protocol, count: int) -> Iterator[tuple[Trace, ClusterState]]:
+    """Distinct traces, each with the elected leader under whom it ends; those that can elect nobody any more are left out."""
+    searched = round(count * case.searched)
+    reached = list(islice(traces(protocol, case.constants), 15_000))
+    # First the states in which something is broken, then the rest, the farthest first.
+    broken = [trace for trace in reached if not all(each.holds(case.constants, trace.last) for each in BREAKABLE)]
+    yield from islice(_led(case, protocol, chain(broken, reversed(reached))), searched)
+    yield from islice(_led(case, protocol, random_traces(protocol, case.constants, Random(str(case)))), count - searched)
+
+
+def _led(case: Case, protocol: Protocol, found: Iterable[Trace]) -> Iterator[tuple[Trace, ClusterState]]:
+    for trace in found:
+        last = elected(protocol, case.constants, trace.last)
+        if last is not None:
+            yield trace, last
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_tie(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    protocol, count = PROTOCOLS[case.protocol], max(1, TRACES * case.weight // WEIGHT)
+    counts: Counter[str] = Counter()
+    holes = Random(f"holes {case}")
+    for trace, last in endings(case, protocol, count):
+        watched = watch(protocol, case.constants, trace, last)
+        counts["traces"] += 1
+        told = f"{_told(trace)}; then {last.logs} under leader {last.quorum.leader} of epoch {last.quorum.leader_epoch}"
+        if case.safe:
+            assert not watched.names & {LOSS, DIVERGENCE}, told
+        else:
+            counts.update(judge_loss(protocol, watched, last, told))
+            counts.update(judge_divergence(protocol, watched, last, told))
+        partly = watch_through_holes(protocol, case.constants, trace, holes)
+        assert all(claim.proven <= claim.lost for claim in partly.claims), told
+        assert not case.safe or not partly.names & {LOSS, DIVERGENCE}, told
+        counts["claims through holes"] += bool(partly.claims)
+    with capsys.disabled():
+        print(f"\n  {case}: " + ", ".join(f"{number} {what}" for what, number in counts.items() if number), end="")
+    assert counts["traces"] >= count * 0.9, "a small space may have fewer"
+
+
+def judge_loss(protocol: Protocol, watched: Watched, last: ClusterState, told: str) -> Iterator[str]:
+    """No offset is claimed that is not gone; none that is provably gone is left out."""
+    assert all(claim.proven <= claim.lost for claim in watched.claims), told
+    lost = watched.lost(last)
+    if not lost:
+        return
+    yield "with a loss"
+    if protocol.leader_epochs:
+        provable = watched.lost(last, provable=True)
+        assert provable <= watched.proven, told
+        if lost - watched.proven:
+            yield "of them with a zombie's records in the place of lost ones"
+    elif not watched.claims:
+        # Overwritten before two passes saw the leader short: the epochs that would tell do not exist yet.
+        assert watched.short_looks < 2, told
+        assert watched.names & {"KafkaLogTruncation", "KafkaHwRegression"}, told
+        yield "of them overwritten before two passes saw it"
+
+
+def judge_divergence(protocol: Protocol, watched: Watched, last: ClusterState, told: str) -> Iterator[str]:
+    """A follower that has truncated for its leader's epoch and still parts from it is found, by its lineage or its content."""
+    if protocol.kraft:
+        # It truncates in fetches, as many as it takes: no state of the model says that it is done.
+        return
+    leader = last.quorum.leader
+    assert leader is not None
+    parted = [
+        follower
+        for follower, believed in enumerate(last.replicas)
+        if (believed.leader, believed.leader_epoch) == (leader, last.quorum.leader_epoch)
+        and follower != leader
+        and parting(last.logs[leader], last.logs[follower]) is not None
+    ]
+    if not parted:
+        return
+    yield "with a divergence"
+    for _ in range(2):
+        watched.look(last, seconds=40.0)
+    if protocol.leader_epochs and any(shows_by_lineage(last, leader, follower) for follower in parted):
+        assert DIVERGENCE in watched.names, told
+        yield "of them shown by lineages"
+    elif DIVERGENCE not in watched.names:
+        follower = parted[0]
+        offset = parting(last.logs[leader], last.logs[follower])
+        assert offset is not None
+        watched.audit(last, offset, [leader + 1, follower + 1], [hash(last.logs[each][offset]) & 0xFFFFFFFF for each in (leader, follower)])
+        if offset < last.replicas[leader].high_watermark:
+            assert DIVERGENCE in watched.names, told
+        yield "of them shown by content alone"
+
+
+def shows_by_lineage(last: ClusterState, leader: int, follower: int) -> bool:
+    """Whether an epoch that the leader's log closed ends elsewhere in the follower's."""
+    log, other = last.logs[leader], last.logs[follower]
+    epochs = lineage_of(other)
+    for index, (epoch, end) in enumerate(epochs):
+        if epoch >= max((record.epoch for record in log), default=last.quorum.leader_epoch) and epoch >= last.quorum.leader_epoch:
+            continue
+        known = end_offset_for(log, epoch)[1]
+        if (index < len(epochs) - 1 and end != known and min(end, known) > 0) or (end > known > 0):
+            return True
+    return False
+
+
+def _told(trace: Trace) -> str:
+    return " > ".join(f"{step.action.name}{step.action.arguments}" for step in trace.steps)
