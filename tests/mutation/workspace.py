@@ -30,8 +30,8 @@ TARGETS: Final = (
     "detect.divergence",
     "detect.unclean_election",
 )
-# Cheap ones: every one of them is run against every mutant that lives. The first two kinds kill nearly all.
-SELECTION: Final = ("tests/unit/test_core_*.py", "tests/scenarios", "tests/property/test_fold.py")
+# Cheap ones: every one of them is run against every mutant that lives. The unit tests and the scenarios kill nearly all.
+SELECTION: Final = ("tests/unit/test_core_*.py", "tests/unit/test_detect_*.py", "tests/scenarios", "tests/property/test_fold.py")
 
 
 def prepare(targets: list[str], folder: Path = FOLDER) -> None:

@@ -99,6 +99,15 @@ def test_no_verdict(event: Observation) -> None:
     assert found(event) == []
 
 
+def test_a_follower_that_is_behind_within_the_newest_epoch_has_diverged_below_it_all_the_same() -> None:
+    assert found(look([(2, 45), (4, 98)])) == [CLOSED]
+
+
+def test_the_newest_epoch_that_both_hold_may_yet_be_cut() -> None:
+    (one,) = found(look([(2, 40), (3, 70)], lineage=[(2, 40), (3, 60), (4, 100)]))
+    assert one == Divergence(2, 3, 4, 70, 60, closed=False, since=10.0, pass_number=0)
+
+
 def test_the_leader_is_not_held_against_itself() -> None:
     assert found(look(LEADER, one={"lineage": FORKED})) == []
 
