@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.conftest import ROOT
-from tests.export.make import NOW, alert, cluster_view, view
+from tests.conftest import ROOT, need
+from tests.export.make import NOW, alert, cluster_view, open_alert, view
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.settings import Export, Settings
 from tidemark.stream.listener import Metrics
@@ -63,6 +64,16 @@ def test_the_metrics_of_the_collector_and_of_the_stream_are_declared_too() -> No
         declared = {name for name, signal in SIGNALS.items() if signal.tier == tier}
         made = {(m.name + "_total" * (m.type == "counter"), m.type, m.documentation) for m in registry.collect()}
         assert made == {(name, SIGNALS[name].kind, SIGNALS[name].help) for name in declared}
+
+
+def test_promtool_finds_no_fault_with_the_exposition() -> None:
+    table, counters = Table(), EventCounters()
+    table.apply("east", cluster_view(broker_outcomes={"1": "ok", "2": "refused"}, period_ms=1000.0, metadata_lag_ms={"1": 3.0}))
+    table.apply("east/orders/0", view(uncommitted_ms=4.0, alerts=[open_alert(alert())]))
+    snapshot = exposition.Renderer(Export()).render(table, counters, NOW)
+    text = snapshot.body + snapshot.counters + OwnMetrics().render()
+    run = subprocess.run([need("promtool"), "check", "metrics"], input=text, capture_output=True, check=False)
+    assert (run.returncode, run.stdout + run.stderr) == (0, b"")
 
 
 def test_samples_of_a_histogram_belong_to_it() -> None:

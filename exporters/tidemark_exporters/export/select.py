@@ -19,6 +19,8 @@ from tidemark_exporters.export.table import Row, Table
 ALL_REPLICAS: Final = 10_000
 # Above it: the unhealthy ones, those of the allow list, and so many of the slowest.
 TOP_BY_LAG: Final = 200
+# Those and the ones that were among them lately.
+MAX_SLOW: Final = 3 * TOP_BY_LAG
 # What was served stays so long: a partition at the edge must not flicker, and its way back to health is worth seeing.
 LINGER_SECONDS: Final = 900.0
 
@@ -76,10 +78,11 @@ class Selector:
         for key in reversed(slowest):
             self._slow.pop(key, None)
             self._slow[key] = until
-        for lingering, most in ((self._shown, len(rows)), (self._slow, 3 * TOP_BY_LAG)):
-            gone = [key for key, end in lingering.items() if end <= now or key not in rows]
-            for key in gone or list(lingering)[: max(0, len(lingering) - most)]:
+        for lingering in (self._shown, self._slow):
+            for key in [key for key, end in lingering.items() if end <= now or key not in rows]:
                 del lingering[key]
+        for key in list(islice(self._slow, max(0, len(self._slow) - MAX_SLOW))):
+            del self._slow[key]
         order = chain(table.unhealthy, self._listed(table), slowest, self._shown, reversed(self._slow))
         return {key: rows[key] for key in order}
 
