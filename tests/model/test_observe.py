@@ -8,8 +8,9 @@ from tidemark.model.invariants import INVARIANTS
 from tidemark.model.log import Record
 from tidemark.model.observe import observe, observed_batch
 from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.search import check, traces
+from tidemark.model.search import check
 from tidemark.model.state import ClusterState, Constants, QuorumState, ReplicaState, initial
+from tidemark.model.traces import traces
 from tidemark.model.truth import content_of, diverging_replicas, lost_offsets
 
 CONSTANTS = Constants(replicas=3, min_isr=2)
@@ -119,7 +120,7 @@ def test_a_batch_is_what_replay_reads() -> None:
 def test_every_state_of_a_space_can_be_written_down() -> None:
     constants = Constants(log_size=2, records=2, max_epoch=1)
     for protocol in PROTOCOLS.values():
-        for number, trace in enumerate(traces(protocol, constants, max_states=400)):
+        for number, trace in enumerate(traces(protocol, constants, max_traces=400)):
             batch = observed_batch(protocol, constants, trace.last, number, float(number))
             assert decode_batch(encode_batch(batch)) == batch
 

@@ -11,8 +11,8 @@ import pytest
 from tidemark.model import kraft
 from tidemark.model.log import Log, Record, end_offset_for, epoch_starts, last_matching_end, parting
 from tidemark.model.protocols import PROTOCOLS, kip_101, kip_279, kip_320, kip_966, truncate_to_hw
-from tidemark.model.search import traces
-from tidemark.model.state import Constants, QuorumState
+from tidemark.model.state import Constants, Replicas
+from tidemark.model.traces import traces
 
 COMMON = ["ControllerElectLeader", "ControllerShrinkIsr", "BecomeLeader"]
 UNFENCED = ["LeaderExpandIsr", "LeaderShrinkIsr", "LeaderWrite", "LeaderIncHighWatermark", "FollowerReplicate"]
@@ -107,17 +107,17 @@ def test_a_log_says_where_its_epochs_start_and_end() -> None:
     ("before", "isr", "unclean", "expected"),
     [
         # Who leaves a set that falls below min ISR stays eligible.
-        (QuorumState(0, 0, (0, 1, 2)), (0,), (), (1, 2)),
+        ((0, 1, 2), (0,), (), (1, 2)),
         # At min ISR or above nobody has to be remembered.
-        (QuorumState(0, 0, (0,), elr=(1, 2)), (0, 1), (), ()),
+        ((0, 1, 2), (0, 1), (), ()),
         # An unclean shutdown ends eligibility.
-        (QuorumState(0, 0, (0,), elr=(1, 2)), (0,), (1,), (2,)),
+        ((0, 1, 2), (0,), (1,), (2,)),
         # The last one leaves, too.
-        (QuorumState(0, 0, (0,), elr=(2,)), (), (), (0, 2)),
+        ((0, 2), (), (), (0, 2)),
     ],
 )
-def test_eligible_leader_replicas(before: QuorumState, isr: tuple[int, ...], unclean: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    assert kraft.eligible_leader_replicas(Constants(replicas=3, min_isr=2), before, isr, unclean) == expected
+def test_eligible_leader_replicas(before: Replicas, isr: Replicas, unclean: Replicas, expected: Replicas) -> None:
+    assert kraft.eligible_leader_replicas(2, before, isr, unclean) == expected
 
 
 def test_in_sync_and_eligible_replicas_exclude_each_other() -> None:

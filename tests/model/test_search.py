@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from random import Random
 
 import pytest
@@ -13,7 +12,7 @@ from tidemark.model.invariants import INVARIANTS
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.render import trace_lines
-from tidemark.model.search import Verdict, check, random_traces, traces, walk
+from tidemark.model.search import Verdict, check, walk
 from tidemark.model.state import ClusterState, Constants
 
 # The space of the known truths: two replicas, logs of two, two records, leader epochs 0 to 2.
@@ -170,23 +169,3 @@ def test_a_walk_never_claims_that_something_holds() -> None:
     # A space smaller than the cap ends the walks all the same.
     tiny = Constants(log_size=1, records=1, max_epoch=0)
     assert walk(PROTOCOLS["kip-320"], tiny, ALL, Random(1), max_states=500).states < 500
-
-
-def test_traces_are_distinct_and_cover_the_space() -> None:
-    tiny = Constants(log_size=1, records=1, max_epoch=1)
-    found = list(traces(PROTOCOLS["kip-320"], tiny))
-    assert len({trace.last for trace in found}) == len(found) == check(PROTOCOLS["kip-320"], tiny, ALL).states
-    for trace in found[::50]:
-        assert_is_a_run(PROTOCOLS["kip-320"], tiny, trace)
-    assert len(list(traces(PROTOCOLS["kip-320"], SMALL, max_states=300))) == 300
-
-
-def test_random_traces_are_distinct() -> None:
-    found = list(islice(random_traces(PROTOCOLS["kip-966"], SMALL, Random(5), steps=20), 200))
-    assert len({trace.states for trace in found}) == 200
-    assert_is_a_run(PROTOCOLS["kip-966"], SMALL, found[0])
-
-
-def test_random_traces_end_when_there_are_no_more() -> None:
-    nothing = Constants(replicas=1, log_size=1, records=0, max_epoch=0)
-    assert len(list(random_traces(PROTOCOLS["kip-320"], nothing, Random(5)))) < 10

@@ -177,7 +177,7 @@ def with_high_watermark_raised(constants: Constants, state: ClusterState, leader
         record = state.logs[leader][offset]
         if offset == len(committed):
             committed = (*committed, record)
-        if record.epoch == before.leader_epoch and len(before.isr) >= constants.min_isr and record not in acked:
+        if record.epoch == before.leader_epoch and len(before.isr) >= constants.effective_min_isr and record not in acked:
             acked = tuple(sorted((*acked, record)))
     replicas = with_replica(state, leader, believed)
     return ClusterState(state.logs, replicas, state.quorum, state.requests, state.next_record_id, committed, acked)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from tidemark.model.action import Successors, action
 from tidemark.model.actions import with_belief, with_high_watermark_raised, with_lost_suffix, with_next_record
 from tidemark.model.fencing import is_following_leader_epoch
-from tidemark.model.log import Log, end_offset_for
+from tidemark.model.log import Log, end_offset_for, epoch_start
 from tidemark.model.state import NO_EPOCH, ClusterState, Constants, QuorumState, Replicas, ReplicaState, with_log, with_replica
 
 
@@ -22,14 +22,13 @@ def max_partition_epoch(constants: Constants) -> int:
     return 2 * (constants.max_epoch + 1)
 
 
-def eligible_leader_replicas(constants: Constants, before: QuorumState, isr: Replicas, unclean: Replicas = ()) -> Replicas:
+def eligible_leader_replicas(min_isr: int, before: Replicas, isr: Replicas, unclean: Replicas = ()) -> Replicas:
     """The ELR after a change to `isr`: who left a set that fell below min ISR still has all that was committed (KIP-966).
 
-    `unclean` are brokers that came back from an unclean shutdown; nothing may be believed of their disks.
+    `before` are those that were in sync or eligible; `unclean` are brokers that came back from an unclean shutdown, and
+    nothing may be believed of their disks.
     """
-    if len(isr) >= min(constants.min_isr, constants.replicas):
-        return ()
-    return tuple(sorted({*before.elr, *before.isr} - {*isr, *unclean}))
+    return () if len(isr) >= min_isr else tuple(sorted(set(before) - {*isr, *unclean}))
 
 
 @action("ControllerShrinkIsr", "replica")
@@ -69,7 +68,7 @@ def controller_alter_partition(constants: Constants, state: ClusterState) -> Suc
     for leader, believed in enumerate(state.replicas):
         isr = believed.pending_isr
         if isr is not None and believed.partition_epoch == quorum.partition_epoch:
-            elr = eligible_leader_replicas(constants, quorum, isr)
+            elr = eligible_leader_replicas(constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr)
             yield from _changed(constants, state, (leader,), quorum._replace(isr=isr, elr=elr))
 
 
@@ -186,7 +185,7 @@ def leader_inc_high_watermark(constants: Constants, state: ClusterState) -> Succ
         offset = believed.high_watermark
         if believed.leader != leader or offset >= len(state.logs[leader]):
             continue
-        if len(believed.isr) < min(constants.min_isr, constants.replicas):
+        if len(believed.isr) < constants.effective_min_isr:
             continue
         if all(_has_fetched(state, leader, member, offset + 1) for member in {*believed.isr, *(believed.pending_isr or ())}):
             yield (leader,), with_high_watermark_raised(constants, state, leader)
@@ -208,7 +207,7 @@ def leader_expand_isr(constants: Constants, state: ClusterState) -> Successors:
     """Asks to take in one that reached the high watermark and the start of this epoch."""
     for leader, believed in enumerate(state.replicas):
         if believed.leader == leader and believed.pending_isr is None:
-            start = _epoch_start(state.logs[leader], believed.leader_epoch)
+            start = epoch_start(state.logs[leader], believed.leader_epoch)
             for follower in constants.everyone:
                 if follower not in believed.isr and _has_fetched(state, leader, follower, max(start, believed.high_watermark)):
                     yield (leader, follower), _asking(state, leader, tuple(sorted((*believed.isr, follower))))
@@ -221,11 +220,6 @@ def _has_fetched(state: ClusterState, leader: int, follower: int, end_offset: in
     if not is_following_leader_epoch(state, leader, follower) or len(state.logs[follower]) < end_offset:
         return False
     return diverging_end(state.logs[leader], state.logs[follower]) is None
-
-
-def _epoch_start(log: Log, epoch: int) -> int:
-    """Where the leader's own epoch begins: its log end when it was elected."""
-    return next((offset for offset, record in enumerate(log) if record.epoch == epoch), len(log))
 
 
 def _asking(state: ClusterState, leader: int, isr: Replicas) -> ClusterState:
@@ -247,7 +241,7 @@ def _believing(state: ClusterState, replica: int, request: QuorumState) -> Clust
 def _without(constants: Constants, quorum: QuorumState, replica: int, unclean: Replicas) -> QuorumState:
     """The decision that takes a broker out of the in-sync set; the set may become empty, for the ELR remembers."""
     isr = tuple(member for member in quorum.isr if member != replica)
-    elr = eligible_leader_replicas(constants, quorum, isr, unclean)
+    elr = eligible_leader_replicas(constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr, unclean)
     leader = None if quorum.leader == replica else quorum.leader
     return QuorumState(quorum.leader_epoch, leader, isr, quorum.partition_epoch, elr)
 

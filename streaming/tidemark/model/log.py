@@ -26,6 +26,11 @@ def epoch_starts(log: Log) -> tuple[EpochStart, ...]:
     return tuple((record.epoch, offset) for offset, record in enumerate(log) if offset == 0 or log[offset - 1].epoch != record.epoch)
 
 
+def epoch_start(log: Log, epoch: int) -> int:
+    """Where a leader's own epoch begins in its log: at the end while it has no record of it."""
+    return next((offset for offset, record in enumerate(log) if record.epoch == epoch), len(log))
+
+
 def end_offset_for(log: Log, epoch: int) -> tuple[int, int]:
     """(largest epoch <= `epoch` that has records, its end offset), as a leader answers it.
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Final
 
 from tidemark.core.events import MAX_LINEAGE, OK, TIMED_OUT, Batch, BrokerAnswer, Event, Observation, Pass, Replica
-from tidemark.model.log import Log, epoch_starts
+from tidemark.model.log import Log, epoch_start, epoch_starts
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.state import NO_EPOCH, ClusterState, Constants, Replicas, is_true_leader, presumes_leadership
 
@@ -44,7 +44,7 @@ def observe(
         replicas=_named(constants.everyone),
         in_sync_replicas=_named(quorum.isr),
         eligible_leader_replicas=_named(quorum.elr) if protocol.kraft else None,
-        effective_min_in_sync_replicas=min(constants.min_isr, constants.replicas),
+        effective_min_in_sync_replicas=constants.effective_min_isr,
         metadata_from=_named(tuple(answering)),
         metadata_at=at,
         compacted=False,
@@ -118,11 +118,6 @@ def _add_leader(observation: Observation, protocol: Protocol, state: ClusterStat
         lineage.append((believed.leader_epoch, len(log)))
     observation.lineage = lineage[-MAX_LINEAGE:]
     observation.lineage_complete_from = 0 if len(lineage) <= MAX_LINEAGE else observation.lineage[0][0]
-
-
-def epoch_start(log: Log, epoch: int) -> int:
-    """Where a leader's own epoch begins in its log: at the end while it has no record of it."""
-    return next((start for known, start in epoch_starts(log) if known == epoch), len(log))
 
 
 def lineage_of(log: Log) -> Lineage:

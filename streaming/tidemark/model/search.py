@@ -6,19 +6,19 @@ counterexample is told. No symmetry is used, so counts are those of the space it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from random import Random
 from typing import Final, NamedTuple
 
-from tidemark.model.action import Action, Step, Trace, successors
+from tidemark.model.action import Action, Trace, successors
 from tidemark.model.invariants import Invariant
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.shrink import shrunk
 from tidemark.model.state import ClusterState, Constants, initial
+from tidemark.model.traces import random_walk
 
 MAX_STATES: Final = 1_000_000
-WALK_STEPS: Final = 60
 PROGRESS_EVERY: Final = 5_000
 
 Progress = Callable[[int], None]
@@ -110,57 +110,6 @@ def walk(
             progress(len(seen) - reported)
             reported = len(seen)
     return Verdict(holds=None, complete=False, states=len(seen))
-
-
-def random_walk(protocol: Protocol, constants: Constants, random: Random, steps: int = WALK_STEPS) -> Trace:
-    """One walk from the beginning: first an action, then one of its ways, each with equal chance; so rare actions are not drowned."""
-    first = state = initial(constants)
-    taken: list[Step] = []
-    for _ in range(steps):
-        ways: dict[str, list[Step]] = {}
-        for step in successors(protocol.actions, constants, state):
-            if step.state != state:
-                ways.setdefault(step.action.name, []).append(step)
-        if not ways:
-            break
-        step = random.choice(ways[random.choice(list(ways))])
-        taken.append(step)
-        state = step.state
-    return Trace(first, tuple(taken))
-
-
-def traces(protocol: Protocol, constants: Constants, max_states: int = MAX_STATES) -> Iterator[Trace]:
-    """The shortest trace to each state of the space, breadth first: all distinct, each as long as its state is far."""
-    first = initial(constants)
-    seen = {first}
-    frontier = [Trace(first, ())]
-    yield frontier[0]
-    while frontier:
-        following: list[Trace] = []
-        for trace in frontier:
-            for step in successors(protocol.actions, constants, trace.last):
-                if step.state in seen:
-                    continue
-                if len(seen) >= max_states:
-                    return
-                seen.add(step.state)
-                longer = Trace(first, (*trace.steps, step))
-                yield longer
-                following.append(longer)
-        frontier = following
-
-
-def random_traces(protocol: Protocol, constants: Constants, random: Random, steps: int = WALK_STEPS) -> Iterator[Trace]:
-    """Distinct random walks without end; ends when a hundred in a row brought nothing new. At most a million are remembered."""
-    seen: set[int] = set()
-    stale = 0
-    while stale < 100 and len(seen) < MAX_STATES:
-        trace = random_walk(protocol, constants, random, steps)
-        mark = hash(trace.states)
-        stale = stale + 1 if mark in seen else 0
-        if not stale:
-            seen.add(mark)
-            yield trace
 
 
 def _broken(state: ClusterState, constants: Constants, invariants: Sequence[Invariant]) -> Invariant | None:

@@ -38,6 +38,10 @@ class Constants(NamedTuple):
     def everyone(self) -> Replicas:
         return _EVERYONE[self.replicas]
 
+    @property
+    def effective_min_isr(self) -> int:
+        return min(self.min_isr, self.replicas)
+
 
 class QuorumState(NamedTuple):
     """What the controller has decided; also the LeaderAndIsr request (or metadata record) that tells it to the replicas."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidemark.model.kraft import eligible_leader_replicas
 from tidemark.model.replica_manager.state import Brokers, Cluster
 
 
@@ -25,10 +26,9 @@ def decide(cluster: Cluster, leader: int | None, members: Brokers, *, unclean: B
         last_known_leader=before.leader if leader is None and before.leader is not None else before.last_known_leader,
     )
     if cluster.protocol.kraft:
-        gone = {*members, *unclean}
-        eligible = tuple(sorted({*before.eligible_leader_replicas, *before.in_sync_replicas} - gone))
-        enough = len(members) >= cluster.effective_min_in_sync_replicas
-        after = replace(after, eligible_leader_replicas=() if enough or recovering else eligible)
+        known = (*before.eligible_leader_replicas, *before.in_sync_replicas)
+        eligible = eligible_leader_replicas(cluster.effective_min_in_sync_replicas, known, members, unclean)
+        after = replace(after, eligible_leader_replicas=() if recovering else eligible)
     return replace(cluster, controller=after)
 
 
