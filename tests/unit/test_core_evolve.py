@@ -289,11 +289,11 @@ def test_the_leaders_lineage_is_put_together_from_walks_of_any_length(
     assert (state.lineage, state.lineage_complete_from) == (known, reach)
 
 
-@pytest.mark.parametrize(("count", "reach"), [(7, 2), (8, 4)])
+@pytest.mark.parametrize(("count", "reach"), [(7, 1), (8, 4)])
 def test_a_lineage_is_bounded_and_says_how_far_it_reaches_then(count: int, reach: int) -> None:
-    """Two entries too many: the oldest two are forgotten, and no epoch below the first that is left is covered."""
+    """One entry too many: the oldest is forgotten, and no epoch below the first that is left is covered."""
     older = [(2 * number, 10 * number) for number in range(1, count + 1)]
-    state = fold(None, lineage(older, 2), lineage([(2 * count + 1, 990)], 2 * count + 1))
+    state = fold(None, lineage(older, 1), lineage([(2 * count + 1, 990)], 2 * count + 1))
     assert state.lineage == [*older, (2 * count + 1, 990)][-8:]
     assert state.lineage_complete_from == reach
 
@@ -373,10 +373,25 @@ def test_a_loss_is_certain_at_the_second_read_of_another_pass() -> None:
     assert twice.loss_read == LossRead(4, 5, 60, 90, 100, 1, confirmed=True)
 
 
-def test_another_range_is_another_first_read() -> None:
+@pytest.mark.parametrize(("second", "start"), [(70, 70), (50, 60)])
+def test_two_reads_prove_what_lies_above_both(second: int, start: int) -> None:
     once = fold(None, observation(), short())
-    other = fold(once, short(lineage=[(4, 70), (5, 80)]))
-    assert other.loss_read == LossRead(4, 5, 70, 90, 100, 2)
+    other = fold(once, short(lineage=[(4, second), (5, 80)]))
+    assert other.loss_read == LossRead(4, 5, start, 90, 100, 1, confirmed=True)
+
+
+def test_a_read_under_another_leadership_is_another_first_read() -> None:
+    once = fold(None, observation(), short())
+    samples = [silent(1), answer(2, log_end_offset=80, high_watermark=60, leader_epoch=6, leads=True)]
+    other = fold(once, short(leader_epoch=6, lineage=[(4, 60), (6, 80)], samples=samples))
+    assert other.loss_read == LossRead(4, 6, 60, 90, 100, 2)
+
+
+def test_a_read_of_another_epoch_is_another_first_read() -> None:
+    once = fold(None, observation(), short())
+    once.committed = [Committed(3, 95, 9.0, 95, 1), *once.committed]
+    other = fold(once, short(lineage=[(3, 40), (4, 60), (5, 80)], lineage_complete_from=3))
+    assert other.loss_read == LossRead(3, 5, 40, 95, 95, 2)
 
 
 def test_after_a_claim_what_is_gone_is_remembered_and_nothing_is_claimed_twice() -> None:

@@ -10,7 +10,7 @@ from tests.unit.observed import answer, fold, observation, silent
 from tidemark.core.epochs import Committed
 from tidemark.core.events import Observation
 from tidemark.core.partition import LossRead, PartitionState, decode_state, encode_state
-from tidemark.core.rare import Rare
+from tidemark.core.rare import AuditFinding, Rare, Regression
 from tidemark.core.steady import take_steady
 
 
@@ -58,7 +58,9 @@ def is_taken(state: PartitionState, event: Observation) -> bool:
         following(lineage=[(4, 110)], lineage_complete_from=4),
         following(lineage=[(4, 100)], lineage_complete_from=4),
         following(effective_min_in_sync_replicas=None),
-        following(leader_log_end_offset_after=90),
+        # The log end under the epoch is the highest that anything showed.
+        following(committed=95, leader_log_end_offset_after=90),
+        following(committed=105, leader_log_end_offset_after=90),
     ],
 )
 def test_offsets_that_move_forward_are_taken(event: Observation) -> None:
@@ -69,6 +71,26 @@ def test_eligible_leaders_that_are_told_again_are_no_change() -> None:
     fields = {"eligible_leader_replicas": [2], "last_known_eligible_leader_replicas": [1]}
     assert is_taken(known(**fields), following(**fields))
     assert is_taken(known(**fields), following())
+
+
+def test_history_alone_is_no_hindrance() -> None:
+    assert is_taken(altered(rare=Rare(bumps=[(9.0, 4)])), following())
+
+
+def committed(*high_watermarks: int) -> list[Committed]:
+    """One entry an epoch, the newest being epoch 4."""
+    return [Committed(5 + epoch, mark, 10.0, 100, 1) for epoch, mark in enumerate(high_watermarks, start=-len(high_watermarks))]
+
+
+@pytest.mark.parametrize("table", [committed(80, 90), committed(90, 90), committed(50, 60, 90)])
+def test_what_earlier_epochs_committed_is_no_hindrance_below_what_this_one_did(table: list[Committed]) -> None:
+    assert is_taken(altered(committed=table, lineage=[(3, 95), (4, 100)]), following())
+
+
+def test_a_lineage_of_many_epochs_is_renewed_at_its_end() -> None:
+    state = altered(lineage=[(2, 30), (3, 50), (4, 100)], lineage_complete_from=2)
+    assert is_taken(state, following(lineage=[(4, 110)], lineage_complete_from=4))
+    assert state.lineage == [(2, 30), (3, 50), (4, 110)]
 
 
 def test_a_replica_that_ends_at_the_high_watermark_is_taken() -> None:
@@ -158,7 +180,9 @@ def altered(**fields: Any) -> PartitionState:
         altered(leaderless=True),
         altered(adding=[2]),
         altered(removing=[2]),
-        altered(rare=Rare(bumps=[(1.0, 4)])),
+        altered(rare=Rare(regression=Regression(80, 90, 9.0))),
+        altered(rare=Rare(bumps=[(-90_000.0, 4)])),
+        altered(rare=Rare(audit=AuditFinding(1, 4, [1, 2], [3, 4], 9.0))),
         altered(loss_read=LossRead(3, 4, 1, 2, 3, 0)),
         altered(missed_passes=1),
         altered(ring_before=[1, 2]),
@@ -172,6 +196,16 @@ def altered(**fields: Any) -> PartitionState:
 )
 def test_a_partition_of_which_anything_else_is_remembered_is_not_taken(state: PartitionState) -> None:
     assert not is_taken(state, following())
+
+
+@pytest.mark.parametrize("table", [committed(95, 90), committed(95, 60, 90)])
+def test_what_an_earlier_epoch_committed_beyond_this_one_is_left_to_the_reducer(table: list[Committed]) -> None:
+    assert not is_taken(altered(committed=table), following())
+
+
+def test_a_replica_that_answers_again_is_not_taken() -> None:
+    state = fold(known(), observation(samples=[answer(1), silent(2)]))
+    assert not is_taken(state, both(None, {"leads": None}))
 
 
 def test_a_state_that_knows_no_epoch_is_not_taken_with_an_observation_that_knows_none() -> None:

@@ -25,7 +25,7 @@ def is_new_record(state: PartitionState | None, event: MetadataChange) -> bool:
 def evolve_change(state: PartitionState | None, event: MetadataChange, cluster: ClusterState | None = None) -> PartitionState:
     """The state after a record that `is_new_record` accepted. It is exact: no leader in it means that nobody leads."""
     if state is None or _is_other_topic(state, event.topic_id):
-        state = PartitionState(topic_id=event.topic_id)
+        state = PartitionState()
     after = copy.copy(state)
     after.topic_id = event.topic_id or state.topic_id
     at = event.observed_at if event.record_at is None else event.record_at

@@ -56,7 +56,7 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
         return None
     if after == NO_EPOCH and entry.at >= state.observed_at:
         return None
-    answer = end_offset_for(state.lineage, state.lineage_complete_from, entry.epoch) if state.lineage else None
+    answer = end_offset_for(state.lineage or [], state.lineage_complete_from, entry.epoch)
     if answer is None:
         # Its log ends before h: then h - 1 is missing whatever the epochs say.
         start = leader.log_end_offset
