@@ -244,7 +244,8 @@ def test_replicas_that_truncate_as_kafka_does_never_diverge(history: list[tuple[
             case "hang":
                 silent, gap = True, 1.0 + 4.0 * count
             case "gap":
-                gap = 10.0 * count
+                # Longer than what still counts as watched: within it, a follower would have fetched.
+                gap = 16.0 * count
         if not silent and not pair.truncated and pair.knows[pair.follower] == pair.epoch:
             pair.dawdled += 1
             if pair.dawdled > SLOWEST_FETCHER:

@@ -72,9 +72,7 @@ class Watched:
     def audit(self, state: ClusterState, offset: int, brokers: list[int], crcs: list[int]) -> None:
         """What a comparison of batches would report."""
         finding = Audit(topic=TOPIC, partition=PARTITION, observed_at=self._at, brokers=brokers, offset=offset, crcs=crcs)
-        self._send(
-            Batch(v=1, cluster="model", collector="model", collector_epoch=1, pass_number=self._number, events=[finding]), state
-        )
+        self._send(Batch(v=1, cluster="model", collector="model", collector_epoch=1, pass_number=self._number, events=[finding]), state)
 
     def _send(self, batch: Batch, state: ClusterState) -> None:
         self._fold.batch(batch)

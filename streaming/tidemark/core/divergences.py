@@ -5,12 +5,12 @@ Two kinds of difference count:
 * Closed: below a later epoch of which both logs hold records. Before a replica takes the first record of an epoch it
   has cut its log to that of the epoch's leader, so below it both logs are that leader's log, and no truncation that
   is still to come can explain a difference. Two reads of different passes settle it.
-* Open: the follower's newest epoch runs further than the leader's records of it do, while the follower knows the
-  present leader epoch. It may be about to truncate, so only time tells, and only time in which it was watched.
+* Open: the follower's newest epoch runs further than the leader's records of it do, or the leader has no record of it
+  at all, while the follower knows the present leader epoch. It may be about to truncate, so only time tells, and only time in which it was watched.
 
 No verdict where a log's beginning moved (retention, DeleteRecords: what a lineage says at or below a log start is no
-end of an epoch), and none on closed epochs of a compacted topic: a replica that was copied anew dates an epoch's
-beginning by the first batch that survived the cleaner.
+end of an epoch), and none on closed or absent epochs of a compacted topic: a replica that was copied anew dates an
+epoch's beginning by the first batch that survived the cleaner, and lacks an epoch of which none did.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Final
 
 from tidemark.core.epochs import NO_EPOCH, LineageEntries, end_offset_for
-from tidemark.core.events import MAX_REPLICAS, Observation
+from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Observation
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.rare import Divergence
 
@@ -66,12 +66,36 @@ def _compare(
             found = _differs(after, replica, epoch, end, closed=True) if shared is not None and epoch < shared else None
             if found is not None and found.follower_end != found.leader_end and min(found.follower_end, found.leader_end) > floor:
                 return found
+            found = _absent(after, replica, found, floor) if found is not None else None
+            if found is not None:
+                return found
     epoch, end = replica.lineage[-1]
     # An unchanged log end that is not the leader's shows that the lineage still tells of this very log.
     if not fresh and not (replica.log_end_offset == end and end != leader.log_end_offset):
         return None
     found = _differs(after, replica, epoch, end, closed=False)
-    return found if found is not None and found.follower_end > found.leader_end > floor else None
+    if found is not None and found.follower_end > found.leader_end > floor:
+        return found
+    return _absent(after, replica, found, floor) if found is not None and compacted is False else None
+
+
+def _absent(after: PartitionState, replica: ReplicaState, found: Divergence, floor: int) -> Divergence | None:
+    """The follower has records of an epoch and the leader's log none: they part where older epochs end in both."""
+    assert after.lineage is not None
+    assert replica.lineage is not None
+    answer = end_offset_for(after.lineage, after.lineage_complete_from, found.epoch)
+    if answer is None or answer[0] in (found.epoch, NO_EPOCH):
+        return None
+    whole_from = 0 if len(replica.lineage) < MAX_LINEAGE else replica.lineage[0][0]
+    own = end_offset_for(replica.lineage, whole_from, answer[0])
+    if own is None:
+        return None
+    start = max((end for epoch, end in replica.lineage if epoch < found.epoch), default=0)
+    if found.follower_end <= start:
+        # An epoch that it led and wrote nothing in.
+        return None
+    found.leader_end, found.absent = min(own[1], answer[1]), True
+    return found if found.leader_end > floor or floor == 0 else None
 
 
 def _newest_shared(one: LineageEntries, other: LineageEntries) -> int | None:

@@ -95,6 +95,8 @@ class Divergence(Struct, array_like=True, gc=False):
     since: float
     pass_number: int
     confirmed: bool = False
+    # The leader's log has nothing of the epoch; `leader_end` is where the two logs part.
+    absent: bool = False
 
 
 class AuditFinding(Struct, array_like=True, gc=False):

@@ -41,14 +41,16 @@ def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> 
         if found.closed
         else f"it has not cut them off in {context.now - found.since:.0f} s although it knows leader epoch {after.leader_epoch}"
     )
+    what = f"its records of epochs up to {found.epoch} end at {found.follower_end}, those of leader {after.leader} at {found.leader_end}"
+    if found.absent:
+        what = f"it holds records of epoch {found.epoch} at [{start}, {end}), and the log of leader {after.leader} none of that epoch"
     return Condition(
         severity="critical",
         subject=found.broker,
         broker=found.broker,
         epochs=(found.epoch, found.next_epoch),
-        description=f"Broker {found.broker}'s log of {context.topic}-{context.partition} is not the leader's: its records of epochs up to "
-        f"{found.epoch} end at {found.follower_end}, those of leader {after.leader} at {found.leader_end}; {count} records or more differ, "
-        f"from offset {start} on; {why}. {_advice(found.broker, after.leader)}{context.at_risk}",
+        description=f"Broker {found.broker}'s log of {context.topic}-{context.partition} is not the leader's: {what}; {count} records or more "
+        f"differ, from offset {start} on; {why}. {_advice(found.broker, after.leader)}{context.at_risk}",
         evidence={
             "follower": found.broker,
             "leader": after.leader,
