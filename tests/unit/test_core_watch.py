@@ -166,8 +166,14 @@ def test_a_follower_is_held_against_the_epoch_that_it_knows_itself() -> None:
     assert rare(ahead).anomalies == [], "it may know of an election that the metadata does not tell yet"
     unknown = observation(samples=[answer(1), answer(2, leader_epoch=None, lineage=[(5, 100)])])
     assert rare(unknown).anomalies == []
-    wrong = observation(samples=[answer(1), answer(2, lineage=[(5, 100)], error="timed_out")])
-    assert rare(wrong).anomalies == []
+    wrong = observation(observed_at=11.0, samples=[answer(1), answer(2, lineage=[(5, 100)], error="timed_out")])
+    assert rare(observation(), wrong).anomalies == [], "what it knew before it fell silent"
+
+
+def test_a_lineage_of_a_leader_that_was_never_sampled_is_held_against_the_metadata() -> None:
+    unsampled = {"samples": [answer(2)], "lineage_complete_from": 3}
+    assert rare(observation(lineage=[(3, 9), (4, 100)], **unsampled)).anomalies == []
+    assert [item.broker for item in rare(observation(lineage=[(3, 9), (5, 100)], **unsampled)).anomalies] == [1]
 
 
 def test_a_deposed_leaders_lineage_is_held_against_what_it_knows() -> None:

@@ -22,7 +22,7 @@ def take_rare(after: PartitionState, before: PartitionState, event: Observation)
     rare.bumps = rare.fresh_bumps(event.observed_at)
     rare.adding = _adding(after, rare, event.observed_at)
     rare.last_stable = _last_stable(after, rare, event.observed_at)
-    rare.regression = _regression(after, before, rare, event)
+    rare.regression = _regression(after, rare, event)
     rare.anomalies = _anomalies(after, rare, event)
     rare.short = _short(after, before)
     rare.suspicion = _suspicion(after, before, rare, event.observed_at)
@@ -78,13 +78,12 @@ def _last_stable(after: PartitionState, rare: Rare, now: float) -> tuple[int, fl
     return offset, now
 
 
-def _regression(after: PartitionState, before: PartitionState, rare: Rare, event: Observation) -> Regression | None:
+def _regression(after: PartitionState, rare: Rare, event: Observation) -> Regression | None:
     """A fenced high watermark below one of the same leader and epoch: UnifiedLog never lowers it within a leadership."""
     if event.leader_epoch != after.leader_epoch or event.leader != after.leader or event.committed is None:
         return rare.regression
-    if before.leader_epoch != after.leader_epoch or before.leader != after.leader or after.high_watermark is None:
-        return None
-    if event.committed >= after.high_watermark:
+    # The first reading of a leadership is its highest.
+    if after.high_watermark is None or event.committed >= after.high_watermark:
         return None
     since = rare.regression.since if rare.regression is not None else event.observed_at
     return Regression(event.committed, after.high_watermark, since)
