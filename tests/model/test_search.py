@@ -128,6 +128,13 @@ def test_three_replicas_break_nothing_within_the_cap(protocol: str) -> None:
     assert verdict.holds is not False
 
 
+@pytest.mark.soak
+def test_three_replicas_keep_kip_320s_theorems_over_the_whole_space() -> None:
+    theorems = [INVARIANTS[name] for name in ("TypeOk", "LeaderInIsr", "WeakIsr", "StrongIsr")]
+    verdict = check(PROTOCOLS["kip-320"], SMALL._replace(replicas=3), theorems)
+    assert (verdict.holds, verdict.complete) == (True, True)
+
+
 def test_min_isr_of_two_takes_nothing_away() -> None:
     verdict = check(PROTOCOLS["kip-320"], SMALL._replace(min_isr=2), ALL)
     assert (verdict.holds, verdict.complete) == (True, True)
