@@ -93,6 +93,7 @@ class World:
             case "broker":
                 return self._send([broker_event(words, self.clock)])
             case "audit":
+                self.clock += 0.001
                 given = dict(word.split("=", 1) for word in words[1:])
                 return self._send(
                     [
@@ -100,6 +101,7 @@ class World:
                             topic=self.topic,
                             partition=self.partition,
                             observed_at=self.clock,
+                            topic_id=given.get("topic_id", self.words.get("topic_id", "a")),
                             brokers=numbers(words[0]),
                             offset=int(given["offset"]),
                             leader_epoch=int(given["epoch"]) if "epoch" in given else None,
@@ -180,7 +182,7 @@ class World:
             partition=self.partition,
             observed_at=self.clock,
             broker=int(words[0]),
-            topic_id=given.get("topic_id"),
+            topic_id=given.get("topic_id", self.words.get("topic_id", "a")),
             high_watermark=int(given["hw"]) if "hw" in given else None,
             modified_at=self.clock - float(given.get("age", "0")),
         )

@@ -15,8 +15,11 @@ from tidemark.core.rare import AuditFinding, CheckpointSeen, MetadataPosition, r
 
 def is_new_record(state: PartitionState | None, event: MetadataChange) -> bool:
     """Whether a record of the metadata log is further than what is known: by its offset, and never by a lower epoch."""
-    if state is None or _is_other_topic(state, event.topic_id):
+    if state is None:
         return True
+    if _is_other_topic(state, event.topic_id):
+        # Of a topic that was created since, or late and of one that was deleted before.
+        return event.observed_at > state.observed_at
     if state.leader_epoch is not None and event.leader_epoch < state.leader_epoch:
         return False
     return state.rare is None or state.rare.metadata is None or event.metadata_offset > state.rare.metadata.offset
@@ -52,7 +55,7 @@ def evolve_change(state: PartitionState | None, event: MetadataChange, cluster: 
 
 def evolve_checkpoint(state: PartitionState, event: Checkpoint) -> PartitionState:
     """Notes a broker's checkpoint files; an older reading changes nothing."""
-    if _is_other_topic(state, event.topic_id):
+    if not _is_surely_of(state, event.topic_id):
         return state
     rare = rare_of(state.rare)
     known = next((item for item in rare.checkpoints if item.broker == event.broker), None)
@@ -67,7 +70,10 @@ def evolve_checkpoint(state: PartitionState, event: Checkpoint) -> PartitionStat
 
 def evolve_audit(state: PartitionState, event: Audit) -> PartitionState:
     """Notes the newest finding of an audit."""
-    if _is_other_topic(state, event.topic_id) or len(set(event.crcs)) < 2:
+    if not _is_surely_of(state, event.topic_id) or len(set(event.crcs)) < 2:
+        return state
+    known = state.rare.audit if state.rare is not None else None
+    if known is not None and known.at >= event.observed_at:
         return state
     after = copy.copy(state)
     after.rare = rare_of(state.rare)
@@ -77,3 +83,8 @@ def evolve_audit(state: PartitionState, event: Audit) -> PartitionState:
 
 def _is_other_topic(state: PartitionState, topic_id: str | None) -> bool:
     return topic_id is not None and state.topic_id is not None and topic_id != state.topic_id
+
+
+def _is_surely_of(state: PartitionState, topic_id: str | None) -> bool:
+    """Files and findings have no order among the passes: without the topic's id they may be late and of one deleted since."""
+    return state.topic_id is None or topic_id == state.topic_id
