@@ -398,7 +398,7 @@ def test_after_a_claim_what_is_gone_is_remembered_and_nothing_is_claimed_twice()
     claimed = fold(None, observation(), short(), short())
     after = fold(claimed, short())
     assert after.loss_read is None
-    assert after.committed[0] == Committed(4, 90, 10.0, 100, 1, lost_from=60)
+    assert after.committed[0] == Committed(4, 90, 10.0, 100, 1, lost_from=60, lost_under=5)
     assert claimed.committed[0].lost_from is None
 
 

@@ -91,7 +91,21 @@ def test_the_log_start_bounds_the_claim_of_an_unclean_election() -> None:
 
 
 def test_what_was_claimed_before_is_not_claimed_again() -> None:
-    assert find_loss(state(committed=[Committed(0, 12, 1.0, 15, 1, lost_from=8)])) == lost(5, 8)
+    claimed = Committed(0, 12, 1.0, 15, 1, lost_from=8, lost_under=1)
+    assert find_loss(state(committed=[claimed])) == LossRead(0, 2, 5, 8, exposed_to=8, pass_number=7)
+
+
+def test_more_of_a_loss_under_the_same_leadership_is_the_whole_of_it() -> None:
+    claimed = Committed(0, 12, 1.0, 15, 1, lost_from=8, lost_under=2)
+    assert find_loss(state(committed=[claimed])) == LOST
+    assert find_loss(state(committed=[msgspec.structs.replace(claimed, lost_from=5)])) is None
+
+
+def test_before_epochs_a_second_loss_is_one_of_its_own() -> None:
+    old = Committed(NO_EPOCH, 12, 9.0, 15, 1, lost_from=11, lost_under=NO_EPOCH)
+    fields: dict[str, Any] = {"leader_epoch": None, "lineage": None, "lineage_complete_from": None}
+    found = find_loss(state({"leader_epoch": None}, committed=[old], **fields))
+    assert found == LossRead(NO_EPOCH, NO_EPOCH, 9, 11, exposed_to=11, pass_number=7)
 
 
 def test_of_several_epochs_the_one_that_lost_most_is_named() -> None:

@@ -131,8 +131,8 @@ def test_an_unclean_election_in_the_metadata_log_is_remembered() -> None:
 
 
 def checkpoint(broker: int = 2, **fields: Any) -> Checkpoint:
-    whole: dict[str, Any] = {"topic": "orders", "partition": 0, "observed_at": 20.0, "high_watermark": 80, "modified_at": 18.0}
-    return Checkpoint(**{"broker": broker, **whole, **fields})
+    whole: dict[str, Any] = {"topic": "orders", "partition": 0, "topic_id": "a", "observed_at": 20.0, "high_watermark": 80}
+    return Checkpoint(**{"broker": broker, "modified_at": 18.0, **whole, **fields})
 
 
 def files(state: PartitionState) -> list[CheckpointSeen]:
@@ -154,10 +154,9 @@ def test_an_older_reading_or_one_of_another_topic_changes_nothing(event: Checkpo
     assert evolve_checkpoint(state, event) is state
 
 
-def test_the_files_of_one_topic_are_taken_where_either_side_knows_no_topic_id() -> None:
-    assert files(evolve_checkpoint(fold(None, observation()), checkpoint(topic_id=None)))
-    assert files(evolve_checkpoint(fold(None, observation()), checkpoint(topic_id="a")))
-    assert files(evolve_checkpoint(fold(None, observation(topic_id=None)), checkpoint(topic_id="a")))
+def test_files_are_taken_where_the_topic_id_was_never_seen() -> None:
+    assert files(evolve_checkpoint(fold(None, observation(topic_id=None)), checkpoint()))
+    assert files(evolve_checkpoint(fold(None, observation(topic_id=None)), checkpoint(topic_id=None)))
 
 
 def test_the_files_of_a_bounded_number_of_brokers_are_known() -> None:
@@ -168,8 +167,8 @@ def test_the_files_of_a_bounded_number_of_brokers_are_known() -> None:
 
 
 def audit(**fields: Any) -> Audit:
-    whole: dict[str, Any] = {"topic": "orders", "partition": 0, "observed_at": 20.0, "brokers": [1, 2], "offset": 40, "leader_epoch": 4}
-    return Audit(**{**whole, "crcs": [11, 22], **fields})
+    whole: dict[str, Any] = {"topic": "orders", "partition": 0, "topic_id": "a", "observed_at": 20.0, "brokers": [1, 2], "offset": 40}
+    return Audit(**{**whole, "leader_epoch": 4, "crcs": [11, 22], **fields})
 
 
 def test_the_newest_finding_of_an_audit_is_kept_beside_the_rest() -> None:

@@ -147,6 +147,12 @@ def test_the_first_pair_that_cannot_be_is_named(lineage: list[tuple[int, int]], 
     assert [item.what for item in rare(read(10.0, lineage)).anomalies] == [what]
 
 
+def test_the_leaders_lineage_is_looked_at_as_a_followers_is() -> None:
+    assert [(item.broker, item.what) for item in rare(read(10.0, leaders=DAMAGED)).anomalies] == [(1, DAMAGE)]
+    assert rare(read(10.0, leaders=[(5, 2)])).anomalies[0].what == "epoch 5 is above the leader epoch 4"
+    assert rare(read(10.0, leaders=[(5, 100)], leader_epoch=None)).anomalies == [], "no epoch is told that it could be above"
+
+
 def test_records_of_an_epoch_above_the_leaders_are_an_anomaly_of_the_newest_entry() -> None:
     above = Anomaly(1, "epoch 5 is above the leader epoch 4", 10.0, 10.0, of_newest=True)
     assert rare(read(10.0, leaders=[(5, 100)])).anomalies == [above]
@@ -238,6 +244,14 @@ def test_before_epochs_a_first_read_that_no_second_confirms_leaves_a_suspicion()
     assert rare(first(), before_epochs(11.0, 60), before_epochs(12.0, 130)).suspicion == Suspicion(60, 90, 2, 12.0)
     proven = rare(first(), before_epochs(11.0, 60), before_epochs(12.0, 60))
     assert proven.suspicion is None
+
+
+def test_a_first_read_alone_is_enough_to_look_again() -> None:
+    """Broker 2 is not in sync, so nothing else is rare about it."""
+    events = [first(), before_epochs(11.0, 60), before_epochs(12.0, 130)]
+    for event in events:
+        event.in_sync_replicas = [1]
+    assert rare(*events).suspicion == Suspicion(60, 90, 2, 12.0)
 
 
 def test_a_suspicion_stays_for_its_time_and_ends_with_a_proof_or_the_topic() -> None:

@@ -28,6 +28,8 @@ class Committed(Struct, array_like=True, gc=False):
     leader: int
     # Set once a loss was claimed: committed offsets from here on are known to be gone.
     lost_from: int | None = None
+    # The leader epoch under which that was proven last.
+    lost_under: int | None = None
 
     @property
     def surviving(self) -> int:

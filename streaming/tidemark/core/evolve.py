@@ -192,7 +192,7 @@ def _take_loss(after: PartitionState, before: PartitionState) -> None:
         after.committed = [copy.copy(entry) for entry in after.committed]
         for entry in after.committed:
             if entry.epoch <= claimed.epoch_before:
-                entry.lost_from = min(entry.surviving, claimed.start)
+                entry.lost_from, entry.lost_under = min(entry.surviving, claimed.start), claimed.epoch_after
         claimed = None
     found = find_loss(after)
     if found is not None:

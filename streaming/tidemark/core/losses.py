@@ -69,4 +69,7 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
         start = max(answer[1], log_start) if answer[1] > log_start or unclean else leader.log_end_offset
     if start >= entry.surviving:
         return None
-    return LossRead(entry.epoch, after, start, entry.surviving, entry.log_end_offset, state.pass_number)
+    if entry.lost_from is None or entry.lost_under == after != NO_EPOCH:
+        # What was claimed under this very leadership is a part of the same loss.
+        return LossRead(entry.epoch, after, start, entry.high_watermark, entry.log_end_offset, state.pass_number)
+    return LossRead(entry.epoch, after, start, entry.surviving, entry.surviving, state.pass_number)
