@@ -104,6 +104,8 @@ def test_a_late_fenced_reading_is_still_true_of_its_own_epoch() -> None:
     after = fold(before, observation(leader_epoch=4, committed=95, observed_at=12.0))
     assert after.committed == [Committed(4, 95, 12.0, 100, 1), Committed(5, 100, 10.0, 100, 2)]
     assert before.committed[0].high_watermark == 90
+    never_seen = fold(before, observation(leader_epoch=3, committed=70, observed_at=12.0))
+    assert never_seen.committed[0] == Committed(3, 70, 12.0, 70, 1)
     for unfenced in (observation(leader_epoch=4, committed=None), observation(leader_epoch=None, committed=95)):
         assert fold(before, unfenced).committed == before.committed
     assert fold(before, observation(leader_epoch=4, leader=None, committed=95)).committed == before.committed

@@ -34,7 +34,7 @@ def evolve(
     What `cluster` knows of the brokers serves the suspected cause of an in-sync shrink.
     """
     if state is None or is_recreated(state, event):
-        state = PartitionState(topic_id=event.topic_id)
+        state = PartitionState()
     after = copy.copy(state)
     after.topic_id = event.topic_id or state.topic_id
     after.collector, after.collector_epoch, after.pass_number = collector, collector_epoch, pass_number
