@@ -39,6 +39,7 @@ class FakeBroker:
             {},
         )
         self.hangs: Callable[[int], bool] = lambda _: False
+        self.log_start = 0
         self.versions = versions or VERSIONS
         self.requests: list[Any] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -139,7 +140,7 @@ class FakeBroker:
         topic_class = FetchResponse.FetchableTopicResponse
         topics = []
         for topic in request.topics:
-            partitions = [_fetched(self.logs.get((topic.topic, asked.partition)), asked) for asked in topic.partitions]
+            partitions = [_fetched(self.logs.get((topic.topic, asked.partition)), asked, self.log_start) for asked in topic.partitions]
             topics.append(topic_class(topic=topic.topic, partitions=partitions))
         answer = FetchResponse(throttle_time_ms=0, error_code=0, session_id=0, responses=topics, node_endpoints=[])
         return bytes(answer.encode(version=version))
@@ -160,7 +161,7 @@ def _offset(log: Log | None, replica: int, current_leader_epoch: int) -> tuple[i
     return 0, log.high_watermark if replica == -1 else log.end, log.leader_epoch
 
 
-def _fetched(log: Log | None, asked: Any) -> Any:
+def _fetched(log: Log | None, asked: Any, log_start: int) -> Any:
     part_class = FetchResponse.FetchableTopicResponse.PartitionData
     code = 6 if log is None else _fence(log, asked.current_leader_epoch)
     extra: dict[str, Any] = {}
@@ -178,7 +179,7 @@ def _fetched(log: Log | None, asked: Any) -> Any:
         error_code=code,
         high_watermark=high_watermark,
         last_stable_offset=high_watermark,
-        log_start_offset=-1 if code else 0,
+        log_start_offset=-1 if code else log_start,
         aborted_transactions=None,
         preferred_read_replica=-1,
         records=b"",

@@ -5,23 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from tidemark.collect.metadata import LEADER_NOT_AVAILABLE, Address, Eligible, Seat, TopicView, View
+from tidemark.collect.walks import Doubt, after_change
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster
-
-# A lineage is walked again for this many passes after a change: a loss takes two reads of different passes.
-WALKS_AFTER_CHANGE: Final = 4
 
 
 class Watched:
     """One watched partition: the newest metadata, and what earlier passes left behind for the next."""
 
     __slots__ = (
-        "adding", "compacted", "due_at", "eligible", "ends", "group", "last_known", "leader", "leader_epoch", "leaderless", "lineage", "lineage_complete_from",
-        "metadata_at", "metadata_from", "min_in_sync", "number", "places", "raw", "removing", "seat", "signature", "topic", "topic_id", "walks_left",
+        "adding", "compacted", "doubt", "due_at", "eligible", "ends", "former_leader", "group", "last_known", "leader", "leader_epoch", "leaderless",
+        "lineage", "lineage_complete_from", "metadata_at", "metadata_from", "min_in_sync", "number", "places", "raw", "removing", "seat", "signature",
+        "topic", "topic_id", "walks",
     )  # fmt: skip
 
     def __init__(self, topic: str, number: int, topic_id: str | None, group: int, seat: Seat) -> None:
@@ -44,7 +43,11 @@ class Watched:
         # The leader's last walk: ascending (epoch, end offset).
         self.lineage: list[tuple[int, int]] = []
         self.lineage_complete_from: int | None = None
-        self.walks_left = WALKS_AFTER_CHANGE
+        # Whose lineage is still to be read: broker -> in how many passes; and what is read on after that.
+        self.walks: dict[int, int] = after_change(seat.replicas)
+        self.doubt: Doubt | None = None
+        # Who led before the newest change of the leader.
+        self.former_leader: int | None = None
         # Where its replicas' answers lie: (plan of the broker, slot), in the order of the assignment; null: not all are planned.
         self.places: list[tuple[Any, int]] | None = None
         # The answers, undigested, that gave `signature`.
@@ -57,9 +60,14 @@ class Watched:
         """Lays newer metadata over the old. Tells whether leader, replicas or epoch changed (requests must be planned anew)."""
         changed = (seat.leader, seat.leader_epoch, seat.replicas) != (self.seat.leader, self.seat.leader_epoch, self.seat.replicas)
         if seat.leader_epoch != self.seat.leader_epoch:
-            self.walks_left = WALKS_AFTER_CHANGE
+            self.walks, self.doubt = after_change(seat.replicas), None
+        elif seat.replicas != self.seat.replicas:
+            self.walks = {broker: left for broker, left in self.walks.items() if broker in seat.replicas}
+        leader = seat.leader if seat.leader >= 0 else None
+        if leader != self.leader and self.leader is not None:
+            self.former_leader = self.leader
         self.seat = seat
-        self.leader = seat.leader if seat.leader >= 0 else None
+        self.leader = leader
         self.leader_epoch = seat.leader_epoch if seat.leader_epoch >= 0 else None
         return changed
 

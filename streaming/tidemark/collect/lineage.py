@@ -78,8 +78,10 @@ async def walk(link: Link, plan: BrokerPlan, seconds: float) -> None:
     """Fills `plan.walked` for partitions whose lineage may have changed. Raises LinkError or WireError."""
     walks: dict[int, Walk] = {}
     for index, watched in enumerate(plan.slots):
+        if plan.broker not in watched.walks:
+            continue
         latest, fetched = plan.latest[index], plan.fetched[index]
-        if watched.walks_left <= 0 or latest is None or latest[1] or latest[3] < 0 or fetched is None or fetched[1]:
+        if latest is None or latest[1] or latest[3] < 0 or fetched is None or fetched[1]:
             continue
         newest_known = index not in plan.plain and fetched[5] >= 0
         walks[index] = Walk(fetched if newest_known else None, latest[3], latest[2])

@@ -10,6 +10,7 @@ from kafka import errors as kafka_errors
 
 from tidemark.collect.inventory import Watched, spread
 from tidemark.collect.plan import Asked, BrokerPlan
+from tidemark.collect.walks import after_change, take_reads
 from tidemark.core.events import OK, UNREACHABLE, Observation, Replica
 
 NOT_LEADER: Final = 6
@@ -78,7 +79,7 @@ class Observer:
 
     def _raw(self, watched: Watched) -> object:
         """All that `_quiet` looks at, undigested: equal to what was quiet the last time, it is quiet still, for a tenth of the cost."""
-        if watched.places is None or watched.walks_left > 0:
+        if watched.places is None or watched.walks or watched.doubt is not None:
             return None
         answers: list[object] = [
             watched.seat, watched.topic_id, watched.eligible, watched.last_known, watched.min_in_sync, watched.adding, watched.removing,
@@ -111,7 +112,8 @@ class Observer:
 
     def _replica(self, plan: BrokerPlan, index: int, watched: Watched) -> Replica:
         latest, fetched, committed = plan.latest[index], plan.fetched[index], plan.committed[index]
-        leads = None if committed is None else _leads(committed[1])
+        told = plan.believing.get(index) if committed is None else committed[1]
+        leads = None if told is None else _leads(told)
         self.stale |= committed is not None and committed[1] in STALE_CODES
         if latest is None or (fetched is None and latest[1] == 0):
             failed = plan.outcome or self._outcomes.get(plan.broker, UNREACHABLE)
@@ -133,7 +135,7 @@ class Observer:
             # Read a moment after the end offset, and grown past it: no statement about one instant.
             high_watermark = None
         if end < watched.ends.get(plan.broker, 0):
-            watched.walks_left = max(watched.walks_left, 4)
+            watched.walks = after_change(watched.seat.replicas)
         watched.ends[plan.broker] = end
         asked_ms = self._asked_ms(plan, index in plan.leading, plain)
         walked = plan.walked.get(index) if index not in plan.leading else None
@@ -166,7 +168,9 @@ class Observer:
 
     def _quiet(self, watched: Watched, samples: list[Replica]) -> object:
         """What this partition shows, if it is quiet: all answered, all logs end at their high watermark, nobody is out of sync."""
-        if watched.walks_left > 0 or watched.leader is None or not watched.all_in_sync or watched.adding or watched.removing:
+        if watched.walks or watched.doubt is not None or watched.leader is None:
+            return None
+        if not watched.all_in_sync or watched.adding or watched.removing:
             return None
         shown = []
         end = samples[0].log_end_offset
@@ -175,6 +179,8 @@ class Observer:
             stable = end if sample.last_stable_offset is None else sample.last_stable_offset
             ends = {sample.log_end_offset, sample.high_watermark, stable}
             if sample.error is not None or ends != {end} or end is None:
+                return None
+            if sample.leader_epoch is not None and watched.leader_epoch is not None and sample.leader_epoch != watched.leader_epoch:
                 return None
             shown.append((sample.broker, sample.log_start_offset, sample.leader_epoch, sample.leads))
         committed = self._committed(watched)
@@ -216,15 +222,17 @@ class Observer:
         )
         if any(sample.lineage is not None for sample in samples):
             observation.compacted = watched.compacted
-        self._add_leader(observation, watched, samples)
+        leader_read = self._add_leader(observation, watched, samples)
+        if watched.walks or watched.doubt is not None:
+            take_reads(watched, observation, leader_read=leader_read, now=now)
         return observation
 
-    def _add_leader(self, observation: Observation, watched: Watched, samples: list[Replica]) -> None:
-        """The leader's end offset before and after the followers, and its lineage."""
+    def _add_leader(self, observation: Observation, watched: Watched, samples: list[Replica]) -> bool:
+        """The leader's end offset before and after the followers, and its lineage. Tells whether that was read as it was due."""
         plan = self._plans.get(watched.leader) if watched.leader is not None else None
         index = None if plan is None else plan.place(watched)
         if plan is None or index is None or index not in plan.leading:
-            return
+            return False
         latest, fetched = plan.latest[index], plan.fetched[index]
         followers = [s for s in samples if s.broker != watched.leader and s.error is None]
         if latest is not None and latest[1] == 0 and plan.latest_asked is not None:
@@ -233,20 +241,20 @@ class Observer:
                 observation.leader_log_end_offset_before = _known(latest[2])
                 observation.leader_before_at = self._clock.wall(plan.latest_asked.answered_at)
         if fetched is None or fetched[1]:
-            return
+            return False
         if index in plan.plain or fetched[6] < 0:
             # A log without epochs has no lineage to walk.
-            watched.walks_left = max(0, watched.walks_left - 1)
-            return
+            return True
         self._add_after(observation, fetched[6], plan.leaders_asked, followers)
         if latest is None or latest[3] != watched.leader_epoch:
-            return
+            return False
         observation.lineage, observation.lineage_complete_from = [(fetched[5], fetched[6])], fetched[5]
         walked = plan.walked.get(index)
         if walked is not None and walked[0]:
-            watched.walks_left = max(0, watched.walks_left - 1)
             watched.lineage, watched.lineage_complete_from = walked
             observation.lineage, observation.lineage_complete_from = walked
+            return True
+        return watched.leader not in watched.walks
 
     def _add_after(self, observation: Observation, end: int, asked: Asked | None, followers: list[Replica]) -> None:
         asked_ms = self._ms(asked.requested_at if asked else None)

@@ -20,7 +20,8 @@ from tidemark.settings import Cluster, Collect, address
 SMALL_CLUSTER: Final = 2_000
 # A sampler has this many time-outs in all; one that trickles is cut off.
 SAMPLER_TIMEOUTS: Final = 4
-# How long brokers that do answer are waited for at a gate: twice what the slowest took lately, but this at least.
+# How long brokers that do answer are waited for at a gate: twice what the slowest took lately, but this at least. One
+# that failed before has this long to be back.
 PATIENCE_SECONDS: Final = 0.05
 # How far a node of the quorum is behind is told anew when it passes one of these: at first by what matters, then by doubling.
 LAG_BANDS_MS: Final = (1_000, *(10_000 * 2**step for step in range(10)))
@@ -84,9 +85,10 @@ class Passes:
         self.hurry = False
         views = self._read_views() if due else []
         self._read_aside(started, due)
-        # One that failed before may take its time; it is not waited for.
+        # One that failed before may take its time; it is hardly waited for.
         await self._loop.wait([future for link, future in attempts if link.failures == 0], seconds)
-        await self._loop.wait([future for _, future in attempts] + views, 5 * seconds if first else patience)
+        await self._loop.wait(views, 5 * seconds if first else patience)
+        await self._loop.wait([future for _, future in attempts], PATIENCE_SECONDS)
         self._apply(packer)
         fresh = [link.connect(seconds) for link in self.links.values() if not link.connected and link.failures == 0]
         await self._loop.wait(fresh, seconds)

@@ -71,6 +71,9 @@ class BrokerPlan:
         self.led = Subset(self.slots, led)
         self.leading = set(led)
         self.followed = Subset(self.slots, [i for i in range(len(self.slots)) if i not in self.leading])
+        # What each slot's broker should know, and the slots that it led before.
+        self._leader_epochs = [-1 if w.leader_epoch is None else w.leader_epoch for w in self.slots]
+        self._formerly_led = [i for i in self.followed.indices if self.slots[i].former_leader == broker]
         # Replicas that do not know their newest epoch: slot -> (leader epoch known there, log end offset) when last seen.
         self.without_epoch: dict[int, tuple[int, int]] = {}
         self._latest: ListOffsetsTemplate | None = None
@@ -84,6 +87,8 @@ class BrokerPlan:
         count = len(self.slots)
         self.latest: list[codec_list_offsets.Entry | None] = [None] * count
         self.committed: list[codec_list_offsets.Entry | None] = [None] * count
+        # slot of a replica that does not lead by the metadata -> error code of a question that only a leader answers
+        self.believing: dict[int, int] = {}
         self.fetched: list[codec_fetch.Entry | None] = [None] * count
         # Slots whose sample is (ListOffsets' log end offset, Fetch's rest): they were asked without an epoch.
         self.plain: set[int] = set()
@@ -103,6 +108,15 @@ class BrokerPlan:
             before = self._decoded[name] = (body, decode(body))
         found: D = before[1]
         return found
+
+    def doubtful(self) -> list[int]:
+        """Slots that may believe to lead though another does: behind the metadata's epoch, or led until lately."""
+        known = [-1 if entry is None else entry[3] for entry in self.latest]
+        behind: list[int] = []
+        if known != self._leader_epochs:
+            behind = [i for i in self.followed.indices if 0 <= known[i] < self._leader_epochs[i]]
+        former = [i for i in self._formerly_led if self.broker in self.slots[i].walks and known[i] >= 0]
+        return sorted({*behind, *former}) if former else behind
 
     def place(self, watched: Watched) -> int | None:
         """The slot of a partition here; null when this plan was made before it was assigned to this broker."""

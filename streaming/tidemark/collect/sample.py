@@ -11,7 +11,7 @@ from typing import Final
 
 from tidemark.collect import old
 from tidemark.collect.codec_fetch import BEYOND, VERSION, Entry, FetchTemplate, decode_fetch
-from tidemark.collect.codec_list_offsets import MAX_VERSION, decode_list_offsets
+from tidemark.collect.codec_list_offsets import CONSUMER, MAX_VERSION, ListOffsetsTemplate, decode_list_offsets
 from tidemark.collect.codec_list_offsets import Entry as Offsets
 from tidemark.collect.lineage import walk
 from tidemark.collect.links import Link, LinkError
@@ -45,6 +45,7 @@ class Sampler:
             plan.followers_asked = await self._probe(plan.followed, leaders=False)
             await self._next_gate()
             plan.leaders_asked = await self._probe(plan.led, leaders=True)
+            await self._ask_doubtful()
             if self._link.version(FETCH, VERSION) == VERSION:
                 await walk(self._link, plan, self._seconds)
             plan.outcome = OK
@@ -86,6 +87,23 @@ class Sampler:
             plan.led.lay(plan.decoded("committed", body, decode), plan.committed)
         body, plan.latest_asked = await self._ask(plan.latest_template(version).request())
         plan.everything.lay(plan.decoded("latest", body, decode), plan.latest)
+
+    async def _ask_doubtful(self) -> None:
+        """Whether replicas that should not lead believe that they do; the offsets they name are not looked at.
+
+        Fenced with the epoch that each named a moment ago, error 0 means that it leads under that one.
+        """
+        plan = self._plan
+        version = self._link.version(LIST_OFFSETS, MAX_VERSION) or 0
+        doubtful = plan.doubtful() if plan.fenced else []
+        if not doubtful:
+            return
+        subset = Subset(plan.slots, doubtful)
+        fences = [entry[3] for i in subset.indices if (entry := plan.latest[i]) is not None]
+        body, _ = await self._ask(ListOffsetsTemplate(subset.blocks, version, CONSUMER).request(fences))
+        found: list[Offsets | None] = [None] * len(plan.slots)
+        subset.lay(decode_list_offsets(body, version), found)
+        plan.believing = {i: entry[1] for i in doubtful if (entry := found[i]) is not None}
 
     async def _probe(self, subset: Subset, leaders: bool) -> Asked | None:
         """Fetch: high watermark, last stable offset, log start offset and epoch end of each replica in one instant."""
