@@ -170,10 +170,10 @@ def beside_gauges() -> Iterator[Row]:
 
     snapshot = refresh()
     settle()
-    ours = cpu_seconds(refresh, 3)
+    ours = cpu_seconds(refresh, 8)
     gauges = Gauges([each for _, each in turns[0]])
     gauges.refresh()
-    theirs = cpu_seconds(gauges.refresh, 1)
+    theirs = cpu_seconds(gauges.refresh, 2)
     yield Row(
         name="export: beside prometheus_client's gauges",
         value=theirs / ours,

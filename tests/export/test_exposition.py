@@ -372,3 +372,13 @@ def test_how_far_the_nodes_of_the_metadata_quorum_are() -> None:
         if "metadata" in s.name
     }
     assert found == {("lag_seconds", "1"): 1.5, ("log_end_offset", "100"): 77}
+
+
+def test_a_refresh_shows_what_changed_and_drops_what_went() -> None:
+    """What did not change is not written anew: the next snapshot is still the one of a new exporter."""
+    table, counters, renderer = Table(), EventCounters(), Renderer(Export())
+    for turn in range(4):
+        table.apply("east/orders/0", view(leader_epoch=turn // 2))
+        table.apply("east/orders/1", None if turn == 2 else view(partition=1, high_watermark=90 + turn))
+        fresh = Renderer(Export()).render(table, counters, NOW)
+        assert renderer.render(table, counters, NOW) == fresh

@@ -163,3 +163,12 @@ def test_only_kept_rows_hold_a_decoded_view() -> None:
     assert table.partitions["k"].kept and table.partitions["k"].view is table.partitions["k"].view
     table.partitions["k"].release()
     assert table.partitions["k"].view is not table.partitions["k"].view
+
+
+def test_a_follower_that_stands_at_another_place_keeps_its_lag() -> None:
+    table = Table()
+    replicas = [ReplicaView(broker=b, lag_records=b * 10, lag_ms=float(b)) for b in (2, 3)]
+    table.apply("k", view(replicas=replicas))
+    table.apply("k", view(replicas=replicas[1:], assigned=[1, 3]))
+    assert table.broker_tallies["east", 3].lag_records == 30
+    assert ("east", 2) not in table.broker_tallies

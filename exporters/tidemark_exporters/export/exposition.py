@@ -43,6 +43,28 @@ def render(table: Table, counters: EventCounters, now: float, max_series: int, g
     return Renderer(Export(max_series=max_series, granularity=granularity)).render(table, counters, now)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A metric as it was written last, and from what."""
+
+    labels: list[str]
+    values: list[Value]
+    series: int
+    body: bytes
+    openmetrics: bytes
+
+
+def _write(name: str, labels: list[str], values: list[Value], before: _Written | None) -> _Written:
+    """All lines of one metric. Half of the metrics (leaders, epochs, who is in sync) seldom change: those are not written anew."""
+    if before is not None and before.values == values and before.labels == labels:
+        return before
+    begin = f"{name}{{"
+    lines = [f"{begin}{inside}}} {value}" for inside, value in zip(labels, values, strict=True) if value is not None]
+    body = family(name, lines).encode("utf-8", "replace")
+    openmetrics = family(name, lines, openmetrics=True).encode("utf-8", "replace") if SIGNALS[name].kind == "counter" else b""
+    return _Written(labels, values, len(lines), body, openmetrics)
+
+
 class Renderer:
     """Makes a snapshot per refresh; remembers what it served, so that series do not flicker."""
 
@@ -54,6 +76,7 @@ class Renderer:
         self._max_series = export.max_series
         self._granularity = export.granularity
         self._selector = Selector(export.granularity, export.detail_topics)
+        self._written: dict[str, _Written] = {}
         # label set of a topic's alert -> until when it is served although none is open
         self._topic_alerts: dict[str, float] = {}
 
@@ -67,14 +90,13 @@ class Renderer:
         series: Counter[str] = Counter()
 
         def emit(name: str, labels: Iterable[str], values: Iterable[Value]) -> None:
-            lines = [f"{name}{{{inside}}} {value}" for inside, value in zip(labels, values, strict=True) if value is not None]
-            series[SIGNALS[name].tier] += len(lines)
-            body = family(name, lines).encode("utf-8", "replace")
+            written = self._written[name] = _write(name, list(labels), list(values), self._written.get(name))
+            series[SIGNALS[name].tier] += written.series
             if SIGNALS[name].kind == "counter":
-                text.append(body)
-                openmetrics.append(family(name, lines, openmetrics=True).encode("utf-8", "replace"))
+                text.append(written.body)
+                openmetrics.append(written.openmetrics)
             else:
-                gauges.append(body)
+                gauges.append(written.body)
 
         for name, values in _always(table, counters, now).items():
             if name in self._names:

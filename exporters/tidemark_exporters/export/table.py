@@ -252,18 +252,20 @@ class Table:
         motion = row.motion if row is not None else Motion()
         self.cluster_tallies[some.cluster].move(key, motion)
         self._topic(some.cluster, some.topic).move(key, motion)
-        before = previous.motion.followers if previous is not None else ()
-        for old, new in zip_longest(before, motion.followers):
-            if old == new:
-                continue
-            if old is not None and new is not None and old[0] == new[0] and None not in old and None not in new:
-                # The usual case by far: the same follower, and both its lags are known as they were.
-                self._broker(some.cluster, new[0]).move(key, new[1], new[2])
-                continue
-            if old is not None:
-                self._broker(some.cluster, old[0]).follow(key, old[1], old[2], -1)
-            if new is not None:
-                self._broker(some.cluster, new[0]).follow(key, new[1], new[2], 1)
+        old = previous.motion.followers if previous is not None else ()
+        changed = [(was, now) for was, now in zip_longest(old, motion.followers) if was != now]
+        if all(was and now and was[0] == now[0] and None not in was and None not in now for was, now in changed):
+            # The usual case by far: the same followers, and both their lags are known as they were.
+            for _, (broker, records, milliseconds) in changed:
+                self._broker(some.cluster, broker).move(key, records, milliseconds)
+            return
+        # All that go before any that come: a follower may stand at another place now.
+        for was, _ in changed:
+            if was is not None:
+                self._broker(some.cluster, was[0]).follow(key, was[1], was[2], -1)
+        for _, now in changed:
+            if now is not None:
+                self._broker(some.cluster, now[0]).follow(key, now[1], now[2], 1)
 
     def _count_changes(self, previous: Row, row: Row, view: View) -> None:
         if view.leader is not None and previous.last_leader not in (None, view.leader):

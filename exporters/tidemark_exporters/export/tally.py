@@ -6,21 +6,26 @@ and the largest is looked up when it is asked for. Only what is known counts: a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import NamedTuple
 
 from tidemark.core.safe_to_stop import EFFECTS, Effect
 from tidemark_exporters.export.facts import Host, Motion, Shape
 
 
-def _largest(known: int, values: Iterable[int | float | None]) -> int | float | None:
-    """The largest value; 0 where some are known and all are 0; None where none is known."""
-    return max((value for value in values if value is not None), default=0) if known > 0 else None
+class _Figures(NamedTuple):
+    """Largest values and the sum over what moves; 0 where nothing does."""
+
+    lag_records: int = 0
+    lag_ms: float = 0.0
+    uncommitted: int = 0
+    uncommitted_ms: float = 0.0
 
 
 class Tally:
     """Sums over the partitions of a cluster or a topic. `moving`: key -> motion, where any of it is above 0."""
 
     __slots__ = (
+        "_figures",
         "at_min",
         "blind",
         "known_lag_ms",
@@ -42,6 +47,8 @@ class Tally:
         self.leader_alone = self.blind = self.off_preferred = self.unplaced = 0
         self.known_lag_records = self.known_lag_ms = self.known_uncommitted = self.known_uncommitted_ms = 0
         self.moving: dict[str, Motion] = {}
+        # Worked out when somebody asks, once for all that ask until something moves.
+        self._figures: _Figures | None = None
 
     def count(self, shape: Shape, sign: int) -> None:
         """Adds a partition (1) or takes it away (-1)."""
@@ -61,6 +68,7 @@ class Tally:
 
     def move(self, key: str, motion: Motion) -> None:
         """Takes over a partition's newest motion."""
+        self._figures = None
         if motion.lag_records or motion.lag_ms or motion.uncommitted or motion.uncommitted_ms:
             self.moving[key] = motion
         else:
@@ -71,20 +79,35 @@ class Tally:
         return self.partitions > 0
 
     @property
-    def lag_records(self) -> int | float | None:
-        return _largest(self.known_lag_records, (motion.lag_records for motion in self.moving.values()))
+    def lag_records(self) -> int | None:
+        return self._moved().lag_records if self.known_lag_records else None
 
     @property
     def lag_ms(self) -> float | None:
-        return _largest(self.known_lag_ms, (motion.lag_ms for motion in self.moving.values()))
+        return self._moved().lag_ms if self.known_lag_ms else None
 
     @property
     def uncommitted(self) -> int | None:
-        return sum(motion.uncommitted or 0 for motion in self.moving.values()) if self.known_uncommitted else None
+        return self._moved().uncommitted if self.known_uncommitted else None
 
     @property
     def uncommitted_ms(self) -> float | None:
-        return _largest(self.known_uncommitted_ms, (motion.uncommitted_ms for motion in self.moving.values()))
+        return self._moved().uncommitted_ms if self.known_uncommitted_ms else None
+
+    def _moved(self) -> _Figures:
+        if self._figures is None:
+            lag_records, waiting, lag_ms, waiting_ms = 0, 0, 0.0, 0.0
+            for records, milliseconds, uncommitted, uncommitted_ms, _ in self.moving.values():
+                if records is not None and records > lag_records:
+                    lag_records = records
+                if milliseconds is not None and milliseconds > lag_ms:
+                    lag_ms = milliseconds
+                if uncommitted is not None:
+                    waiting += uncommitted
+                if uncommitted_ms is not None and uncommitted_ms > waiting_ms:
+                    waiting_ms = uncommitted_ms
+            self._figures = _Figures(lag_records, lag_ms, waiting, waiting_ms)
+        return self._figures
 
 
 class BrokerTally:
@@ -123,9 +146,10 @@ class BrokerTally:
         return self.replicas > 0 or self.leaders > 0 or self.preferred > 0 or self.known_lag_records > 0 or self.known_lag_ms > 0
 
     @property
-    def lag_records(self) -> int | float | None:
-        return _largest(self.known_lag_records, (records for records, _ in self.moving.values()))
+    def lag_records(self) -> int | None:
+        return max((records for records, _ in self.moving.values() if records is not None), default=0) if self.known_lag_records else None
 
     @property
     def lag_ms(self) -> float | None:
-        return _largest(self.known_lag_ms, (milliseconds for _, milliseconds in self.moving.values()))
+        known = (milliseconds for _, milliseconds in self.moving.values() if milliseconds is not None)
+        return max(known, default=0.0) if self.known_lag_ms else None
