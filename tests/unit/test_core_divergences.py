@@ -165,6 +165,41 @@ def test_a_tail_that_runs_past_the_leaders_end_of_its_epoch_is_open() -> None:
     assert found(look([(4, 110)])) == [], "the leader's own epoch is not over"
 
 
+def absences(read: Lineage, leaders: Lineage, **fields: Any) -> list[tuple[int, int, int, bool]]:
+    """(epoch, follower's end, where they part, closed) of records of an epoch that the leader's log has none of."""
+    seen = found(look(read, lineage=leaders, **{"lineage_complete_from": 0, **fields}))
+    return [(item.epoch, item.follower_end, item.leader_end, item.closed) for item in seen if item.absent]
+
+
+@pytest.mark.parametrize(
+    ("read", "leaders", "absent"),
+    [
+        # Both end at 40 below epoch 4, the one by records of epoch 3, the other by those of epoch 2.
+        ([(3, 40), (4, 100)], [(2, 40), (4, 100)], (3, 40, 0, True)),
+        ([(3, 1), (4, 100)], [(2, 1), (4, 100)], (3, 1, 0, True)),
+        ([(2, 30), (3, 40)], [(2, 40), (4, 100)], (3, 40, 30, False)),
+        # The last eight epochs of the follower reach back to the leader's.
+        ([(3, 30), *((epoch, 30) for epoch in range(4, 10)), (10, 40)], [(3, 40), (11, 100)], (10, 40, 30, False)),
+    ],
+)
+def test_records_of_an_epoch_that_the_leader_has_none_of(read: Lineage, leaders: Lineage, absent: tuple[int, int, int, bool]) -> None:
+    assert absences(read, leaders) == [absent]
+
+
+def test_an_epoch_without_records_is_not_missed() -> None:
+    assert found(look([(2, 40), (3, 40), (4, 100)])) == []
+    assert found(look([(2, 40), (3, 40)])) == []
+
+
+def test_where_logs_do_not_reach_nothing_is_absent() -> None:
+    assert absences([(3, 40), (4, 100)], [(2, 40), (4, 100)], one={"log_start_offset": 10}) == []
+    at_start = {"log_start_offset": 30}
+    assert absences([(2, 30), (3, 40), (4, 100)], [(2, 40), (4, 100)], other=at_start) == []
+    # Eight epochs were read of the follower's log; of those before it nothing is known.
+    read = [(3, 40), *((epoch, 40) for epoch in range(4, 10)), (10, 100)]
+    assert absences(read, [(2, 40), (10, 100)]) == []
+
+
 def test_an_open_difference_is_dated_by_its_first_read_while_it_is_watched() -> None:
     assert found(look(TAIL), look(TAIL, 10.0 + MAX_GAP_SECONDS)) == [OPEN]
     (again,) = found(look(TAIL), look(TAIL, 10.1 + MAX_GAP_SECONDS))
