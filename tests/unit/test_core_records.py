@@ -180,6 +180,15 @@ def test_the_newest_finding_of_an_audit_is_kept_beside_the_rest() -> None:
     assert state.rare is not None and state.rare.audit is None
 
 
+def test_a_finding_that_comes_again_or_late_changes_nothing() -> None:
+    state = evolve_audit(recorded(), audit())
+    assert evolve_audit(state, audit()) is state
+    assert evolve_audit(state, audit(observed_at=19.0, offset=50)) is state
+    later = evolve_audit(state, audit(observed_at=21.0, offset=50))
+    assert later.rare is not None and later.rare.audit is not None
+    assert later.rare.audit.offset == 50
+
+
 @pytest.mark.parametrize("event", [audit(topic_id="b"), audit(crcs=[11, 11]), audit(crcs=[])])
 def test_what_agrees_or_is_of_another_topic_is_no_finding(event: Audit) -> None:
     state = recorded()
