@@ -35,6 +35,27 @@ def test_at_one_epoch_the_leaders_own_image_is_believed() -> None:
     assert watched.partitions["t", 0].metadata_from == (1,)
 
 
+def test_an_image_that_is_behind_in_one_partition_is_believed_in_none() -> None:
+    watched = inventory()
+    old = {"t": {0: seat(), 1: seat(in_sync=(1, 2))}, "u": {0: seat(in_sync=(1, 2))}}
+    new = {"t": {0: seat(epoch=1), 1: seat(in_sync=(2,))}, "u": {0: seat(in_sync=(2,))}}
+    # It leads t-1 by its own image, and answers last.
+    for at, views in ((1.0, [view(2, new), view(1, old, at=9.0)]), (10.0, [view(1, old, at=11.0), view(3, new, at=10.0)])):
+        watched.apply(views)
+        assert {place: w.seat.in_sync for place, w in watched.partitions.items()} == {("t", 0): (1, 2), ("t", 1): (2,), ("u", 0): (2,)}, at
+    # With no other witness, what does not contradict the known epochs is taken.
+    watched.apply([view(1, old, at=20.0)])
+    assert watched.partitions["t", 0].leader_epoch == 1
+    assert watched.partitions["u", 0].seat.in_sync == (1, 2)
+
+
+def test_an_image_of_a_topic_that_was_made_anew_is_not_behind() -> None:
+    watched = inventory()
+    watched.apply([view(1, {"t": {0: seat(epoch=7)}}, topic_id="old")])
+    new = {"t": {0: seat(epoch=0)}}
+    assert watched.apply([view(1, new, topic_id="new"), view(2, new, topic_id="new")]).recreated
+
+
 def test_a_change_of_in_sync_replicas_needs_no_new_requests() -> None:
     watched = inventory()
     assert watched.apply([view(1, {"t": {0: seat()}})]).replan

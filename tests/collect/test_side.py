@@ -11,7 +11,7 @@ from tidemark.collect.control import Control
 from tidemark.collect.inventory import Inventory, TopicConfiguration
 from tidemark.collect.links import LinkError
 from tidemark.collect.loop import Loop
-from tidemark.collect.side import Quorum, as_configuration, as_quorum
+from tidemark.collect.side import Quorum, QuorumReplica, as_configuration, as_quorum
 from tidemark.settings import Cluster
 
 
@@ -89,6 +89,17 @@ def test_a_quorum_that_gives_two_brokers_no_answer_for_long_has_no_leader(asked:
     assert asked.ask(2, 25.0) == (101, 8)
     asked.answer = silence
     assert asked.ask(1, 26.0) == asked.ask(2, 27.0) == (101, 8), "an election takes some seconds"
+
+
+def test_a_broker_whose_image_is_old_is_asked_last(asked: Asked) -> None:
+    live: dict[int, Any] = {number: Answer(broker=number, host="h", port=number, connected_at=-100.0) for number in (1, 2, 3)}
+    assert {link.broker for _ in range(3) for link in asked.control.chosen(live)} == {1, 2, 3}
+    replicas = {1: QuorumReplica(False, 5, 2_500.0), 2: QuorumReplica(False, 9, 1_900.0), 3: QuorumReplica(False, 9, None)}
+    asked.answer = Quorum(100, 7, 9, replicas)
+    asked.ask(2, 0.0)
+    assert [sorted(link.broker for link in asked.control.chosen(live)) for _ in range(3)] == [[2, 3]] * 3
+    del live[3]
+    assert [[link.broker for link in asked.control.chosen(live)] for _ in range(2)] == [[2, 1]] * 2
 
 
 def test_a_quorum_that_never_answered_is_not_known(asked: Asked) -> None:

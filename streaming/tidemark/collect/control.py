@@ -47,9 +47,12 @@ class Control:
         self._running: dict[str, Any] = {}
 
     def chosen(self, live: dict[int, Link]) -> list[Link]:
-        """Two brokers, in turn, of those that answer; those that came back just now last. The bootstrap servers when none does."""
+        """Two brokers, in turn, of those that answer; the bootstrap servers when none does.
+
+        Last those that came back just now, and those whose image is old by the word of the quorum's leader.
+        """
         now = time.monotonic()
-        settled = sorted(b for b, link in live.items() if now - (link.connected_at or now) >= SETTLING_SECONDS)
+        settled = sorted(b for b, link in live.items() if now - (link.connected_at or now) >= SETTLING_SECONDS and not self._is_outdated(b))
         others = sorted(set(live) - set(settled))
         self._turn += 1
         if settled:
@@ -57,6 +60,10 @@ class Control:
             settled = settled[turn:] + settled[:turn]
         brokers = (settled + others)[:2]
         return [self._link(live[broker]) for broker in brokers] or self._bootstrap
+
+    def _is_outdated(self, broker: int) -> bool:
+        seen = self.quorum.replicas.get(broker) if self.quorum is not None else None
+        return seen is not None and seen.lag_ms is not None and seen.lag_ms > CURRENT_MS
 
     def _link(self, sample_link: Link) -> Link:
         link = self._links.get(sample_link.broker)

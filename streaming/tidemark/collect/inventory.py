@@ -144,9 +144,10 @@ class Inventory:
             self.cluster_id = view.cluster_id or self.cluster_id
             self.controller = view.controller
         self._forget_brokers(views)
-        seen = {name for view in views for name, topic in view.topics.items() if topic.partitions and self.wants(name)}
+        believed = [view for view in views if not self._is_behind(view, views)] or views
+        seen = {name for view in believed for name, topic in view.topics.items() if topic.partitions and self.wants(name)}
         for name in seen:
-            about = [(view, view.topics[name]) for view in views if name in view.topics and not view.topics[name].error]
+            about = [(view, view.topics[name]) for view in believed if name in view.topics and not view.topics[name].error]
             for number in {n for _, topic in about for n in topic.partitions}:
                 if group_of(self._cluster.name, name, number, self._cluster.shards) != self._cluster.shard:
                     continue
@@ -164,6 +165,23 @@ class Inventory:
             if len({v.broker for v in views if v.broker >= 0}) >= 2 and all(name not in view.topics for view in views)
         }
         return Applied(replan or bool(recreated), epoch_changed, new_topics, absent, recreated)
+
+    def _is_behind(self, view: View, views: list[View]) -> bool:
+        """Whether an image is older than another, or than what is known, by the leader epoch of any partition.
+
+        Then it is older in all the rest too: what it shows of in-sync replicas, which change within an epoch, may be over.
+        """
+        for name, topic in view.topics.items():
+            if not self.wants(name):
+                continue
+            same = [t.partitions for v in views if v is not view and (t := v.topics.get(name)) and t.topic_id == topic.topic_id]
+            for number, seat in topic.partitions.items():
+                known = self.partitions.get((name, number))
+                if known is not None and known.topic_id == topic.topic_id and seat.leader_epoch < known.seat.leader_epoch:
+                    return True
+                if any(number in other and seat.leader_epoch < other[number].leader_epoch for other in same):
+                    return True
+        return False
 
     def _dropped(self, name: str, numbers: set[int]) -> list[Watched]:
         """Partitions that a topic made anew with fewer of them no longer has."""
