@@ -4,7 +4,7 @@
 PYTHON ?= python3
 bin := .venv/bin
 
-.PHONY: help setup system test soak demo bench mutation lock lint types contracts format unit tests dashboards schema clean
+.PHONY: help setup system test soak demo bench mutation lock lint types contracts format unit tests dashboards schema docs clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -58,6 +58,9 @@ dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 
 schema: setup ## Regenerates the JSON Schema of the events
 	@$(bin)/python -m tests.schema
+
+docs: setup ## Regenerates what docs/replication.md shows of the model
+	@$(bin)/python -m tests.docs_replication
 
 clean: ## Removes .venv and what tools and tests left here
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants
