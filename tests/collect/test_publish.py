@@ -5,8 +5,11 @@ import threading
 import time
 from typing import Any
 
+import pytest
+from kafka.errors import KafkaTimeoutError
 from kafka.future import Future
 
+from tidemark.collect import publish
 from tidemark.collect.pack import Record
 from tidemark.collect.publish import KafkaPublisher, LinePublisher
 from tidemark.core.errors import ClusterError
@@ -21,7 +24,14 @@ class Producer:
         self.sent: list[tuple[int, bytes]] = []
         self.futures: list[Any] = []
         self.fails = False
+        self.knows_the_topic = True
         self.closed = False
+
+    def partitions_for(self, topic: str) -> set[int]:
+        assert topic == "tidemark.replica-state"
+        if not self.knows_the_topic:
+            raise KafkaTimeoutError("no metadata")
+        return {0, 1}
 
     def send(self, topic: str, value: bytes, partition: int) -> Any:
         if self.fails:
@@ -105,6 +115,23 @@ def test_a_broken_producer_is_replaced() -> None:
     assert [len(producer.sent) for producer in made] == [0, 1]
     assert made[0].closed
     assert publisher.take_missed("c") == {("t", 1)}
+
+
+def test_no_record_is_lost_while_no_broker_tells_of_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publish, "RETRY_SECONDS", 0.01)
+    made: list[Producer] = []
+
+    def make(*_: Any, **__: Any) -> Producer:
+        made.append(Producer())
+        made[-1].knows_the_topic = len(made) == 3
+        return made[-1]
+
+    publisher = KafkaPublisher(Settings(), make=make)
+    publisher.put([record("1"), record("2")])
+    until(lambda: publisher.published == 2)
+    assert [(len(producer.sent), producer.closed) for producer in made] == [(0, True), (0, True), (2, False)]
+    assert publisher.take_missed("c") == set()
+    publisher.close(5.0)
 
 
 def test_lines_end_in_newlines_and_need_one_group() -> None:

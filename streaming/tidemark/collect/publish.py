@@ -14,6 +14,7 @@ from collections import deque
 from typing import Any, BinaryIO, Final, Protocol
 
 import structlog
+from kafka.errors import KafkaError
 
 from tidemark.collect.pack import Place, Record
 from tidemark.core.errors import TidemarkError
@@ -180,9 +181,11 @@ class KafkaPublisher:
             return self._closing_at is not None and time.monotonic() >= self._closing_at
 
     def _connect(self) -> Any:
+        """A producer that knows the topic. kafka-python asks any broker for it, a paused one too: no record shall wait for that and be lost."""
         compression = self._settings.collect.compression
+        producer: Any = None
         try:
-            return self._make(
+            producer = self._make(
                 self._settings.kafka,
                 acks="all",
                 enable_idempotence=True,
@@ -193,9 +196,13 @@ class KafkaPublisher:
                 linger_ms=5,
                 max_request_size=4 * 1024 * 1024,
             )
-        except TidemarkError as error:
-            log.warning("cannot publish", reason=str(error), queued_bytes=self._queued)
+            producer.partitions_for(self._settings.topics.replica_state)
+        except (TidemarkError, KafkaError) as error:
+            log.warning("cannot publish", reason=str(error)[:200], queued_bytes=self._queued)
+            if producer is not None:
+                self._end(producer, 0.0)
             return None
+        return producer
 
     def _delivered(self, record: Record, *_: Any) -> None:
         with self._changed:
