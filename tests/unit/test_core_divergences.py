@@ -186,6 +186,12 @@ def test_records_of_an_epoch_that_the_leader_has_none_of(read: Lineage, leaders:
     assert absences(read, leaders) == [absent]
 
 
+@pytest.mark.parametrize("compacted", [True, None])
+def test_a_cleaner_may_have_left_none_of_an_epochs_records(compacted: bool | None) -> None:
+    assert absences([(2, 30), (3, 40)], [(2, 40), (4, 100)], compacted=compacted) == []
+    assert absences([(3, 40), (4, 100)], [(2, 40), (4, 100)], compacted=compacted) == []
+
+
 def test_an_epoch_without_records_is_not_missed() -> None:
     assert found(look([(2, 40), (3, 40), (4, 100)])) == []
     assert found(look([(2, 40), (3, 40)])) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from tidemark.core.epochs import MAX_COMMITTED, NO_EPOCH, Committed, commit, end_offset_for, highest_committed, is_ordered
@@ -61,6 +63,18 @@ def test_a_log_ends_nowhere_below_its_high_watermark() -> None:
     table: list[Committed] = []
     commit(table, 4, 100, 90, 1, 1.0)
     assert table == [Committed(4, 100, 1.0, 100, 1)]
+
+
+def test_before_epochs_other_records_take_the_place_of_lost_ones() -> None:
+    lost = Committed(NO_EPOCH, 100, 1.0, 120, 1, lost_from=60)
+    below, reaching = [copy.copy(lost)], [copy.copy(lost)]
+    commit(below, NO_EPOCH, 59, 70, 2, 2.0)
+    assert below == [lost]
+    commit(reaching, NO_EPOCH, 60, 70, 2, 2.0)
+    assert reaching == [Committed(NO_EPOCH, 60, 2.0, 120, 1)]
+    with_epoch = [Committed(4, 100, 1.0, 120, 1, lost_from=60)]
+    commit(with_epoch, 4, 60, 70, 1, 2.0)
+    assert with_epoch == [Committed(4, 100, 1.0, 120, 1, lost_from=60)]
 
 
 def test_the_table_is_ordered_by_epoch_and_forgets_the_oldest() -> None:

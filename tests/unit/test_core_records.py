@@ -40,6 +40,7 @@ def recorded(**fields: Any) -> PartitionState:
         (fold(None, observation(leader_epoch=None)), change(leader_epoch=3), True),
         # The log of another topic under the name has another order.
         (recorded(), change(topic_id="b", metadata_offset=1, leader_epoch=0), True),
+        (recorded(), change(topic_id="b", metadata_offset=99, observed_at=10.0), False),
         (recorded(), change(topic_id=None, metadata_offset=7), False),
         (
             fold(None, observation(), observation(lineage=[(3, 1), (4, 2)], lineage_complete_from=3, leader_epoch=5)),
