@@ -20,6 +20,15 @@ def standing(at: float) -> PartitionState:
     return state
 
 
+def test_a_difference_of_a_replica_that_is_no_longer_known_is_still_told() -> None:
+    state = standing(40.0)
+    state.replicas = []
+    (condition,) = evaluate(
+        standing(39.0), state, Context("main", "orders", 0, 40.0, 1000.0, Thresholds(divergence_ms=30_000), ClusterState())
+    )
+    assert condition.evidence["lineage_of_follower"] is None
+
+
 @pytest.mark.parametrize(("before", "now", "told"), [(39.0, 39.99, False), (39.99, 40.0, True), (40.0, 41.0, False)])
 def test_it_is_told_once_when_its_time_is_over(before: float, now: float, told: bool) -> None:
     context = Context("main", "orders", 0, now, 1000.0, Thresholds(divergence_ms=30_000), ClusterState())
