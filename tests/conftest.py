@@ -17,7 +17,10 @@ from tests.scenes import Scenes, run_scenes
 ROOT = Path(__file__).parent.parent
 IN_CI = os.environ.get("CI") == "true"
 # Cheap and pure first: a broken reducer shows before a broker starts.
-SECTIONS = ("unit", "scenarios", "property", "collect", "export", "pages", "delivery", "rules", "dashboards", "spark", "cluster", "drills", "browser")
+SECTIONS = (
+    *("unit", "scenarios", "property", "model", "tie", "collect", "verbs", "replay", "inspect", "export", "pages"),
+    *("delivery", "rules", "dashboards", "spark", "cluster", "drills", "browser"),
+)
 
 # The same examples in every run of CI; a failing one prints how to repeat it.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
@@ -41,8 +44,14 @@ def missing(reason: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
-    """The one run of the demo's scenes; the first test that asks starts it."""
-    return run_scenes(tmp_path_factory.mktemp("scenes"))
+    """The one run of the demo's scenes, with both ways of delivery beside it; the first test that asks starts it."""
+    from tests.delivery.ways import TOOLS, Ways
+
+    folder = tmp_path_factory.mktemp("scenes")
+    if not all(map(shutil.which, TOOLS)):
+        return run_scenes(folder)
+    with Ways(tmp_path_factory.mktemp("ways")) as ways:
+        return run_scenes(folder, ways)
 
 
 def section_of(path: Path) -> str:

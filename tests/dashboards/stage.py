@@ -26,7 +26,7 @@ from tidemark.core.records import encode_record
 from tidemark.local.layout import free_ports
 from tidemark.local.process import Child
 from tidemark.local.receiver import WebhookReceiver
-from tidemark.settings import Cluster, Receiver, Settings
+from tidemark.settings import Alertmanager, Cluster, Receiver, Settings
 from tidemark.stream.listener import Metrics, serve_metrics
 from tidemark_exporters import process
 from tidemark_exporters.export.source import Message
@@ -120,10 +120,12 @@ def staged(folder: Path) -> Iterator[Stage]:
 
 
 @contextmanager
-def exporting(stage: Stage, port: int, webhook: str) -> Iterator[None]:
+def exporting(stage: Stage, port: int, webhook: str, alertmanager: str | None = None) -> Iterator[None]:
     settings = Settings(clusters=[Cluster(name=CLUSTER)])
     settings.export.listen, settings.export.refresh_seconds = f"127.0.0.1:{port}", 0.2
     settings.notify.receivers = [Receiver(name="hook", url=webhook)]
+    if alertmanager is not None:
+        settings.notify.alertmanagers = [Alertmanager(name="manager", urls=[alertmanager])]
     settings.notify.gather_seconds = 0.2
     stores: dict[str, MemoryStore] = defaultdict(MemoryStore)
     delivery = partial(make_delivery, make_store=lambda _settings, _ends, name: cast(Any, stores[name]))

@@ -13,7 +13,7 @@ from typing import Any, Self
 import requests
 import yaml
 
-from tests.conftest import need
+from tests.conftest import ROOT, need
 
 # One message for one cause, as the guide has it; at once, for a test has no 30 seconds to wait.
 ROUTE = {
@@ -39,14 +39,23 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> float:
     return time.monotonic() - began
 
 
-class RealAlertmanager:
-    """One instance; `stop` and `start` are a restart that keeps its storage. It posts to `webhook`."""
+def shipped(webhook: str) -> dict[str, Any]:
+    """The configuration of deploy/, its receivers at `webhook`."""
+    document: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "alertmanager" / "alertmanager.yml").read_text(encoding="utf-8"))
+    for receiver in document["receivers"]:
+        for each in receiver["webhook_configs"]:
+            each["url"] = webhook
+    return document
 
-    def __init__(self, folder: Path, webhook: str) -> None:
+
+class RealAlertmanager:
+    """One instance; `stop` and `start` are a restart that keeps its storage. It posts to `webhook`, or where `document` says."""
+
+    def __init__(self, folder: Path, webhook: str, document: dict[str, Any] | None = None) -> None:
         self._binary = need("prometheus-alertmanager")
         self._folder = folder
         self.url = f"http://127.0.0.1:{free_port()}"
-        document = {"route": ROUTE, "receivers": [{"name": "hook", "webhook_configs": [{"url": webhook}]}]}
+        document = document or {"route": ROUTE, "receivers": [{"name": "hook", "webhook_configs": [{"url": webhook}]}]}
         (folder / "alertmanager.yml").write_text(yaml.safe_dump(document))
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -54,7 +54,20 @@ def test_the_newest_pass_is_read_from_the_exposition() -> None:
 def test_prometheus_scrapes_the_exporter_and_reads_the_rules_of_the_checkout() -> None:
     made = prometheus_configuration("127.0.0.1:9754", rule_files())
     assert made["scrape_configs"][0]["static_configs"] == [{"targets": ["127.0.0.1:9754"]}]
-    assert "tidemark-health.yaml" in " ".join(made["rule_files"])
+    assert [Path(path).name for path in made["rule_files"]] == ["kafka-replication.yaml", "tidemark-health.yaml"]
+    assert [path.name for path in rule_files("tidemark-health")] == ["tidemark-health.yaml"]
+    assert "alerting" not in made
+
+
+def test_an_alertmanager_is_told_by_the_exporter_and_by_prometheus(tmp_path: Path) -> None:
+    cluster: Any = SimpleNamespace(bootstrap_servers=SERVERS)
+    path = tmp_path / "tidemark.yaml"
+    url = "https://alerts.example.org:9093/am"
+    written = configuration(cluster, tmp_path, "http://127.0.0.1:9/", "127.0.0.1:9754", None, url)
+    path.write_text(yaml.safe_dump(written), encoding="utf-8")
+    assert [manager.urls for manager in load_settings(path, {}).notify.alertmanagers] == [[url]]
+    told = prometheus_configuration("127.0.0.1:9754", [], url)["alerting"]["alertmanagers"]
+    assert told == [{"scheme": "https", "path_prefix": "/am", "static_configs": [{"targets": ["alerts.example.org:9093"]}]}]
 
 
 class Terminal(io.StringIO):

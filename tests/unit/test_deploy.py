@@ -215,6 +215,22 @@ def test_prometheus_accepts_the_scrape_configuration() -> None:
     assert f"127.0.0.1:{port}:{port}" in compose()["services"][name]["ports"]
 
 
+def test_alertmanager_accepts_its_configuration_and_every_way_leads_to_a_receiver() -> None:
+    path = DEPLOY / "alertmanager" / "alertmanager.yml"
+    run = subprocess.run([need("amtool"), "check-config", str(path)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    route = parse(path)["route"]
+    assert {route["receiver"], *(each["receiver"] for each in route["routes"])} == {each["name"] for each in parse(path)["receivers"]}
+
+
+def test_the_guide_shows_alertmanagers_routes_as_they_are() -> None:
+    shown = re.search(r"^route:\n.*?(?=^```)", (ROOT / "docs" / "guide.md").read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    told, route = yaml.safe_load(shown[0])["route"], parse(DEPLOY / "alertmanager" / "alertmanager.yml")["route"]
+    assert {key: value for key, value in told.items() if key != "routes"}.items() <= route.items()
+    assert [each for each in route["routes"] if each["receiver"] == "on-call"] == told["routes"]
+
+
 def test_grafana_finds_the_dashboards_where_compose_mounts_them() -> None:
     provider = parse(DEPLOY / "grafana" / "provisioning" / "dashboards" / "tidemark.yaml")["providers"][0]
     grafana = compose()["services"]["grafana"]

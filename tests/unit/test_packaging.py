@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, SECTIONS
 
 LOCKS = ("requirements/dev.lock", "requirements/java.lock")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -162,6 +162,17 @@ def test_sections_run_all_time_all_and_fail_when_one_did(tmp_path: Path) -> None
     run = subprocess.run(["scripts/sections.sh", "bad", "good"], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert re.search(r"^bad +\d+ s  FAILED\ngood +\d+ s  ok\ntotal +\d+ s$", run.stdout, flags=re.MULTILINE)
+
+
+def test_every_folder_of_tests_has_its_place_in_the_order() -> None:
+    folders = {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").glob("*/**/test_*.py")}
+    assert folders - set(SECTIONS) == set()
+    assert (SECTIONS[0], SECTIONS[-1]) == ("unit", "browser")
+
+
+def test_what_takes_minutes_is_left_out_unless_asked_for(pytestconfig: pytest.Config) -> None:
+    options = pytestconfig.getini("addopts")
+    assert options[options.index("-m") + 1] == "not soak"
 
 
 @pytest.mark.parametrize(

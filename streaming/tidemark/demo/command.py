@@ -46,13 +46,14 @@ PASS_SECONDS: Final = 1.0
 @click.option(
     "--jars", type=click.Path(path_type=Path, file_okay=False, exists=True), help="Take Kafka's and the connector's jars from here."
 )
-def demo(keep: bool, workdir: Path | None, jars: Path | None) -> None:
+@click.option("--alertmanager", metavar="URL", help="Also deliver to this Alertmanager, such as http://127.0.0.1:9093.")
+def demo(keep: bool, workdir: Path | None, jars: Path | None, alertmanager: str | None) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     place = workdir or Path(tempfile.mkdtemp(prefix="tidemark-demo-"))
     place.mkdir(parents=True, exist_ok=True)
     table = LiveTable()
-    failures = _run(place.absolute(), jars, keep, table)
+    failures = _run(place.absolute(), jars, keep, table, alertmanager)
     if failures:
         raise TidemarkError(f"the demo failed: {'; '.join(failures)}. Logs and records: {place}")
     if workdir is None:
@@ -63,7 +64,7 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def _run(workdir: Path, jars: Path | None, keep: bool, table: LiveTable) -> list[str]:
+def _run(workdir: Path, jars: Path | None, keep: bool, table: LiveTable, alertmanager: str | None) -> list[str]:
     """Plays everything; the reasons for failure. Ends every process on the way out, whatever the way is."""
     quiet_client_logs()
     java = find_java()
@@ -72,7 +73,7 @@ def _run(workdir: Path, jars: Path | None, keep: bool, table: LiveTable) -> list
     broker_jars(jars, java)
     connector = str(connector_jars(jars, java)[0].parent)
     with ExitStack() as stack:
-        stage = _set_up(stack, workdir, jars, connector, java, table)
+        stage = _set_up(stack, workdir, jars, connector, java, table, alertmanager)
         for scene in PLAY:
             scene(stage)
         rows = _judge(stage)
@@ -85,7 +86,9 @@ def _run(workdir: Path, jars: Path | None, keep: bool, table: LiveTable) -> list
         return failures
 
 
-def _set_up(stack: ExitStack, workdir: Path, jars: Path | None, connector: str, java: JavaHome, table: LiveTable) -> Stage:
+def _set_up(
+    stack: ExitStack, workdir: Path, jars: Path | None, connector: str, java: JavaHome, table: LiveTable, alertmanager: str | None
+) -> Stage:
     table.say(f"starting one controller and three brokers with Java {java.major} ({java.source}); work folder {workdir}")
     overrides = {"replica.lag.time.max.ms": LAG_TIME_MS, "broker.session.timeout.ms": LAG_TIME_MS}
     cluster = stack.enter_context(
@@ -93,7 +96,7 @@ def _set_up(stack: ExitStack, workdir: Path, jars: Path | None, connector: str, 
     )
     webhooks = stack.enter_context(WebhookReceiver())
     stack.callback(_write_deliveries, webhooks, workdir / "webhooks.jsonl")
-    services = Services(cluster, workdir, webhooks.url, java, connector)
+    services = Services(cluster, workdir, webhooks.url, java, connector, alertmanager)
     own_topics = create_own_topics(cluster, services.settings)
     cluster.create_topic(WATCHED, {0: (LEADER, FOLLOWER)}, {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"})
     load = stack.enter_context(Load(cluster.bootstrap_servers, WATCHED, workdir / "acknowledged.jsonl"))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import requests
 import yaml
@@ -33,8 +34,11 @@ WARM_UP_SECONDS: Final = 25.0
 VERBS: Final = ("collect", "stream", "export")
 
 
-def configuration(cluster: LocalCluster, workdir: Path, webhook: str, listen: str, jars: str | None) -> dict[str, Any]:
+def configuration(
+    cluster: LocalCluster, workdir: Path, webhook: str, listen: str, jars: str | None, alertmanager: str | None = None
+) -> dict[str, Any]:
     """The document that all verbs read: addresses, and replication as small as three brokers allow; detection as shipped."""
+    alertmanagers = [{"name": "alertmanager", "urls": [alertmanager]}] if alertmanager else []
     return {
         "kafka": {"bootstrap_servers": cluster.bootstrap_servers},
         # Its own topics lie on the watched cluster here: events about the topic of events would feed themselves.
@@ -42,7 +46,11 @@ def configuration(cluster: LocalCluster, workdir: Path, webhook: str, listen: st
         "topics": {"replication_factor": 3, "min_in_sync_replicas": 1},
         "stream": {"checkpoint": str(workdir / "checkpoint"), **({"jars": jars} if jars else {})},
         "export": {"listen": listen},
-        "notify": {"receivers": [{"name": "demo", "url": webhook}], "external_url": f"http://{listen}"},
+        "notify": {
+            "receivers": [{"name": "demo", "url": webhook}],
+            "alertmanagers": alertmanagers,
+            "external_url": f"http://{listen}",
+        },
     }
 
 
@@ -61,15 +69,23 @@ def create_own_topics(cluster: LocalCluster, settings: Settings) -> dict[str, li
 class Services:
     """collect, stream, export, and Prometheus where it is installed: child processes with their logs in `workdir`."""
 
-    def __init__(self, cluster: LocalCluster, workdir: Path, webhook: str, java: JavaHome, jars: str | None = None) -> None:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        workdir: Path,
+        webhook: str,
+        java: JavaHome,
+        jars: str | None = None,
+        alertmanager: str | None = None,
+    ) -> None:
+        """`webhook` and, if given, `alertmanager`: the addresses that alerts are delivered to."""
         export_port, self._prometheus_port = free_ports(2)
         self.listen = f"127.0.0.1:{export_port}"
         self.config = workdir / "tidemark.yaml"
-        self.config.write_text(
-            yaml.safe_dump(configuration(cluster, workdir, webhook, self.listen, jars), sort_keys=False), encoding="utf-8"
-        )
+        document = configuration(cluster, workdir, webhook, self.listen, jars, alertmanager)
+        self.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
         self.settings = load_settings(self.config)
-        self._workdir, self._environment = workdir, java.environment()
+        self._workdir, self._environment, self._alertmanager = workdir, java.environment(), alertmanager
         self.children: dict[str, Child] = {}
 
     def start(self) -> None:
@@ -87,7 +103,9 @@ class Services:
 
     def _start_prometheus(self, program: str) -> None:
         config = self._workdir / "prometheus.yml"
-        config.write_text(yaml.safe_dump(prometheus_configuration(self.listen, rule_files())), encoding="utf-8")
+        # The rules on replication stay out: the exporter delivers these alerts itself.
+        document = prometheus_configuration(self.listen, rule_files("tidemark-health"), self._alertmanager)
+        config.write_text(yaml.safe_dump(document), encoding="utf-8")
         flags = [f"--config.file={config}", f"--storage.tsdb.path={self._workdir / 'prometheus'}"]
         listen = f"--web.listen-address=127.0.0.1:{self._prometheus_port}"
         self.children["prometheus"] = Child("Prometheus", [program, *flags, listen], self._workdir / "prometheus.log")
@@ -144,14 +162,20 @@ def newest_pass(exposition: str) -> float | None:
     return max((float(line.rsplit(" ", 1)[1]) for line in lines), default=None)
 
 
-def prometheus_configuration(listen: str, rules: Sequence[Path]) -> dict[str, Any]:
-    return {
+def prometheus_configuration(listen: str, rules: Sequence[Path], alertmanager: str | None = None) -> dict[str, Any]:
+    """Scrapes the exporter at `listen` (host:port) and notifies the Alertmanager at this URL, if there is one."""
+    document: dict[str, Any] = {
         "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
         "rule_files": [str(path) for path in rules],
         "scrape_configs": [{"job_name": "tidemark", "static_configs": [{"targets": [listen]}]}],
     }
+    if alertmanager is not None:
+        url = urlsplit(alertmanager)
+        told = {"scheme": url.scheme, "path_prefix": url.path or "/", "static_configs": [{"targets": [url.netloc]}]}
+        document["alerting"] = {"alertmanagers": [told]}
+    return document
 
 
-def rule_files() -> list[Path]:
+def rule_files(name: str = "*") -> list[Path]:
     """The rules of the checkout this runs from; none where tidemark is installed without one."""
-    return sorted((Path(tidemark.__file__).parents[2] / "dashboards" / "prometheus").glob("*.yaml"))
+    return sorted((Path(tidemark.__file__).parents[2] / "dashboards" / "prometheus").glob(f"{name}.yaml"))

@@ -1,0 +1,97 @@
+"""From an alert record to a message on both ways, with real Prometheus and Alertmanager: one for each cause, on each way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dashboards.stage import Stage, exporting
+from tests.dashboards.story import CLUSTER
+from tests.delivery.alertmanager import free_port, wait_for
+from tests.delivery.ways import Ways, names, news
+from tests.export.make import alert, cluster_view, open_alert, view
+from tidemark.core.records import Alert, encode_record, view_key
+from tidemark.local.receiver import WebhookReceiver
+
+PLACES = [("orders", partition) for partition in range(4)]
+# A scrape, an evaluation, the group's wait, and a busy machine.
+TOLD_SECONDS = 30.0
+# Longer than a group waits: what would come twice has come.
+AFTER_SECONDS = 6.0
+
+
+class Source:
+    """Writes what the stream would: passes without end, and the alerts of a fault."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._open: list[Alert] = []
+
+    def tick(self) -> None:
+        now = time.time()
+        views = self._stage.topics["tidemark.partition-views"]
+        views.write(CLUSTER, encode_record(cluster_view(CLUSTER, at=now)))
+        for topic, partition in PLACES:
+            mine = [open_alert(each) for each in self._open if each.labels["partition"] == str(partition)]
+            views.write(
+                view_key(CLUSTER, topic, partition), encode_record(view(topic, partition, kafka_cluster=CLUSTER, at=now, alerts=mine))
+            )
+
+    def fire(self, *alerts: Alert) -> None:
+        self._open += alerts
+        for each in alerts:
+            self._stage.topics["tidemark.alerts"].write(each.fingerprint, encode_record(each))
+
+
+def happened(name: str, partition: int, severity: str = "warning", **options: Any) -> Alert:
+    now = time.time()
+    return alert(name, at=now, starts_at=now, severity=severity, cluster=CLUSTER, partition=str(partition), **options)
+
+
+@pytest.fixture
+def ways(tmp_path: Path) -> Iterator[Ways]:
+    with Ways(tmp_path) as running:
+        yield running
+
+
+def test_one_message_for_one_cause_on_each_way(ways: Ways) -> None:
+    stage, port = Stage(), free_port()
+    source = Source(stage)
+    source.tick()
+    with WebhookReceiver() as receiver, exporting(stage, port, receiver.url, ways.direct.url):
+        ways.watch(f"127.0.0.1:{port}", health=True)
+
+        def until(done: Any, seconds: float, what: str) -> None:
+            def look() -> bool:
+                source.tick()
+                return bool(done())
+
+            wait_for(look, seconds, what)
+
+        until(ways.scraped, TOLD_SECONDS, "Prometheus knows the counters before the fault")
+        # Broker 2 hangs: every partition it follows tells so, some of it later.
+        source.fire(*(happened("KafkaFollowerLag", partition) for _, partition in PLACES))
+        source.fire(*(happened("KafkaHwStalled", partition) for _, partition in PLACES))
+        until(lambda: ways.direct.told("KafkaFollowerLag"), TOLD_SECONDS, "the lag is told directly")
+        # Broker 2 is elected uncleanly while all of that is open, and what it never had is gone.
+        elections = [happened("KafkaUncleanElection", n, "critical", incident=f"a{n}", evidence={"verdict": "unclean"}) for n in (0, 1)]
+        losses = [happened("KafkaCommittedDataLoss", n, "critical", incident=f"b{n}", evidence={"proven": [1000, 1007]}) for n in (0, 1)]
+        source.fire(*elections)
+        began = time.monotonic()
+        until(lambda: time.monotonic() - began > 1, 5, "a second later")
+        source.fire(*losses)
+        until(lambda: ways.wait("KafkaCommittedDataLoss", 0), TOLD_SECONDS, "both ways tell of the loss")
+        began = time.monotonic()
+        until(lambda: time.monotonic() - began > AFTER_SECONDS, 2 * AFTER_SECONDS, "what would come twice has come")
+
+    direct, by_rules = news(ways.direct.hook.deliveries()), news(ways.by_rules.hook.deliveries())
+    assert [(names(labels), len(labels)) for _, labels in direct] == [
+        ({"KafkaFollowerLag", "KafkaHwStalled"}, 8),
+        ({"KafkaUncleanElection", "KafkaCommittedDataLoss"}, 4),
+    ]
+    # States wait there longer than a broker restart.
+    assert [(names(labels), len(labels)) for _, labels in by_rules] == [({"KafkaUncleanElection", "KafkaCommittedDataLoss"}, 2)]
