@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.epochs import Committed
+from tidemark.core.epochs import NO_EPOCH, Committed
 from tidemark.core.partition import LossRead, PartitionState
 from tidemark.detect.committed_data_loss import evaluate
 from tidemark.detect.context import Context
@@ -31,3 +31,10 @@ def test_the_in_sync_set_of_when_it_was_committed_is_named_while_it_is_remembere
 
     assert members((8.0, [1, 2, 3]), (10.0, [1, 3]), (10.1, [2])) == [1, 3]
     assert members((10.1, [2])) is None
+
+
+def test_before_leader_epochs_none_is_named_and_the_range_is_the_incident() -> None:
+    old = LossRead(NO_EPOCH, NO_EPOCH, 60, 90, 100, 1, confirmed=True)
+    (condition,) = evaluate(PartitionState(), PartitionState(leader=2, loss_read=old), CONTEXT)
+    assert (condition.evidence["leader_epoch_before"], condition.evidence["leader_epoch_after"]) == (None, None)
+    assert condition.epochs == (60, 90)
