@@ -65,8 +65,10 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
         if log_start is None or log_start >= entry.surviving:
             return None
         unclean = state.unclean_epoch is not None and entry.epoch < state.unclean_epoch <= after
-        # An end at the log start is what a rebuilt epoch cache shows too: without a second sign only the log end counts.
-        start = max(answer[1], log_start) if answer[1] > log_start or unclean else leader.log_end_offset
+        # An end at a log start that has moved is what a rebuilt epoch cache shows too: without a second sign only the log
+        # end counts. A log from which nothing was ever deleted begins with its first record, and that is of a later epoch.
+        conclusive = answer[1] > log_start or unclean or log_start == 0
+        start = max(answer[1], log_start) if conclusive else leader.log_end_offset
     if start >= entry.surviving:
         return None
     if entry.lost_from is None or entry.lost_under == after != NO_EPOCH:
