@@ -52,6 +52,7 @@ tests: setup ## All tests; one run of the scenes serves every test that needs a 
 
 soak: setup ## The searches and walks that take minutes
 	@$(bin)/python -m pytest -m soak $(PYTEST_ARGS)
+	@TIE_TRACES=100000 $(bin)/python -m pytest tests/tie $(PYTEST_ARGS)
 
 dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 	@$(bin)/python -m dashboards
