@@ -97,8 +97,8 @@ class Detection(Struct, kw_only=True, forbid_unknown_fields=True):
     overrides: list[Override] = []
     # Detector ids (FOLLOWER_LAG, …) that stay silent.
     disabled: list[str] = []
-    # Prefix of every alert's runbook_url.
-    runbook_url: str = "https://tidemark.invalid/runbooks"
+    # Where docs/runbooks.md is published; an alert's runbook_url is this and its name as the anchor.
+    runbook_url: str = "https://tidemark.invalid/docs/runbooks.md"
 
     def for_topic(self, topic: str | None) -> Thresholds:
         """The thresholds in force for one topic (None: broker- and cluster-wide detectors)."""

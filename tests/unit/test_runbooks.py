@@ -1,0 +1,151 @@
+"""docs/runbooks.md is complete, and what it tells people to paste is understood by the commands that it names."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import textwrap
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+from tests.unit.test_docs import anchors
+from tidemark.cli import cli
+from tidemark.core.identity import alert_name
+from tidemark.detect import DETECTORS
+from tidemark.detect.thresholds import Detection
+
+RUNBOOKS = ROOT / "docs" / "runbooks.md"
+ALERTS = ROOT / "docs" / "alerts.md"
+PARTS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "When to escalate"]
+TEXT = RUNBOOKS.read_text(encoding="utf-8")
+# What both a 3.x and a 4.x of Kafka take.
+KAFKA = json.loads((ROOT / "tests" / "testdata" / "kafka_commands.json").read_text(encoding="utf-8"))["options"]
+DETECTED = [alert_name(name) for name in DETECTORS]
+
+
+def sections() -> list[tuple[str, str]]:
+    """Each heading of the second level with the text below it, up to the next heading of the first or second."""
+    return re.findall(r"^## (\w+)$\n(.*?)(?=^##? |\Z)", TEXT[TEXT.index("# Alerts about Kafka") :], flags=re.MULTILINE | re.DOTALL)
+
+
+def own_alerts() -> list[str]:
+    """Tidemark's own: those of the health rules, and those that the collector and the exporter name in their source."""
+    document = yaml.safe_load((ROOT / "dashboards" / "prometheus" / "tidemark-health.yaml").read_text(encoding="utf-8"))
+    rules = {rule["alert"] for group in document["groups"] for rule in group["rules"]}
+    sources = [*ROOT.glob("streaming/tidemark/collect/*.py"), *ROOT.glob("exporters/tidemark_exporters/**/*.py")]
+    named = {name for path in sources for name in re.findall(r'"(Tidemark[A-Z][A-Za-z]+)"', path.read_text(encoding="utf-8"))}
+    return sorted(rules | named)
+
+
+def blocks(text: str) -> list[str]:
+    """The fenced blocks of a text, also those within lists, without the fences."""
+    found = re.findall(r"^( *)```sh\n(.*?)^\1```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(block) for _, block in found]
+
+
+def variables() -> dict[str, str]:
+    """What the first block tells people to set."""
+    return dict(re.findall(r"^export (\w+)=(\S+)", blocks(TEXT)[0], flags=re.MULTILINE))
+
+
+def commands() -> list[list[str]]:
+    """Every command of every block as words, the variables filled in, pipes taken apart, files of `>` left out."""
+    found = []
+    for line in "".join(blocks(TEXT)).splitlines():
+        filled = re.sub(r"\$(\w+)", lambda match: variables()[match[1]], line)
+        lexer = shlex.shlex(filled, posix=True, punctuation_chars="|>;&")
+        lexer.whitespace_split = True
+        words: list[str] = []
+        for word in [*lexer, "|"]:
+            if word in {"|", "&&", ";"}:
+                found.append(words)
+                words = []
+            else:
+                words.append(word)
+    return [words[: words.index(">")] if ">" in words else words for words in found if words]
+
+
+def unique(program: str) -> list[str]:
+    return sorted({shlex.join(words) for words in commands() if words[0].startswith(program)})
+
+
+def test_each_alert_has_its_section_and_no_other_is_there() -> None:
+    names = [name for name, _ in sections()]
+    assert sorted(names) == sorted([*DETECTED, *own_alerts()])
+
+
+@pytest.mark.parametrize(("alert", "text"), sections(), ids=[name for name, _ in sections()])
+def test_each_section_has_its_parts_in_order_and_something_to_paste(alert: str, text: str) -> None:
+    assert re.findall(r"^\*\*([\w ]+)\.\*\*", text, flags=re.MULTILINE) == PARTS, alert
+    parts = re.split(r"^\*\*[\w ]+\.\*\* *", text, flags=re.MULTILINE)[1:]
+    assert min(len(part.strip()) for part in parts) >= len("None."), "a part says nothing"
+    assert blocks(parts[PARTS.index("Diagnosis")]), "nothing to paste in Diagnosis"
+    assert text.count("```") == 2 * len(blocks(text)), "a block that is not ```sh is not checked"
+
+
+def test_every_variable_is_set_at_the_beginning() -> None:
+    assert set(re.findall(r"\$(\w+)", "".join(blocks(TEXT)))) <= variables().keys()
+
+
+@pytest.mark.parametrize("command", unique("tidemark"))
+def test_each_command_of_tidemark_is_understood(command: str) -> None:
+    """By the verb's own parser, types and choices included; nothing is run."""
+    _, verb, *arguments = shlex.split(command)
+    context = click.Context(cli)
+    found = cli.get_command(context, verb)
+    assert found is not None, verb
+    found.make_context(verb, arguments, parent=context)
+
+
+@pytest.mark.parametrize("command", unique("kafka-"))
+def test_each_command_of_kafka_has_options_that_it_takes(command: str) -> None:
+    tool, *arguments = shlex.split(command)
+    verb = next((word for word in arguments if f"{tool} {word}" in KAFKA), None)
+    known = {*KAFKA[tool], *(KAFKA[f"{tool} {verb}"] if verb else [])}
+    assert {word for word in arguments if word.startswith("--")} <= known
+    if any(" " in name for name in KAFKA if name.startswith(tool)):
+        assert verb is not None, "one of the tool's own verbs"
+    assert "--bootstrap-server" in arguments or tool == "kafka-dump-log.sh"
+
+
+def test_what_destroys_records_stands_once_and_below_its_warning() -> None:
+    """The one command that loses committed records is in no place where it could be pasted before it was read about."""
+    unclean = "--election-type unclean"
+    assert sum(block.count(unclean) for block in blocks(TEXT)) == 1
+    offline = dict(sections())["KafkaOffline"]
+    assert offline.index("what would be lost") < offline.index(unclean)
+    assert not re.search(r"(?<!\w)rm -|kafka-storage|enable=true", "".join(blocks(TEXT)))
+
+
+@pytest.mark.parametrize("alert", [*DETECTED, *own_alerts()])
+def test_runbook_addresses_end_in_an_anchor_of_the_page(alert: str) -> None:
+    assert Detection().runbook_url.endswith(f"/docs/{RUNBOOKS.name}")
+    assert alert.lower() in anchors(RUNBOOKS)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("dashboards/prometheus/*.yaml")), ids=lambda path: path.stem)
+def test_rules_lead_to_the_page(path: Path) -> None:
+    addresses = re.findall(r"runbook_url: (\S+)#(\w+)", path.read_text(encoding="utf-8"))
+    assert addresses
+    assert {page for page, _ in addresses} == {Detection().runbook_url}
+    assert {anchor for _, anchor in addresses} <= anchors(RUNBOOKS)
+
+
+@pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda detector: detector.id)
+def test_each_detector_has_its_row(detector: object) -> None:
+    name, kind = getattr(detector, "id", ""), getattr(detector, "kind", "")
+    alert = alert_name(name)
+    row = f'| <a id="{alert.lower()}"></a>[{alert}](runbooks.md#{alert.lower()}) | {name} | {kind} | '
+    assert row in ALERTS.read_text(encoding="utf-8")
+
+
+def test_the_table_has_tidemarks_own_alerts_and_no_other() -> None:
+    text = ALERTS.read_text(encoding="utf-8")
+    rows = re.findall(r'^\| <a id="(\w+)"></a>\[(Tidemark\w+)\]\(runbooks\.md#\1\) \| ', text, flags=re.MULTILINE)
+    assert sorted(name for _, name in rows) == own_alerts()
+    assert all(name.lower() == anchor for anchor, name in rows)
