@@ -335,6 +335,8 @@ def test_a_fenced_high_watermark_is_committed_under_its_epoch_up_to_the_log_end_
     assert fold(None, ahead).committed == [Committed(4, 105, 10.0, 105, 1)]
     unknown = observation(leader_log_end_offset_before=None, leader_log_end_offset_after=None)
     assert fold(None, unknown).committed == [Committed(4, 90, 10.0, 90, 1)]
+    unknown.committed = 0
+    assert fold(None, unknown).committed == [Committed(4, 0, 10.0, 0, 1)]
 
 
 def test_an_unclean_election_is_remembered_by_the_epoch_that_it_began() -> None:

@@ -129,25 +129,24 @@ def _take_leader(after: PartitionState, before: PartitionState, event: Observati
             after.committed = [copy.copy(entry) for entry in before.committed]
             commit(after.committed, event.leader_epoch, event.committed, event.committed, event.leader, event.observed_at)
         return
-    changed = is_new_leadership(before, after)
-    if changed:
+    if is_new_leadership(before, after):
         begin_leadership(after, before, event.observed_at)
     elif after.ring_before and event.observed_at > after.ring_before_until:
         after.ring_before = []
     after.leader_before, after.leader_after = event.leader_log_end_offset_before, event.leader_log_end_offset_after
-    _take_ring(after, event, fresh=changed)
+    _take_ring(after, event)
     if event.lineage is not None and is_ordered(event.lineage) and event.lineage_complete_from is not None:
         _take_lineage(after, event)
     _take_high_watermark(after, event)
 
 
-def _take_ring(after: PartitionState, event: Observation, *, fresh: bool) -> None:
+def _take_ring(after: PartitionState, event: Observation) -> None:
     """One sample an observation, the one before the followers were asked: it dates an offset earliest."""
     time, log_end = event.leader_before_at, event.leader_log_end_offset_before
     if log_end is None:
         time, log_end = event.leader_after_at, event.leader_log_end_offset_after
     if log_end is not None:
-        after.ring = push([] if fresh else after.ring, event.observed_at if time is None else time, log_end)
+        after.ring = push(after.ring, event.observed_at if time is None else time, log_end)
 
 
 def _take_lineage(after: PartitionState, event: Observation) -> None:
