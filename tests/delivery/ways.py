@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,7 +21,7 @@ from tests.conftest import need
 from tests.delivery.alertmanager import RealAlertmanager, free_port, shipped
 from tidemark.demo.services import prometheus_configuration, rule_files
 from tidemark.local.process import Child
-from tidemark.local.receiver import WebhookReceiver
+from tidemark.local.receiver import Received, WebhookReceiver, alerts_of
 
 TOOLS = ("prometheus", "prometheus-alertmanager")
 
@@ -92,19 +94,30 @@ class Ways:
         return True
 
 
-def news(deliveries: Deliveries) -> list[tuple[float, list[dict[str, str]]]]:
-    """The messages that tell of something new: when each came, and the labels of what it is the first to call firing."""
-    seen: set[tuple[str, str]] = set()
+@dataclass(frozen=True)
+class Message:
+    """One that tells of something new: when it came (Unix seconds), and the alerts that it is the first to call firing."""
+
+    at: float
+    alerts: list[Received]
+
+    @property
+    def names(self) -> set[str]:
+        return {alert.name for alert in self.alerts}
+
+    def since(self, began: float, ended: float) -> list[Received]:
+        """Those of its alerts that began in this time, Unix seconds."""
+        return [alert for alert in self.alerts if began <= datetime.fromisoformat(alert.starts_at).timestamp() <= ended]
+
+
+def news(deliveries: Deliveries) -> list[Message]:
+    """The messages that tell of something new."""
+    seen: set[tuple[str | None, str]] = set()
     found = []
     for at, payload in deliveries:
-        new = [
-            alert for alert in payload["alerts"] if alert["status"] == "firing" and (alert["fingerprint"], alert["startsAt"]) not in seen
-        ]
-        seen |= {(alert["fingerprint"], alert["startsAt"]) for alert in new}
+        firing = [alert for alert in alerts_of(payload, at) if alert.status == "firing"]
+        new = [alert for alert in firing if (alert.fingerprint, alert.starts_at) not in seen]
+        seen |= {(alert.fingerprint, alert.starts_at) for alert in new}
         if new:
-            found.append((at, [alert["labels"] for alert in new]))
+            found.append(Message(at, new))
     return found
-
-
-def names(labels: list[dict[str, str]]) -> set[str]:
-    return {each["alertname"] for each in labels}
