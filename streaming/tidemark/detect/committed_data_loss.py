@@ -11,7 +11,7 @@ from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import NO_EPOCH
 from tidemark.core.partition import LossRead, PartitionState
 from tidemark.core.ring import Ring, passed_at
-from tidemark.detect.context import Context
+from tidemark.detect.context import Context, counted
 
 
 def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
@@ -25,7 +25,7 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     seen = next((entry for entry in after.committed if entry.epoch == loss.epoch_before), None)
     epochless = loss.epoch_after == NO_EPOCH
     tail = (
-        f" Another {loss.exposed_to - loss.end} records in [{loss.end}, {loss.exposed_to}) may have been acknowledged by acks=1."
+        f" Another {counted(loss.exposed_to - loss.end, 'record')} in [{loss.end}, {loss.exposed_to}) may have been acknowledged by acks=1."
         if exposed
         else ""
     )
@@ -34,7 +34,7 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
         broker=after.leader,
         # Without epochs nothing else tells two losses of one partition apart.
         epochs=(loss.start, loss.end) if epochless else (loss.epoch_before, loss.epoch_after),
-        description=f"{count} committed records of {context.topic}-{context.partition} are gone: offsets [{loss.start}, {loss.end}){_proof(after, loss)}."
+        description=f"{counted(count, 'committed record')} of {context.topic}-{context.partition} {'is' if count == 1 else 'are'} gone: offsets [{loss.start}, {loss.end}){_proof(after, loss)}."
         f"{tail}{context.at_risk}",
         evidence={
             "proven": [loss.start, loss.end],

@@ -54,6 +54,11 @@ def answered(state: PartitionState, replica: ReplicaState | None) -> bool:
     return replica is not None and replica.error is None and replica.sampled_at == state.observed_at
 
 
+def counted(number: int, thing: str) -> str:
+    """ "1 record", "2 records"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def followers(state: PartitionState) -> list[ReplicaState]:
     """Sampled replicas other than the leader, without those a reassignment is adding."""
     return [replica for replica in state.replicas if replica.broker != state.leader and replica.broker in state.settled]

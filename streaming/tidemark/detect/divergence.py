@@ -12,7 +12,7 @@ from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import highest_committed
 from tidemark.core.partition import PartitionState
 from tidemark.core.rare import AuditFinding, Divergence
-from tidemark.detect.context import Context
+from tidemark.detect.context import Context, counted
 
 
 def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
@@ -49,7 +49,7 @@ def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> 
         subject=found.broker,
         broker=found.broker,
         epochs=(found.epoch, found.next_epoch),
-        description=f"Broker {found.broker}'s log of {context.topic}-{context.partition} is not the leader's: {what}; {count} records or more "
+        description=f"Broker {found.broker}'s log of {context.topic}-{context.partition} is not the leader's: {what}; {counted(count, 'record')} or more "
         f"differ, from offset {start} on; {why}. {_advice(found.broker, after.leader)}{context.at_risk}",
         evidence={
             "follower": found.broker,

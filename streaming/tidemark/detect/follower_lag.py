@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.ring import age_ms
-from tidemark.detect.context import Context, answered, followers, is_open, uncommitted
+from tidemark.detect.context import Context, answered, counted, followers, is_open, uncommitted
 
 ID = "FOLLOWER_LAG"
 
@@ -36,7 +36,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             severity="warning",
             subject=follower.broker,
             broker=follower.broker,
-            description=f"Broker {follower.broker} ({member}) is at least {records} records and {milliseconds / 1000:.1f} s "
+            description=f"Broker {follower.broker} ({member}) is at least {counted(records, 'record')} and {milliseconds / 1000:.1f} s "
             f"behind leader {state.leader} in {context.topic}-{context.partition}{how}.",
             evidence={
                 "leader": state.leader,

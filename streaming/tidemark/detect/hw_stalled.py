@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, uncommitted
+from tidemark.detect.context import Context, counted, uncommitted
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -29,7 +29,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         severity="warning",
         broker=holder if holder is not None else next(iter(state.missing), None),
         description=f"The high watermark of {context.topic}-{context.partition} has stood at {state.high_watermark} for "
-        f"{still_ms / 1000:.1f} s with {records} records above it: {why}.",
+        f"{still_ms / 1000:.1f} s with {counted(records, 'record')} above it: {why}.",
         evidence={
             "leader": state.leader,
             "leader_epoch": state.leader_epoch,

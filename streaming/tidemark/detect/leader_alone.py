@@ -12,7 +12,7 @@ from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import end_offset_for
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.ring import age_ms
-from tidemark.detect.context import Context, answered
+from tidemark.detect.context import Context, answered, counted
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -71,7 +71,7 @@ def _how_many(records: int, age: float, unknown: list[int], silent: list[int]) -
         )
     at_most = "At most " if silent else ""
     since = f" ({_names(silent)} may have had more before falling silent)" if silent else ""
-    return f"{at_most}{records} records are on its disk alone, the oldest for {age / 1000:.1f} s{since}"
+    return f"{at_most}{counted(records, 'record')} {'is' if records == 1 else 'are'} on its disk alone, the oldest for {age / 1000:.1f} s{since}"
 
 
 def _names(brokers: list[int]) -> str:

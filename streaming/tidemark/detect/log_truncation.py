@@ -13,7 +13,7 @@ from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import NO_EPOCH, end_offset_for, highest_committed
 from tidemark.core.losses import keeps_committed
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.detect.context import Context
+from tidemark.detect.context import Context, counted
 
 
 def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
@@ -67,7 +67,7 @@ def _condition(known: ReplicaState, replica: ReplicaState, cut: int, after: Part
         f"began its log of {context.topic}-{context.partition} anew (it ended at {known.log_end_offset} before and ends at "
         f"{replica.log_end_offset} now; a new disk, an emptied folder or a reset by its leader)"
         if began_anew
-        else f"cut {count} records off its log of {context.topic}-{context.partition}, from {known.log_end_offset} to {cut}"
+        else f"cut {counted(count, 'record')} off its log of {context.topic}-{context.partition}, from {known.log_end_offset} to {cut}"
     )
     return Condition(
         severity="info",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, spoken
+from tidemark.detect.context import Context, counted, spoken
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -31,7 +31,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             subject=adding.broker,
             broker=adding.broker,
             description=f"Broker {adding.broker}, which a reassignment adds to {context.topic}-{context.partition}, {where} for "
-            f"{spoken(still_ms)}, {behind} records behind leader {state.leader}. {look}.",
+            f"{spoken(still_ms)}, {counted(behind, 'record')} behind leader {state.leader}. {look}.",
             evidence={
                 "adding": state.adding,
                 "removing": state.removing,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, answered, find_life
+from tidemark.detect.context import Context, answered, counted, find_life
 
 ID = "ZOMBIE_LEADER"
 
@@ -34,7 +34,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             first = replica.log_end_offset
         grown = (replica.log_end_offset or 0) - (first or 0)
         writes = (
-            f"Its log grew by {grown} records meanwhile: it still takes writes, which will be cut off"
+            f"Its log grew by {counted(grown, 'record')} meanwhile: it still takes writes, which will be cut off"
             if grown > 0
             else "Its log does not grow, so nobody seems to write to it"
         )
