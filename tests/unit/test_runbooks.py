@@ -13,11 +13,16 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.replay.make import trace
 from tests.unit.test_docs import anchors
 from tidemark.cli import cli
 from tidemark.core.identity import alert_name
+from tidemark.core.records import Alert, decode_record
 from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Detection
+from tidemark.replay.folding import Replay
+from tidemark.replay.reading import Line
+from tidemark_exporters.notify.heartbeat import Heartbeat
 
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
 ALERTS = ROOT / "docs" / "alerts.md"
@@ -126,6 +131,19 @@ def test_what_destroys_records_stands_once_and_below_its_warning() -> None:
 def test_runbook_addresses_end_in_an_anchor_of_the_page(alert: str) -> None:
     assert Detection().runbook_url.endswith(f"/docs/{RUNBOOKS.name}")
     assert alert.lower() in anchors(RUNBOOKS)
+
+
+def test_alerts_that_fire_lead_to_the_page() -> None:
+    """Those of a recorded unclean election, through the reducer; and the dead man's switch, which the exporter makes itself."""
+    replay = Replay(Detection())
+    told = [row for number, line in enumerate(trace("unclean"), 1) for row in replay.feed(Line(0, number, line))]
+    records = [decode_record(row.value) for row in told if row.value is not None]
+    alerts = [record for record in records if isinstance(record, Alert)]
+    assert "KafkaCommittedDataLoss" in {alert.labels["alertname"] for alert in alerts}
+    for alert in [*alerts, Heartbeat(60.0, Detection().runbook_url, 0.0).alert(1.0)]:
+        page, _, anchor = alert.annotations["runbook_url"].partition("#")
+        assert (page, anchor) == (Detection().runbook_url, alert.labels["alertname"].lower())
+        assert anchor in anchors(RUNBOOKS)
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("dashboards/prometheus/*.yaml")), ids=lambda path: path.stem)
