@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -16,12 +18,13 @@ from tests.conftest import ROOT
 from tests.replay.make import trace
 from tests.unit.test_docs import anchors
 from tidemark.cli import cli
-from tidemark.core.identity import alert_name
+from tidemark.core.identity import alert_name, group_of
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Detection
 from tidemark.replay.folding import Replay
 from tidemark.replay.reading import Line
+from tidemark.settings import Topics
 from tidemark_exporters.notify.heartbeat import Heartbeat
 
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
@@ -116,6 +119,13 @@ def test_each_command_of_kafka_has_options_that_it_takes(command: str) -> None:
     if any(" " in name for name in KAFKA if name.startswith(tool)):
         assert verb is not None, "one of the tool's own verbs"
     assert "--bootstrap-server" in arguments or tool == "kafka-dump-log.sh"
+
+
+def test_the_place_of_a_partitions_events_is_computed_as_the_collector_does() -> None:
+    (words,) = [words for words in commands() if words[0] == "python3"]
+    printed = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True, check=True).stdout
+    set_to = variables()
+    assert int(printed) == group_of(set_to["CLUSTER"], set_to["TOPIC"], int(set_to["PARTITION"]), Topics().partitions)
 
 
 def test_what_destroys_records_stands_once_and_below_its_warning() -> None:
