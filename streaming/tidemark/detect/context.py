@@ -55,7 +55,7 @@ def answered(state: PartitionState, replica: ReplicaState | None) -> bool:
 
 
 def counted(number: int, thing: str) -> str:
-    """ "1 record", "2 records"."""
+    """One record, 2 records: a number with its noun."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
