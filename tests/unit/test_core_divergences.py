@@ -61,6 +61,12 @@ def test_which_epoch_differs(lineage: Lineage, leaders: Lineage, difference: tup
     assert one.closed
 
 
+def test_records_of_an_epoch_older_than_any_of_the_leaders_are_not_its_own() -> None:
+    (one,) = found(look([(1, 45), (4, 100)], lineage_complete_from=0))
+    assert (one.epoch, one.next_epoch, one.follower_end, one.leader_end) == (1, 2, 45, 0)
+    assert one.absent
+
+
 @pytest.mark.parametrize(
     "event",
     [
@@ -72,7 +78,9 @@ def test_which_epoch_differs(lineage: Lineage, leaders: Lineage, difference: tup
         look(FORKED, lineage=[(4, 100)], lineage_complete_from=4),
         look(FORKED, lineage_complete_from=None),
         look(FORKED, lineage_complete_from=3),
-        look([(1, 45), (4, 100)], lineage_complete_from=0),
+        # A log that lost its beginning may have held the epoch below.
+        look([(1, 45), (4, 100)], lineage_complete_from=0, one={"log_start_offset": 10}),
+        look([(1, 45), (4, 100)], lineage_complete_from=0, other={"log_start_offset": 10}),
         # A copy out of a compacted log dates epochs by what the cleaner left.
         look(FORKED, compacted=True),
         look(FORKED, compacted=None),

@@ -79,7 +79,7 @@ def test_history_alone_is_no_hindrance() -> None:
 
 def committed(*high_watermarks: int) -> list[Committed]:
     """One entry an epoch, the newest being epoch 4."""
-    return [Committed(5 + epoch, mark, 10.0, 100, 1) for epoch, mark in enumerate(high_watermarks, start=-len(high_watermarks))]
+    return [Committed(5 + epoch, mark, 10.0, 100, 1, dated=True) for epoch, mark in enumerate(high_watermarks, start=-len(high_watermarks))]
 
 
 @pytest.mark.parametrize("table", [committed(80, 90), committed(90, 90), committed(50, 60, 90)])

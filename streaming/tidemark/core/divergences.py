@@ -61,7 +61,7 @@ def _compare(
         return None
     floor = max(replica.log_start_offset, leader.log_start_offset)
     if fresh and compacted is False:
-        shared = _newest_shared(replica.lineage, after.lineage or [])
+        shared = _newest_shared(replica.lineage, after.lineage or [], whole=floor == 0 and after.lineage_complete_from == 0)
         for epoch, end in replica.lineage:
             found = _differs(after, replica, epoch, end, closed=True) if shared is not None and epoch < shared else None
             if found is not None and found.follower_end != found.leader_end and min(found.follower_end, found.leader_end) > floor:
@@ -84,10 +84,11 @@ def _absent(after: PartitionState, replica: ReplicaState, found: Divergence, flo
     assert after.lineage is not None
     assert replica.lineage is not None
     answer = end_offset_for(after.lineage, after.lineage_complete_from, found.epoch)
-    if answer is None or answer[0] in (found.epoch, NO_EPOCH):
+    if answer is None or answer[0] == found.epoch or (answer[0] == NO_EPOCH and floor > 0):
         return None
     whole_from = 0 if len(replica.lineage) < MAX_LINEAGE else replica.lineage[0][0]
-    own = end_offset_for(replica.lineage, whole_from, answer[0])
+    # From logs that never lost their beginning nothing is missing below their first epochs.
+    own = (NO_EPOCH, 0) if answer[0] == NO_EPOCH else end_offset_for(replica.lineage, whole_from, answer[0])
     if own is None:
         return None
     start = max((end for epoch, end in replica.lineage if epoch < found.epoch), default=0)
@@ -98,13 +99,15 @@ def _absent(after: PartitionState, replica: ReplicaState, found: Divergence, flo
     return found if found.leader_end > floor or floor == 0 else None
 
 
-def _newest_shared(one: LineageEntries, other: LineageEntries) -> int | None:
-    """The newest epoch of which both logs hold records above an older epoch's."""
-    return max(_with_records(one) & _with_records(other), default=None)
+def _newest_shared(one: LineageEntries, other: LineageEntries, *, whole: bool) -> int | None:
+    """The newest epoch of which both logs hold records, above an older epoch's or from their beginning (`whole`) on."""
+    return max(_with_records(one, whole=whole) & _with_records(other, whole=whole), default=None)
 
 
-def _with_records(lineage: LineageEntries) -> set[int]:
-    return {later[0] for earlier, later in pairwise(lineage) if later[1] > earlier[1]}
+def _with_records(lineage: LineageEntries, *, whole: bool) -> set[int]:
+    known = {later[0] for earlier, later in pairwise(lineage) if later[1] > earlier[1]}
+    # In a log that never lost its beginning, and read whole, the first epoch's records begin at 0.
+    return known | {lineage[0][0]} if whole and lineage and lineage[0][1] > 0 and len(lineage) < MAX_LINEAGE else known
 
 
 def _differs(after: PartitionState, replica: ReplicaState, epoch: int, end: int, *, closed: bool) -> Divergence | None:
@@ -112,7 +115,7 @@ def _differs(after: PartitionState, replica: ReplicaState, epoch: int, end: int,
     assert after.lineage is not None
     answer = end_offset_for(after.lineage, after.lineage_complete_from, epoch)
     later = next((entry[0] for entry in after.lineage if entry[0] > epoch), None)
-    if answer is None or answer[0] == NO_EPOCH or later is None:
+    if answer is None or later is None:
         return None
     return Divergence(replica.broker, epoch, later, end, answer[1], closed, after.observed_at, after.pass_number)
 

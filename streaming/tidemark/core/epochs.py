@@ -30,6 +30,9 @@ class Committed(Struct, array_like=True, gc=False):
     lost_from: int | None = None
     # The leader epoch under which that was proven last.
     lost_under: int | None = None
+    # Its leader's lineage was seen: that log dated its records with epochs then, so a later log that knows none of them
+    # does not merely come from a time before the message format had epochs.
+    dated: bool = False
 
     @property
     def surviving(self) -> int:

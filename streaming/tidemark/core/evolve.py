@@ -175,6 +175,9 @@ def _take_high_watermark(after: PartitionState, event: Observation) -> None:
         epoch = NO_EPOCH if event.leader_epoch is None else event.leader_epoch
         log_end = max(event.committed, after.leader_log_end_offset or 0)
         commit(after.committed, epoch, event.committed, log_end, event.leader, event.observed_at)
+        if after.lineage:
+            for entry in after.committed:
+                entry.dated = entry.dated or entry.epoch == epoch
 
 
 def take_election(after: PartitionState, before: PartitionState) -> None:

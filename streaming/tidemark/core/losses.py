@@ -65,9 +65,10 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
         if log_start is None or log_start >= entry.surviving:
             return None
         unclean = state.unclean_epoch is not None and entry.epoch < state.unclean_epoch <= after
-        # An end at a log start that has moved is what a rebuilt epoch cache shows too: without a second sign only the log
-        # end counts. A log from which nothing was ever deleted begins with its first record, and that is of a later epoch.
-        conclusive = answer[1] > log_start or unclean or log_start == 0
+        # An end at the log start is what a rebuilt epoch cache shows too, so it takes a second sign; else only the log end
+        # counts. One sign: nothing was ever deleted from this log, and the records were dated with epochs when they were
+        # committed; then its first record is the first of all, and of a later epoch.
+        conclusive = answer[1] > log_start or unclean or (log_start == 0 and entry.dated)
         start = max(answer[1], log_start) if conclusive else leader.log_end_offset
     if start >= entry.surviving:
         return None

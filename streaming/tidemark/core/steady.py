@@ -74,6 +74,7 @@ def _is_plain(state: PartitionState, event: Observation) -> bool:
         and event.leader_log_end_offset_after is not None
         and bool(state.committed)
         and state.committed[-1].epoch == state.leader_epoch
+        and (state.committed[-1].dated or not state.lineage)
         # A loss may still be claimed of it: `evolve` decides.
         and (len(state.committed) == 1 or all(entry.surviving <= state.committed[-1].high_watermark for entry in state.committed))
     )
