@@ -61,6 +61,22 @@ def test_which_epoch_differs(lineage: Lineage, leaders: Lineage, difference: tup
     assert one.closed
 
 
+@pytest.mark.parametrize(
+    ("lineage", "leaders", "difference"),
+    [
+        ([(1, 45), (3, 100)], [(3, 100)], (1, 3, 45, 0)),
+        ([(1, 1), (3, 2)], [(3, 1)], (1, 3, 1, 0)),
+    ],
+)
+def test_a_first_epoch_begins_where_a_log_that_never_lost_its_beginning_does(
+    lineage: Lineage, leaders: Lineage, difference: tuple[int, int, int, int]
+) -> None:
+    (one,) = found(look(lineage, lineage=leaders, lineage_complete_from=0))
+    assert (one.epoch, one.next_epoch, one.follower_end, one.leader_end) == difference
+    assert one.closed
+    assert one.absent
+
+
 def test_records_of_an_epoch_older_than_any_of_the_leaders_are_not_its_own() -> None:
     (one,) = found(look([(1, 45), (4, 100)], lineage_complete_from=0))
     assert (one.epoch, one.next_epoch, one.follower_end, one.leader_end) == (1, 2, 45, 0)
@@ -81,6 +97,10 @@ def test_records_of_an_epoch_older_than_any_of_the_leaders_are_not_its_own() -> 
         # A log that lost its beginning may have held the epoch below.
         look([(1, 45), (4, 100)], lineage_complete_from=0, one={"log_start_offset": 10}),
         look([(1, 45), (4, 100)], lineage_complete_from=0, other={"log_start_offset": 10}),
+        # Epochs below may be in it and were not read; or its first epoch has no record yet.
+        look([(1, 45), (3, 100)], lineage=[(3, 100)], lineage_complete_from=1),
+        look([(1, 45), (3, 45)], lineage=[(3, 0)], lineage_complete_from=0),
+        look([(1, 45), (3, 100)], lineage=[(3, 100)], lineage_complete_from=0, other={"log_start_offset": 1}),
         # A copy out of a compacted log dates epochs by what the cleaner left.
         look(FORKED, compacted=True),
         look(FORKED, compacted=None),

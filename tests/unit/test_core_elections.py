@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidemark.core.elections import Election, judge_election
-from tidemark.core.partition import PartitionState
+from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.rare import MetadataPosition, Rare
 
 
@@ -113,3 +113,34 @@ def test_a_leader_that_was_there_is_no_doubt_from_one_record_of_the_metadata_log
     old: Rare | None, new: Rare | None, named: str
 ) -> None:
     assert verdict(before(leader=1, rare=old), after(rare=new)) == named
+
+
+def joined(*, members: list[int] | None = None, epoch: int = 5, **answer: Any) -> PartitionState:
+    """Broker 2 leads and is in sync with broker 1, which answers under the new epoch."""
+    replicas = [ReplicaState(**{"broker": 1, "log_end_offset": 9, "leader_epoch": epoch, **answer})]
+    return after(leader_epoch=epoch, in_sync_replicas=[1, 2] if members is None else members, replicas=replicas)
+
+
+def test_who_is_in_sync_with_all_that_were_joined_before_it_was_elected() -> None:
+    assert verdict(before(leader=1), joined()) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # It leads alone, or not with everybody who was in sync.
+        (before(leader=1), joined(members=[2])),
+        (before(leader=1), joined(members=[1])),
+        (before(leader=1, in_sync_replicas=[1, 3]), joined()),
+        # Who was in sync does not answer, was not asked, or does not know the new epoch: it may have been away.
+        (before(leader=1), joined(error="timed_out")),
+        (before(leader=1), joined(broker=3)),
+        (before(leader=1), joined(leader_epoch=4)),
+        # More than one election: the one between may have been anything.
+        (before(leader=1), joined(epoch=6)),
+        # Nobody is known to have been in sync.
+        (before(leader=1, in_sync_replicas=[]), joined()),
+    ],
+)
+def test_anything_less_leaves_the_suspicion(one: PartitionState, other: PartitionState) -> None:
+    assert verdict(one, other) == "suspected unclean"

@@ -84,11 +84,11 @@ def _absent(after: PartitionState, replica: ReplicaState, found: Divergence, flo
     assert after.lineage is not None
     assert replica.lineage is not None
     answer = end_offset_for(after.lineage, after.lineage_complete_from, found.epoch)
-    if answer is None or answer[0] == found.epoch or (answer[0] == NO_EPOCH and floor > 0):
+    if answer is None or answer[0] == found.epoch:
         return None
     whole_from = 0 if len(replica.lineage) < MAX_LINEAGE else replica.lineage[0][0]
     # From logs that never lost their beginning nothing is missing below their first epochs.
-    own = (NO_EPOCH, 0) if answer[0] == NO_EPOCH else end_offset_for(replica.lineage, whole_from, answer[0])
+    own = end_offset_for(replica.lineage, whole_from, answer[0]) if answer[0] != NO_EPOCH else answer
     if own is None:
         return None
     start = max((end for epoch, end in replica.lineage if epoch < found.epoch), default=0)

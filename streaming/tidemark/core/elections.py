@@ -38,7 +38,7 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
         return Election("eligible leader replica", leader, known, epoch) if exact else None
     if exact and not members and not eligible and before.last_known_eligible_leader_replicas == [leader]:
         return Election("last known leader", leader, known, epoch)
-    if not exact and _joined_unseen(before, after):
+    if not exact and epoch == known + 1 and _joined_unseen(before, after):
         return None
     unknown = not members and before.eligible_leader_replicas is None
     return Election("unclean" if exact and not unknown else "suspected unclean", leader, known, epoch)
@@ -50,14 +50,11 @@ def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
     Everybody who was in sync before is so still, with the new leader, and answers under its epoch. An unclean election
     is held when none of them is to be had, and leaves nobody in sync but the elected.
     """
-    members = after.in_sync_replicas or []
-    if after.leader not in members or after.leader_epoch is None or after.leader_epoch - 1 != before.leader_epoch:
+    known, members = before.in_sync_replicas or [], after.in_sync_replicas or []
+    if not known or not {after.leader, *known} <= set(members):
         return False
-    for broker in before.in_sync_replicas or [-1]:
-        replica = after.replica(broker)
-        if broker not in members or replica is None or replica.error is not None or replica.leader_epoch != after.leader_epoch:
-            return False
-    return True
+    answers = [after.replica(broker) for broker in known]
+    return all(replica is not None and replica.error is None and replica.leader_epoch == after.leader_epoch for replica in answers)
 
 
 def _is_next_record(before: PartitionState, after: PartitionState) -> bool:
