@@ -54,7 +54,8 @@ def test_state_of_the_first_version_reads_on() -> None:
     assert known is not None
     assert fresh is not None
     # What version 1 did not have is unknown, and its detectors were fewer; all else is what it was.
-    assert replace(known, rare=fresh.rare, lives=fresh.lives) == fresh
+    dated = [replace(entry, dated=True) for entry in known.committed]
+    assert replace(known, rare=fresh.rare, lives=fresh.lives, committed=dated) == fresh
     detectors = {life.detector for life in known.lives}
     assert [told(life) for life in known.lives] == [told(life) for life in fresh.lives if life.detector in detectors]
     sent = len(now.batches)
@@ -67,7 +68,8 @@ def test_state_of_the_first_version_reads_on() -> None:
     again, there = old.partition(KEY), now.fold.partition(KEY) if now.fold else None
     assert again is not None
     assert there is not None
-    assert replace(again, rare=there.rare, lives=there.lives, view_digest=there.view_digest) == there
+    dated = [replace(entry, dated=True) for entry in again.committed]
+    assert replace(again, rare=there.rare, lives=there.lives, view_digest=there.view_digest, committed=dated) == there
 
 
 def test_a_view_can_be_made_of_it() -> None:

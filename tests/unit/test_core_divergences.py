@@ -99,7 +99,7 @@ def test_records_of_an_epoch_older_than_any_of_the_leaders_are_not_its_own() -> 
         look([(1, 45), (4, 100)], lineage_complete_from=0, other={"log_start_offset": 10}),
         # Epochs below may be in it and were not read; or its first epoch has no record yet.
         look([(1, 45), (3, 100)], lineage=[(3, 100)], lineage_complete_from=1),
-        look([(1, 45), (3, 45)], lineage=[(3, 0)], lineage_complete_from=0),
+        look([(1, 45), (3, 50)], lineage=[(3, 0)], lineage_complete_from=0),
         look([(1, 45), (3, 100)], lineage=[(3, 100)], lineage_complete_from=0, other={"log_start_offset": 1}),
         # A copy out of a compacted log dates epochs by what the cleaner left.
         look(FORKED, compacted=True),

@@ -99,15 +99,17 @@ def _absent(after: PartitionState, replica: ReplicaState, found: Divergence, flo
     return found if found.leader_end > floor or floor == 0 else None
 
 
-def _newest_shared(one: LineageEntries, other: LineageEntries, *, whole: bool) -> int | None:
-    """The newest epoch of which both logs hold records, above an older epoch's or from their beginning (`whole`) on."""
-    return max(_with_records(one, whole=whole) & _with_records(other, whole=whole), default=None)
+def _newest_shared(follower: LineageEntries, leader: LineageEntries, *, whole: bool) -> int | None:
+    """The newest epoch of which both logs hold records, above an older epoch's or, the leader's being `whole`, from 0 on."""
+    led = _with_records(leader)
+    if whole and leader and leader[0][1] > 0:
+        # In a log that never lost its beginning the first epoch's records begin at 0.
+        led.add(leader[0][0])
+    return max(_with_records(follower) & led, default=None)
 
 
-def _with_records(lineage: LineageEntries, *, whole: bool) -> set[int]:
-    known = {later[0] for earlier, later in pairwise(lineage) if later[1] > earlier[1]}
-    # In a log that never lost its beginning, and read whole, the first epoch's records begin at 0.
-    return known | {lineage[0][0]} if whole and lineage and lineage[0][1] > 0 and len(lineage) < MAX_LINEAGE else known
+def _with_records(lineage: LineageEntries) -> set[int]:
+    return {later[0] for earlier, later in pairwise(lineage) if later[1] > earlier[1]}
 
 
 def _differs(after: PartitionState, replica: ReplicaState, epoch: int, end: int, *, closed: bool) -> Divergence | None:
