@@ -125,7 +125,8 @@ def judge_loss(protocol: Protocol, watched: Watched, last: ClusterState, told: s
     elif not watched.claims:
         # Overwritten before two passes saw the leader short: the epochs that would tell do not exist yet.
         assert watched.short_looks < 2, told
-        assert watched.names & {"KafkaLogTruncation", "KafkaHwRegression"}, told
+        # A suspicion of loss says more than the truncation or the regression that it comes from.
+        assert watched.names & {"KafkaLogTruncation", "KafkaHwRegression", "KafkaLossRisk"}, told
         yield "of them overwritten before two passes saw it"
 
 
