@@ -44,6 +44,13 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     return Election("unclean" if exact and not unknown else "suspected unclean", leader, known, epoch)
 
 
+def take_election(after: PartitionState, before: PartitionState) -> None:
+    """Remembers the epoch that an unclean election began, proven or suspected."""
+    election = judge_election(before, after)
+    if election is not None and election.verdict != "eligible leader replica":
+        after.unclean_epoch = after.leader_epoch
+
+
 def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
     """Whether the leader joined the in-sync set between two looks, before the one election between them.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.elections import judge_election
+from tidemark.core.elections import take_election
 from tidemark.core.epochs import NO_EPOCH, commit, is_ordered
 from tidemark.core.events import Observation, Replica
 from tidemark.core.leadership import begin_leadership, is_new_leadership
@@ -178,13 +178,6 @@ def _take_high_watermark(after: PartitionState, event: Observation) -> None:
         if after.lineage:
             for entry in after.committed:
                 entry.dated = entry.dated or entry.epoch == epoch
-
-
-def take_election(after: PartitionState, before: PartitionState) -> None:
-    """Remembers the epoch that an unclean election began, proven or suspected."""
-    election = judge_election(before, after)
-    if election is not None and election.verdict != "eligible leader replica":
-        after.unclean_epoch = after.leader_epoch
 
 
 def _take_loss(after: PartitionState, before: PartitionState) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.elections import judge_election
+from tidemark.core.elections import take_election
 from tidemark.core.events import MAX_REPLICAS, Audit, Checkpoint, MetadataChange
 from tidemark.core.leadership import begin_leadership, is_new_leadership
 from tidemark.core.membership import recorded_cause, take_members
@@ -47,9 +47,7 @@ def evolve_change(state: PartitionState | None, event: MetadataChange, cluster: 
     adjacent = known is not None and event.partition_epoch == known.partition_epoch + 1
     rare.metadata = MetadataPosition(event.metadata_offset, event.partition_epoch, event.observed_at, event.recovering, adjacent)
     after.rare = rare
-    election = judge_election(state, after)
-    if election is not None and election.verdict != "eligible leader replica":
-        after.unclean_epoch = after.leader_epoch
+    take_election(after, state)
     return after
 
 
