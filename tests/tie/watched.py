@@ -13,17 +13,16 @@ from typing import NamedTuple
 from tidemark.core.events import Audit, Batch, Observation
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
-from tidemark.model.action import Trace, successors
+from tidemark.model.action import Trace
 from tidemark.model.log import Log
 from tidemark.model.observe import PARTITION, TOPIC, observed_batch
 from tidemark.model.protocols.protocol import Protocol
-from tidemark.model.state import ClusterState, Constants, presumes_leadership, true_leader
+from tidemark.model.state import ClusterState, Constants, presumes_leadership
+from tidemark.model.truth import content_of
 from tidemark.reduce.group import Fold
 from tidemark.reduce.state import GroupState
 
 ORIGIN = 1_000_000.0
-# Actions that only elect; a trace is led on by them to an elected leader.
-ELECTION = frozenset({"ControllerElectLeader", "ControllerElectUncleanLeader", "BecomeLeader"})
 LOSS, DIVERGENCE = "KafkaCommittedDataLoss", "KafkaDivergence"
 
 
@@ -69,9 +68,18 @@ class Watched:
                 self._readings.add(Reading(state.quorum.leader_epoch, state.logs[leader][: seen.committed]))
         self._send(batch, state)
 
-    def audit(self, state: ClusterState, offset: int, brokers: list[int], crcs: list[int]) -> None:
-        """What a comparison of batches would report."""
-        finding = Audit(topic=TOPIC, partition=PARTITION, observed_at=self._at, brokers=brokers, offset=offset, crcs=crcs)
+    def audit(self, state: ClusterState, leader: int, follower: int) -> None:
+        """Compares the batches of two replicas, (offset, epoch, CRC) by (offset, epoch, CRC), and reports the first that differ."""
+        pairs = zip(content_of(state.logs[leader]), content_of(state.logs[follower]), strict=False)
+        one, other = next((one, other) for one, other in pairs if one != other)
+        finding = Audit(
+            topic=TOPIC,
+            partition=PARTITION,
+            observed_at=self._at,
+            brokers=[leader + 1, follower + 1],
+            offset=one[0],
+            crcs=[one[2], other[2]],
+        )
         self._send(Batch(v=1, cluster="model", collector="model", collector_epoch=1, pass_number=self._number, events=[finding]), state)
 
     def _send(self, batch: Batch, state: ClusterState) -> None:
@@ -109,17 +117,6 @@ class Watched:
     def proven(self) -> frozenset[int]:
         """All offsets that were claimed to be gone."""
         return frozenset().union(*(claim.proven for claim in self.claims))
-
-
-def elected(protocol: Protocol, constants: Constants, state: ClusterState) -> ClusterState | None:
-    """The state, or the nearest one after it that elections alone lead to, in which an elected leader leads."""
-    frontier = [state]
-    for _ in range(3):
-        for each in frontier:
-            if true_leader(each) is not None:
-                return each
-        frontier = [s.state for each in frontier for s in successors(protocol.actions, constants, each) if s.action.name in ELECTION]
-    return next((each for each in frontier if true_leader(each) is not None), None)
 
 
 def watch(protocol: Protocol, constants: Constants, trace: Trace, last: ClusterState) -> Watched:
