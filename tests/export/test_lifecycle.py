@@ -9,7 +9,7 @@ from tidemark.core.records import Alert
 from tidemark.settings import Cluster, Receiver, Settings
 from tidemark_exporters.notify.courier import Courier
 from tidemark_exporters.notify.delivery import READ_BACK, Delivery, Maker
-from tidemark_exporters.notify.lifecycle import FIRST_VIEW_SECONDS, Assertions, Watchdog
+from tidemark_exporters.notify.lifecycle import FIRST_VIEW_SECONDS, FRESH_SECONDS, Assertions, Watchdog
 from tidemark_exporters.notify.positions import Mark
 
 
@@ -113,10 +113,32 @@ def test_the_watchdog_barks_once_and_resolves_nothing_else() -> None:
         ("firing", "KafkaFollowerLag"),
         ("firing", "TidemarkStreamStalled"),
     ]
-    delivery.tick({"east": rig.clock.now})
-    delivery.view(view(at=rig.clock.now, alerts=[open_alert(fired)]))
+    for _ in range(int(FRESH_SECONDS) + 1):
+        rig.clock.now += 1
+        delivery.view(view(at=rig.clock.now, alerts=[open_alert(fired)]))
+        delivery.tick({"east": rig.clock.now})
     rig.run(3)
     assert (rig.hook.posts[2]["status"], rig.hook.posts[2]["alerts"][0]["labels"]["alertname"]) == ("resolved", "TidemarkStreamStalled")
+
+
+def test_a_stream_that_stumbles_on_is_told_once() -> None:
+    """A pass every 40 s, with 30 s allowed; then they flow, and the end comes after a while."""
+    rig = Rig()
+    delivery = delivery_of(rig)
+    states = []
+    for second in range(600):
+        rig.clock.now = NOW + second
+        delivery.tick({"east": NOW + second - second % 40})
+        rig.run()
+        states = [state for _, state in rig.hook.told()]
+    assert states == ["firing"]
+    for second in range(int(FRESH_SECONDS) + 5):
+        rig.clock.now = NOW + 600 + second
+        delivery.tick({"east": rig.clock.now})
+        rig.run()
+        states = [state for _, state in rig.hook.told()]
+        assert (states == ["firing"]) or second > FRESH_SECONDS - 60
+    assert states == ["firing", "resolved"]
 
 
 def test_a_cluster_gets_time_for_its_first_view() -> None:

@@ -210,9 +210,46 @@ def test_prometheus_accepts_the_scrape_configuration() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     rules = {Path(name).name for name in parse(path)["rule_files"]}
     assert rules == {"tidemark-health.yaml"}
-    (target,) = parse(path)["scrape_configs"][0]["static_configs"][0]["targets"]
-    name, port = target.split(":")
-    assert f"127.0.0.1:{port}:{port}" in compose()["services"][name]["ports"]
+
+
+def targets_of(configuration: Any) -> dict[str, str]:
+    """Port by service."""
+    (static,) = configuration["static_configs"]
+    return dict(target.split(":") for target in static["targets"])
+
+
+def test_prometheus_scrapes_and_notifies_what_compose_runs() -> None:
+    prometheus, services = parse(DEPLOY / "prometheus" / "prometheus.yaml"), compose()["services"]
+    settings = load_settings(DEPLOY / "compose" / "config" / "tidemark.yaml", {})
+    listen = {"collect": settings.collect.listen, "stream": settings.stream.listen, "export": settings.export.listen}
+    (scraped,) = prometheus["scrape_configs"]
+    assert {name: f"0.0.0.0:{port}" for name, port in targets_of(scraped).items()} == listen
+    assert listen.keys() == {name for name, service in services.items() if service["image"] == "tidemark"}
+    (notified,) = prometheus["alerting"]["alertmanagers"]
+    for name, port in [("export", targets_of(scraped)["export"]), *targets_of(notified).items()]:
+        assert f"127.0.0.1:{port}:{port}" in services[name]["ports"]
+    # The exporter posts where Prometheus does: what both tell of one cause is one message there alone.
+    (manager,) = settings.notify.alertmanagers
+    assert manager.urls == [f"http://{name}:{port}" for name, port in targets_of(notified).items()]
+
+
+def test_the_pod_monitor_and_the_annotations_lead_to_what_each_verb_listens_on() -> None:
+    settings = load_settings(DEPLOY / "kubernetes" / "tidemark.yaml", {})
+    listen = {"collect": settings.collect.listen, "stream": settings.stream.listen, "export": settings.export.listen}
+    monitor = parse(DEPLOY / "kubernetes" / "monitor.yaml")
+    assert (monitor["apiVersion"], monitor["kind"]) == ("monitoring.coreos.com/v1", "PodMonitor")
+    (selected,) = monitor["spec"]["selector"]["matchExpressions"]
+    scraped = {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]}
+    for verb, address in listen.items():
+        workload, *services = documents(DEPLOY / "kubernetes" / f"{verb}.yaml")
+        template = workload["spec"]["template"]
+        assert template["metadata"]["labels"][selected["key"]] == verb
+        assert verb in selected["values"]
+        (port,) = template["spec"]["containers"][0]["ports"]
+        assert port["name"] in scraped
+        assert f"0.0.0.0:{port['containerPort']}" == address
+        told = [each["metadata"].get("annotations", {}) for each in (template, *services)]
+        assert [each["prometheus.io/port"] for each in told if each.get("prometheus.io/scrape") == "true"] == [str(port["containerPort"])]
 
 
 def test_alertmanager_accepts_its_configuration_and_every_way_leads_to_a_receiver() -> None:
@@ -229,6 +266,14 @@ def test_the_guide_shows_alertmanagers_routes_as_they_are() -> None:
     told, route = yaml.safe_load(shown[0])["route"], parse(DEPLOY / "alertmanager" / "alertmanager.yml")["route"]
     assert {key: value for key, value in told.items() if key != "routes"}.items() <= route.items()
     assert [each for each in route["routes"] if each["receiver"] == "on-call"] == told["routes"]
+
+
+def test_the_guide_shows_what_is_withheld_as_it_is() -> None:
+    shown = re.search(
+        r"^inhibit_rules:\n.*?(?=^```)", (ROOT / "docs" / "guide.md").read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    assert shown is not None
+    assert yaml.safe_load(shown[0])["inhibit_rules"] == parse(DEPLOY / "alertmanager" / "alertmanager.yml")["inhibit_rules"]
 
 
 def test_grafana_finds_the_dashboards_where_compose_mounts_them() -> None:

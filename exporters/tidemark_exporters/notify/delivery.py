@@ -78,7 +78,7 @@ class Delivery:
             judged = self._watchdog.judge(newest, now)
             own = [*self._assertions.lost(newest, now, self._stale_seconds), *judged]
             unheard, horizon = self._assertions.unheard(open_now, now), self._horizon
-        stale = {alert.labels["kafka_cluster"]: alert.starts_at for alert in judged if alert.state == "firing"}
+        stale = {alert.labels["kafka_cluster"]: alert.evidence["stale_since"] for alert in judged if "stale_since" in alert.evidence}
         if unheard:
             log.warning("alerts that stand in views but not on the topic of alerts are taken from the views", alerts=len(unheard))
         for worker in self.workers:

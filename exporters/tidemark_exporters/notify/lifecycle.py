@@ -20,6 +20,10 @@ LOST_SECONDS: Final = 300.0
 FIRST_VIEW_SECONDS: Final = 120.0
 # How long the record of an alert may take longer than the view that holds it: they are two topics.
 UNHEARD_SECONDS: Final = 30.0
+# Passes flow again for so long before the watchdog's alert ends: a stream that stumbles on is told once, and what
+# Prometheus says of the same cause, which Alertmanager withholds meanwhile, is over before (a scrape and an evaluation,
+# a minute each by default).
+FRESH_SECONDS: Final = 120.0
 STALE: Final = "TidemarkStreamStalled"
 
 
@@ -140,25 +144,30 @@ class Watchdog:
         self._stale_seconds = stale_seconds
         self._runbook_url = runbook_url
         self._started_at = started_at
+        # Clusters whose alert fires, and when no pass came last.
+        self._stale_at: dict[str, float] = {}
 
     def judge(self, newest: dict[str, float], now: float) -> list[Alert]:
-        """The alert of each cluster, configured or seen, in the state that it should be in now."""
+        """The alert of each cluster, configured or seen, in the state that it should be in now.
+
+        Its evidence has `stale_since` while no pass comes.
+        """
         return [self._alert(cluster, newest.get(cluster), now) for cluster in sorted(self._clusters | set(newest))]
 
     def _alert(self, cluster: str, seen: float | None, now: float) -> Alert:
-        if seen is None:
-            stale = now - self._started_at > max(FIRST_VIEW_SECONDS, self._stale_seconds)
-            told = "no view of it has arrived since the exporter started"
-        else:
-            stale = now - seen > self._stale_seconds
-            told = f"the newest pass that the stream has judged is {now - seen:.0f} s old"
+        stale, told = self._look(seen, now)
+        if stale:
+            self._stale_at[cluster] = now
+        elif now - self._stale_at.get(cluster, now) >= FRESH_SECONDS:
+            del self._stale_at[cluster]
+        firing = cluster in self._stale_at
         labels = {"kafka_cluster": cluster, "alertname": STALE, "severity": "warning"}
         mark = fingerprint(labels)
         since = self._started_at if seen is None else seen
         return Alert(
-            id=f"{mark}.{round(since * 1000):x}.{'firing' if stale else 'resolved'}",
+            id=f"{mark}.{round(since * 1000):x}.{'firing' if firing else 'resolved'}",
             fingerprint=mark,
-            state="firing" if stale else "resolved",
+            state="firing" if firing else "resolved",
             labels=labels,
             annotations={
                 "summary": "No fresh passes reach the exporter.",
@@ -168,6 +177,13 @@ class Watchdog:
             },
             evidence={"newest_pass_at": seen, "stale_since": since} if stale else {},
             starts_at=since,
-            ends_at=None if stale else now,
+            ends_at=None if firing else now,
             at=now,
         )
+
+    def _look(self, seen: float | None, now: float) -> tuple[bool, str]:
+        """Whether no pass comes, and in words."""
+        if seen is None:
+            patience = max(FIRST_VIEW_SECONDS, self._stale_seconds)
+            return now - self._started_at > patience, "no view of it has arrived since the exporter started"
+        return now - seen > self._stale_seconds, f"the newest pass that the stream has judged is {now - seen:.0f} s old"
