@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tidemark.reduce.group import refresh_at
+from tidemark.reduce.looks import refresh_at
 
 
 @pytest.mark.parametrize("period", [1.0, 2.0, 5.0])

@@ -5,6 +5,7 @@ Commands (one a line, `key=value` words; what is not named stays as it was):
     thresholds lag_ms=500                 thresholds of the whole scenario; comes first
     partition orders-0 replicas=1,2,3     the partition; sets leader 1, epoch 0, everybody in sync, offsets 0
     pass [N] [every=SECONDS] WORDS        N passes (default 1, one a second), each one observation and its pass record
+                                          (period=SECONDS: what a collector calls its period, where others pass in between)
     gone | ack NAME                       the partition is deleted; an operator closes the event alert NAME
     evidence NAME                         what the newest alert NAME carries for machines; times as seconds of the scenario
     record leader=2 epoch=1 isr=2 …       a record of the metadata log (offset and partition epoch count up by themselves;
@@ -139,6 +140,7 @@ class World:
         flags = {word for word in words if "=" not in word}
         given = dict(word.split("=", 1) for word in words if "=" in word)
         every = float(given.pop("every", "1"))
+        period = float(given.pop("period", every))
         add = int(given.pop("add", "0"))
         self._set(given)
         once = {key: value for key, value in given.items() if key.startswith("lineage")}
@@ -147,7 +149,7 @@ class World:
             self.clock += every
             self.number += 1
             self._grow(add)
-            out += self._send(self._events(flags, once, every))
+            out += self._send(self._events(flags, once, period))
         return out
 
     def _change(self, words: list[str]) -> MetadataChange:
@@ -215,7 +217,7 @@ class World:
                 self.log_ends[broker] = self.log_ends.get(broker, 0) + add
         self.high_watermark = min(self.log_ends[broker] for broker in members or [int(leader)])
 
-    def _events(self, flags: set[str], once: dict[str, str], every: float) -> list[Event]:
+    def _events(self, flags: set[str], once: dict[str, str], period: float) -> list[Event]:
         events: list[Event] = [] if flags & {"missed", "all-missed", "unseen"} else [self._observation(flags, once)]
         down = pairs(self.words["down"])
         brokers = sorted({1, 2, 3, *numbers(self.words["replicas"])})
@@ -228,7 +230,7 @@ class World:
             started_at=self.clock,
             ended_at=self.clock,
             monotonic=self.clock,
-            period_ms=every * 1000,
+            period_ms=period * 1000,
             brokers=[
                 broker_answer(
                     broker, OK if down.get(broker) == NO_ANSWER else str(down.get(broker, OK)), preferred.get(broker), in_sync.get(broker)

@@ -17,6 +17,16 @@ def counts(preferred: int, led: int) -> list[BrokerAnswer]:
     return [BrokerAnswer(broker=1, outcome=OK, preferred=preferred, preferred_led=led)]
 
 
+def test_collectors_of_shares_take_turns_at_the_cluster() -> None:
+    cluster = ClusterState()
+    turns = [cluster.is_due(name, passed(at)) for name, at in (("a", 100.0), ("b", 100.5), ("a", 101.0), ("b", 101.5))]
+    assert turns == [True, False, True, False]
+    assert cluster.is_due("a", passed(101.1)), "its own passes may follow closely, when something happens"
+    assert not cluster.is_due("b", passed(101.84))
+    assert cluster.is_due("b", passed(101.86)), "the other one is late"
+    assert cluster.is_due("a", passed(60.0)), "clocks that differ so much keep nobody waiting"
+
+
 def test_shares_are_counted_together_and_a_silent_collectors_not_at_all() -> None:
     cluster = ClusterState()
     assert cluster.preferred_of(1, 0.0) is None

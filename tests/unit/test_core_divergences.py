@@ -162,7 +162,7 @@ def test_a_closed_difference_stands_until_a_read_refutes_it() -> None:
         look(FORKED, 11.0, other={**unread, "log_end_offset": 120}),
         look(FORKED, 11.0, samples=[answer(1), silent(2)]),
         look(FORKED, 11.0, samples=[silent(1), answer(2)]),
-        look(FORKED, 11.0, leader=None),
+        look(FORKED, 11.0, leader=None, leaderless=True),
     ):
         assert found(later, state=state) == [CLOSED]
     assert found(look(LEADER, 11.0), state=state) == []
@@ -251,7 +251,11 @@ def test_an_unchanged_log_end_shows_that_the_tail_is_still_there() -> None:
 
 @pytest.mark.parametrize(
     "blind",
-    [look(TAIL, 11.0, samples=[silent(1), answer(2)]), look(TAIL, 11.0, samples=[answer(1), silent(2)]), look(TAIL, 11.0, leader=None)],
+    [
+        look(TAIL, 11.0, samples=[silent(1), answer(2)]),
+        look(TAIL, 11.0, samples=[answer(1), silent(2)]),
+        look(TAIL, 11.0, leader=None, leaderless=True),
+    ],
 )
 def test_an_open_difference_is_not_watched_while_either_is_silent(blind: Observation) -> None:
     assert found(look(TAIL), blind) == []

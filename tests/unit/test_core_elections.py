@@ -121,6 +121,16 @@ def joined(*, members: list[int] | None = None, epoch: int = 5, **answer: Any) -
     return after(leader_epoch=epoch, in_sync_replicas=[1, 2] if members is None else members, replicas=replicas)
 
 
+def test_a_leader_that_one_broker_alone_could_not_name_may_have_let_the_next_one_join() -> None:
+    assert verdict(before(), joined()) == "suspected unclean"
+    assert verdict(before(leaderless=True), joined()) == "unclean", "two brokers agree that there was none"
+    for elected in (joined(members=[2]), joined(leader_epoch=4), joined(error="refused")):
+        assert verdict(before(), elected) == "unclean", "nothing shows that broker 1 was there to be elected"
+    read = joined()
+    read.rare = recorded(11)
+    assert verdict(before(rare=recorded(10)), read) == "unclean"
+
+
 def test_who_is_in_sync_with_all_that_were_joined_before_it_was_elected() -> None:
     assert verdict(before(leader=1), joined()) is None
 

@@ -125,6 +125,34 @@ def test_what_the_metadata_does_not_tell_stays_as_it_was() -> None:
     assert (after.eligible_leader_replicas, after.last_known_eligible_leader_replicas) == ([2], [1])
 
 
+def test_an_epoch_keeps_its_leader_whoever_cannot_name_it() -> None:
+    before = fold(None, observation(), observation(observed_at=11.0))
+    after = fold(before, observation(leader=None, observed_at=12.0, leader_log_end_offset_before=None, leader_log_end_offset_after=None))
+    assert (after.leader, after.leader_epoch, after.leaderless) == (1, 4, False)
+    assert (after.high_watermark, after.high_watermark_moved_at, after.ring) == (90, 10.0, before.ring)
+    nobody = observation(leader=None, leader_epoch=5, leaderless=True)
+    still = fold(after, nobody, observation(leader=None, leader_epoch=5))
+    assert (still.leader, still.leader_epoch, still.leaderless) == (None, 5, True)
+    for event in (
+        observation(leader=None, leader_epoch=5),
+        observation(leader=None, leader_epoch=4, leaderless=True),
+    ):
+        later = fold(before, event)
+        assert (later.leader, later.leader_epoch, later.leaderless) == (None, event.leader_epoch, event.leaderless)
+    named = fold(before, observation(leader=None, leader_epoch=5), observation(leader=2, leader_epoch=5))
+    assert named.leader == 2
+    # Before 0.11 nothing tells whether it is the same leadership.
+    assert fold(None, observation(leader_epoch=None), observation(leader=None, leader_epoch=None)).leader is None
+
+
+def test_by_a_look_without_its_epoch_the_leader_was_not_seen() -> None:
+    before = fold(None, observation())
+    for event in (observation(leader=None, leader_epoch=None), observation(leader_epoch=3)):
+        after = fold(before, event)
+        assert (after.leader, after.leader_before, after.leader_after) == (1, None, None)
+        assert (after.high_watermark, after.ring) == (90, before.ring)
+
+
 def test_what_the_metadata_tells_is_taken() -> None:
     event = observation(
         leader=None,

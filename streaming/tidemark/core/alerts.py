@@ -8,7 +8,7 @@ the next with the same start and incident. Identity is the label set; everything
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tidemark.core.conditions import Condition, Detector
@@ -39,15 +39,15 @@ class Rules(NamedTuple):
 
 
 def advance_states(
-    lives: list[Life], found: Iterable[Found], scope: Scope, rules: Rules, now: float, *, blind: bool = False
+    lives: list[Life], found: Iterable[Found], scope: Scope, rules: Rules, now: float, *, blind: Callable[[Detector], bool]
 ) -> tuple[list[Life], list[Alert]]:
-    """One pass. While `blind`, lives of detectors that need sight neither grow nor clear."""
+    """One pass. Lives of the detectors that are `blind` in it neither grow nor clear."""
     alerts: list[Alert] = []
     kept: list[Life] = []
     current = {(detector.id, condition.subject): (detector, condition) for detector, condition in found}
     for life in lives:
         detector = rules.detectors.get(life.detector)
-        if detector is None or detector.kind == "event" or (blind and not detector.while_blind):
+        if detector is None or detector.kind == "event" or blind(detector):
             kept.append(life)
             current.pop((life.detector, life.subject), None)
             continue
@@ -58,7 +58,7 @@ def advance_states(
         if survivor is not None:
             kept.append(survivor)
     for detector, condition in current.values():
-        if detector.kind == "state" and len(kept) < MAX_LIVES and not (blind and not detector.while_blind):
+        if detector.kind == "state" and len(kept) < MAX_LIVES and not blind(detector):
             born = Life(detector.id, condition.subject, condition.severity, now, broker=condition.broker)
             held = _hold(born, condition, detector, scope, rules, now, alerts)
             kept.append(held)

@@ -13,6 +13,8 @@ from tidemark.core.partition import Life
 
 # A collector that gave no pass for this long no longer owns its partitions.
 OWNER_SILENT_SECONDS = 30.0
+# A collector's pass counts for the cluster when that of another one was so many periods ago.
+TURN = 0.75
 # A broker that came back keeps its grace this long, to fetch its way into the in-sync sets again.
 RETURN_SECONDS = 60.0
 MAX_COLLECTORS = 64
@@ -88,6 +90,9 @@ class ClusterState(Struct, array_like=True):
     view_digest: int = 0
     # What `broker` events said, at most MAX_BROKERS.
     nodes: dict[int, NodeState] = {}
+    # The pass at which it was judged last, and whose that was.
+    looked_at: float = 0.0
+    looked_by: str = ""
 
     def tick(self, name: str, collector_epoch: int, event: Pass) -> bool:
         """Moves a collector's clock. False when this pass was seen already or comes from a replaced process."""
@@ -128,6 +133,13 @@ class ClusterState(Struct, array_like=True):
         # One that watches the whole cluster has counted everything.
         counts = [shares[None]] if None in shares else list(shares.values())
         return (sum(count[0] for count in counts), sum(count[1] for count in counts)) if counts else None
+
+    def is_due(self, name: str, event: Pass) -> bool:
+        """Whether to judge the cluster at a pass: collectors of its shares take turns, lest a moment count once for each of them."""
+        if name != self.looked_by and abs(event.ended_at - self.looked_at) * 1000.0 < TURN * event.period_ms:
+            return False
+        self.looked_at, self.looked_by = event.ended_at, name
+        return True
 
     def owner_is_silent(self, name: str, at: float) -> bool:
         """Whether a collector has given no pass lately, measured at `at`."""

@@ -59,3 +59,5 @@ class Detector:
     clear_passes: int | None = None
     # Goes on while the partition is blind; every other sampled detector then neither fires nor clears.
     while_blind: bool = False
+    # Whether the newest look shows what the detector judges by: while it does not, its alerts neither fire nor clear.
+    sees: Callable[[PartitionState], bool] | None = None

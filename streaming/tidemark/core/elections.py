@@ -25,7 +25,7 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
 
     Exact from one record of the metadata log to the next, and from "no leader at epoch e" to "leader at e + 1":
     without a leader nobody can have joined in between. A gap, or a leader that was still there when last seen, leaves a
-    suspicion at most.
+    suspicion at most; so does a leader that one broker alone could not name, when those who were in sync are so still.
     """
     leader, epoch, known = after.leader, after.leader_epoch, before.leader_epoch
     if leader is None or epoch is None or known is None or epoch <= known or before.in_sync_replicas is None:
@@ -33,12 +33,14 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     members, eligible = before.in_sync_replicas, before.eligible_leader_replicas or []
     if leader in members or leader == before.leader:
         return None
-    exact = epoch == known + 1 and (before.leader is None or _is_next_record(before, after))
+    joined = epoch == known + 1 and _joined_unseen(before, after)
+    alone = before.leader is None and (before.leaderless or not joined)
+    exact = epoch == known + 1 and (alone or _is_next_record(before, after))
     if leader in eligible:
         return Election("eligible leader replica", leader, known, epoch) if exact else None
     if exact and not members and not eligible and before.last_known_eligible_leader_replicas == [leader]:
         return Election("last known leader", leader, known, epoch)
-    if not exact and epoch == known + 1 and _joined_unseen(before, after):
+    if joined and before.leader is not None and not exact:
         return None
     unknown = not members and before.eligible_leader_replicas is None
     return Election("unclean" if exact and not unknown else "suspected unclean", leader, known, epoch)

@@ -70,6 +70,9 @@ def _is_stale(state: PartitionState, event: Observation) -> bool:
 
 def _take_metadata(after: PartitionState, before: PartitionState, event: Observation, cluster: ClusterState | None) -> None:
     after.leader, after.leader_epoch, after.leaderless = event.leader, event.leader_epoch, event.leaderless
+    if event.leader is None and not event.leaderless and event.leader_epoch is not None and event.leader_epoch == before.leader_epoch:
+        # An epoch has one leader or none from its beginning to its end: who cannot name it has seen no other.
+        after.leader, after.leaderless = before.leader, before.leaderless
     if event.effective_min_in_sync_replicas is not None:
         after.effective_min_in_sync_replicas = event.effective_min_in_sync_replicas
     if _is_outdated(before, event):
@@ -124,7 +127,8 @@ def _take_replica(before: ReplicaState | None, sample: Replica, observed_at: flo
 def _take_leader(after: PartitionState, before: PartitionState, event: Observation, stale: bool) -> None:
     """What the leader said of itself: log end, fenced high watermark, lineage."""
     if stale:
-        # Its fence still makes the reading true of its own epoch.
+        # Of the leader that is known nothing was seen; but the fence makes the reading true of its own epoch.
+        after.leader_before = after.leader_after = None
         if event.committed is not None and event.leader is not None and event.leader_epoch is not None:
             after.committed = [copy.copy(entry) for entry in before.committed]
             commit(after.committed, event.leader_epoch, event.committed, event.committed, event.leader, event.observed_at)

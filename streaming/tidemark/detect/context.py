@@ -54,6 +54,16 @@ def answered(state: PartitionState, replica: ReplicaState | None) -> bool:
     return replica is not None and replica.error is None and replica.sampled_at == state.observed_at
 
 
+def shows_leader(state: PartitionState) -> bool:
+    """Whether the newest look holds the leader's log end, or shows that there is no leader to have one."""
+    return state.leaderless or state.leader_log_end_offset is not None
+
+
+def shows_leader_first(state: PartitionState) -> bool:
+    """Likewise of the log end that was read before the followers were asked: what they may be held against."""
+    return state.leaderless or state.leader_before is not None
+
+
 def counted(number: int, thing: str) -> str:
     """One record, 2 records: a number with its noun."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

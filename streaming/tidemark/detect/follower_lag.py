@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.ring import age_ms
-from tidemark.detect.context import Context, answered, counted, followers, is_open, uncommitted
+from tidemark.detect.context import Context, answered, counted, followers, is_open, shows_leader_first, uncommitted
 
 ID = "FOLLOWER_LAG"
 
@@ -98,4 +98,4 @@ def _another_holds(state: PartitionState, silent: int) -> bool:
     )
 
 
-FOLLOWER_LAG = Detector(ID, "state", "A follower's log is behind its leader's log end.", state=evaluate)
+FOLLOWER_LAG = Detector(ID, "state", "A follower's log is behind its leader's log end.", state=evaluate, sees=shows_leader_first)

@@ -13,7 +13,7 @@ from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import NO_EPOCH, Committed
 from tidemark.core.losses import keeps_committed
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.detect.context import Context, answered, lasted_ms
+from tidemark.detect.context import Context, answered, lasted_ms, shows_leader
 
 ID = "HW_REGRESSION"
 
@@ -116,4 +116,6 @@ def _within_leadership(state: PartitionState, leader: ReplicaState, context: Con
 
 
 # A new leader's first fetch rounds take less than two passes; a third look would hide most of what consumers notice.
-HW_REGRESSION = Detector(ID, "state", "A leader's high watermark is below what was committed before.", state=evaluate, fire_passes=2)
+HW_REGRESSION = Detector(
+    ID, "state", "A leader's high watermark is below what was committed before.", state=evaluate, fire_passes=2, sees=shows_leader
+)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, counted, uncommitted
+from tidemark.detect.context import Context, counted, shows_leader, uncommitted
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -53,4 +53,6 @@ def _holder(state: PartitionState) -> int | None:
     return min(known, key=lambda r: r.log_end_offset or 0).broker if known else None
 
 
-HW_STALLED = Detector("HW_STALLED", "state", "The high watermark stands still while records wait above it.", state=evaluate)
+HW_STALLED = Detector(
+    "HW_STALLED", "state", "The high watermark stands still while records wait above it.", state=evaluate, sees=shows_leader
+)

@@ -12,7 +12,7 @@ from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import end_offset_for
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.ring import age_ms
-from tidemark.detect.context import Context, answered, counted
+from tidemark.detect.context import Context, answered, counted, shows_leader_first
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -87,4 +87,4 @@ def _promised(state: PartitionState) -> str:
     return f"they may be acknowledged to acks=1 producers (acks=all is refused below min ISR {minimum})"
 
 
-LEADER_ALONE = Detector("LEADER_ALONE", "state", "Records are on the leader's disk alone.", state=evaluate)
+LEADER_ALONE = Detector("LEADER_ALONE", "state", "Records are on the leader's disk alone.", state=evaluate, sees=shows_leader_first)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, counted, spoken
+from tidemark.detect.context import Context, counted, shows_leader_first, spoken
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -45,4 +45,6 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         )
 
 
-REASSIGNMENT_STUCK = Detector("REASSIGNMENT_STUCK", "state", "A replica being added does not progress.", state=evaluate)
+REASSIGNMENT_STUCK = Detector(
+    "REASSIGNMENT_STUCK", "state", "A replica being added does not progress.", state=evaluate, sees=shows_leader_first
+)

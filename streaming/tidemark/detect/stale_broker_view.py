@@ -11,7 +11,7 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import ClusterContext, Context, answered
+from tidemark.detect.context import ClusterContext, Context, answered, shows_leader
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -77,9 +77,14 @@ def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator
 def is_behind(cluster: ClusterState, broker: int, limit_ms: float) -> bool:
     """Whether the quorum, as far as it can be asked, calls a node behind; a broker that is down is so as a matter of course."""
     node, seen = cluster.nodes.get(broker), cluster.brokers.get(broker)
-    if node is None or node.metadata_lag_ms is None or cluster.quorum_epoch is None or (seen is not None and seen.outcome != OK):
+    if node is None or node.metadata_lag_ms is None or cluster.quorum_epoch is None:
+        return False
+    # One that is no broker of the cluster any more has nothing to keep up with, unless it votes.
+    if seen.outcome != OK if seen is not None else not node.is_voter:
         return False
     return node.metadata_lag_ms >= limit_ms
 
 
-STALE_BROKER_VIEW = Detector("STALE_BROKER_VIEW", "state", "A broker works with old metadata.", state=evaluate, cluster=evaluate_cluster)
+STALE_BROKER_VIEW = Detector(
+    "STALE_BROKER_VIEW", "state", "A broker works with old metadata.", state=evaluate, cluster=evaluate_cluster, sees=shows_leader
+)

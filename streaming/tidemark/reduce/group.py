@@ -7,12 +7,10 @@ a pass record is the clock, at which states are judged, views published and rest
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import floor
-from typing import Final
-from zlib import crc32
 
 from tidemark.core.alerts import Found, Rules, Scope, advance_states, close, expire_events, raise_events
 from tidemark.core.cluster import ClusterState
+from tidemark.core.conditions import Detector
 from tidemark.core.errors import WireError
 from tidemark.core.events import OK, Ack, Audit, Batch, BrokerState, Checkpoint, Gone, MetadataChange, Observation, Pass
 from tidemark.core.evolve import evolve, is_newer, is_recreated
@@ -28,13 +26,11 @@ from tidemark.detect.calm import is_calm, is_uneventful
 from tidemark.detect.context import ClusterContext, Context
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.reduce.acks import acknowledge
+from tidemark.reduce.looks import CHANGED, EACH_PASS, is_quiet, is_unseen, refresh_at
 from tidemark.reduce.rows import RawRecord, Row, alert_row, dead_letter_row, tombstone, view_row
 from tidemark.reduce.state import GroupState, decode_group, encode_group, partition_key, split_key
 
 EMPTY = PartitionState()
-# Values of `GroupState.due` besides a time: look at every pass; look at every pass, and what it means has changed.
-EACH_PASS: Final = 0.0
-CHANGED: Final = -1.0
 
 
 def fold_group(blob: bytes | None, records: Iterable[RawRecord], detection: Detection, group: int, groups: int) -> tuple[bytes, list[Row]]:
@@ -208,7 +204,7 @@ class Fold:
             ready = [key for key, due in self.state.due.items() if due <= event.ended_at and key not in missed and key.startswith(prefix)]
             for key in ready:
                 self._look(key, batch, cluster, event, missed=False)
-        if home_group(batch.cluster, self._groups) == self._group:
+        if home_group(batch.cluster, self._groups) == self._group and cluster.is_due(batch.collector, event):
             self._look_at_cluster(batch, cluster, event)
 
     def _missed(self, batch: Batch, event: Pass) -> set[str]:
@@ -244,14 +240,19 @@ class Fold:
         thresholds = self._for_topic(topic)
         rules = self.rules(thresholds)
         scope = Scope(name, topic, number, partition.topic_id)
+        missed = missed or is_unseen(partition, event)
         if missed:
             partition.missed_passes += 1
         context = Context(name, topic, number, now, event.period_ms, thresholds, cluster)
         changed = missed or bool(partition.lives) or self.state.due.get(key) == CHANGED
         found = [] if is_calm(partition, context) else self._states(partition, context, missed=missed)
+
+        def blind(detector: Detector) -> bool:
+            return (missed and not detector.while_blind) or (detector.sees is not None and not detector.sees(partition))
+
         if found or partition.lives:
             changed = True
-            partition.lives, alerts = advance_states(partition.lives, found, scope, rules, now, blind=missed)
+            partition.lives, alerts = advance_states(partition.lives, found, scope, rules, now, blind=blind)
             partition.lives, expired = expire_events(partition.lives, scope, rules, now)
             self.emit([*alerts, *expired])
         self._publish(key, partition, scope, rules, now, changed=changed)
@@ -288,7 +289,10 @@ class Fold:
         blind = cluster.blind_passes > 0
         asked = [d for d in self._detectors if d.cluster is not None and (d.while_blind or not blind)]
         found = [(d, condition) for d in asked if d.cluster is not None for condition in d.cluster(cluster, context)]
-        cluster.lives, alerts = advance_states(cluster.lives, found, Scope(batch.cluster), rules, event.ended_at, blind=blind)
+        scope = Scope(batch.cluster)
+        cluster.lives, alerts = advance_states(
+            cluster.lives, found, scope, rules, event.ended_at, blind=lambda d: blind and not d.while_blind
+        )
         self.emit(alerts)
         digest = cluster_digest(cluster)
         if digest != cluster.view_digest or event.ended_at - cluster.view_at >= REFRESH_SECONDS:
@@ -318,26 +322,3 @@ class Fold:
             if alerts:
                 self.emit(alerts)
                 self.state.due[key] = CHANGED
-
-
-def refresh_at(key: str, view_at: float) -> float:
-    """When a view is due again: at its own moment within every ten seconds, lest all views fall into one batch.
-
-    A pass comes up to five seconds after that moment, so less than half of the interval before it counts as this one.
-    """
-    phase = crc32(key.encode()) % 10_000 / 1000.0
-    moment = phase + REFRESH_SECONDS * (floor((view_at - phase) / REFRESH_SECONDS) + 1)
-    return moment if moment - view_at >= REFRESH_SECONDS / 2 else moment + REFRESH_SECONDS
-
-
-def is_quiet(partition: PartitionState) -> bool:
-    """Nothing to judge: everybody answered, everything is committed and in sync, and no state alert counts or fires."""
-    high_watermark, members = partition.high_watermark, partition.in_sync_replicas
-    if partition.leader is None or members is None or len(members) != len(partition.assigned) or partition.adding:
-        return False
-    for replica in partition.replicas:
-        if replica.error is not None or replica.log_end_offset != high_watermark:
-            return False
-    if partition.loss_read is not None or (partition.rare is not None and (partition.rare.speaks or partition.rare.divergences)):
-        return False
-    return not partition.lives or all(life.incident is not None for life in partition.lives)
