@@ -97,12 +97,11 @@ class Exporter:
         log.info("exporter started", listen=self._settings.export.listen, receivers=len(self.delivery.workers))
 
     def wait(self, stop: threading.Event) -> None:
-        """Returns once `stop` is set; raises TidemarkError when a reader had to give up."""
+        """Returns once `stop` is set; raises TidemarkError when a reader or a receiver's worker had to give up."""
         while not stop.wait(0.2):
-            if self._failure is not None:
-                raise (
-                    self._failure if isinstance(self._failure, TidemarkError) else TidemarkError(f"the exporter failed: {self._failure!r}.")
-                )
+            failure = self._failure or self.delivery.failure
+            if failure is not None:
+                raise failure if isinstance(failure, TidemarkError) else TidemarkError(f"the exporter failed: {failure!r}.")
 
     def stop(self) -> None:
         """Ends all threads within STOP_SECONDS; posts in hand are finished and committed."""
@@ -203,8 +202,12 @@ class Exporter:
 
     def _check_caught_up(self, what: str, reader: TopicReader) -> None:
         if what in self._waiting and reader.caught_up():
+            if reader is self._views:
+                self.table.live = True
+                # Ready means that what was read is served, not only that it was read.
+                if self._serve_metrics:
+                    self._refresh()
             self._waiting.discard(what)
-            self.table.live = "partition views" not in self._waiting
             self.own.ready.set(0 if self._waiting else 1)
             if not self._waiting:
                 self._settle()

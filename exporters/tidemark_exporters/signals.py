@@ -241,7 +241,13 @@ _PARTITIONS: _Rows = (
     ("tidemark_partition_replicas", "gauge", "replicas", _PARTITION, "Assigned replicas."),
     ("tidemark_partition_in_sync_replicas", "gauge", "replicas", _PARTITION, "In-sync replicas."),
     ("tidemark_partition_min_in_sync_replicas", "gauge", "replicas", _PARTITION, "Effective minimum of in-sync replicas."),
-    ("tidemark_partition_leaderless", "gauge", "", _PARTITION, "1 when no leader serves the partition, else 0."),
+    (
+        "tidemark_partition_leaderless",
+        "gauge",
+        "",
+        _PARTITION,
+        "1 when no leader serves the partition, else 0; absent where no broker told.",
+    ),
     ("tidemark_partition_missed_passes", "gauge", "passes", _PARTITION, "Passes in a row that did not see the partition."),
     ("kafka_topic_partition_current_offset", "gauge", "offset", _PARTITION, "High watermark, as kafka_exporter names it."),
     ("kafka_topic_partition_oldest_offset", "gauge", "offset", _PARTITION, "The leader's log start offset, as kafka_exporter names it."),
@@ -272,7 +278,13 @@ _REPLICAS: _Rows = (
     ("tidemark_replica_lag_records", "gauge", "records", _REPLICA, "Records that the replica is behind its leader: a lower bound."),
     ("tidemark_replica_lag_seconds", "gauge", "seconds", _REPLICA, "Age, at the leader, of the first record that the replica lacks."),
     ("tidemark_replica_in_sync", "gauge", "", _REPLICA, "1 when the replica is in the in-sync set, else 0."),
-    ("tidemark_replica_up", "gauge", "", _REPLICA, "1 when the replica's broker answered for it in the last pass, else 0."),
+    (
+        "tidemark_replica_up",
+        "gauge",
+        "",
+        _REPLICA,
+        "1 when the replica's broker answered for it in the last pass, else 0; absent while passes miss the partition.",
+    ),
 )
 
 

@@ -79,19 +79,33 @@ def test_unknown_is_absent_and_never_0() -> None:
         log_end_offset=None,
         uncommitted_records=None,
         replicas=[ReplicaView(broker=2, error="refused")],
-        missed_passes=3,
     )
     table.apply("east/orders/0", unknown)
     named = {sample.name for sample in samples(rendered(table))}
     assert {name for name in named if name.startswith("tidemark_replica_")} == {"tidemark_replica_up"}
     assert {name for name in named if name.startswith("tidemark_partition_")} == {
         "tidemark_partition_replicas",
-        "tidemark_partition_leaderless",
         "tidemark_partition_missed_passes",
     }
     assert "tidemark_topic_uncommitted_records" not in named
     assert "tidemark_cluster_replica_lag_seconds_max" not in named
     assert "tidemark_quorum_leader" not in named
+
+
+def test_nobody_is_up_in_a_pass_that_did_not_see_the_partition() -> None:
+    table = Table()
+    table.apply("east/orders/0", view(missed_passes=1))
+    table.apply("east/orders/1", view(partition=1, leader=None, leaderless=True))
+    found = [
+        (s.name, s.labels["partition"], s.value)
+        for s in samples(rendered(table))
+        if s.name in {"tidemark_replica_up", "tidemark_partition_leaderless"}
+    ]
+    assert found == [
+        ("tidemark_partition_leaderless", "0", 0),
+        ("tidemark_partition_leaderless", "1", 1),
+        *[("tidemark_replica_up", "1", 1)] * 3,
+    ]
 
 
 def test_a_vanished_partition_vanishes() -> None:

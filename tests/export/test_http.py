@@ -10,12 +10,14 @@ import pytest
 import requests
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from tests.export.make import NOW, view
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import render
-from tidemark_exporters.export.http import Site, serve, wants_openmetrics
+from tidemark_exporters.export.http import Site, serve
+from tidemark_exporters.export.negotiation import takes_gzip, wants_openmetrics
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.routes import Pages
@@ -89,10 +91,68 @@ def test_openmetrics_when_it_is_asked_for(site: tuple[Site, str], encoding: str)
         ("application/openmetrics-text;q=0", False),
         ("application/openmetrics-text; version=1.0.0; q=0.6,text/plain;q=0.5", True),
         ("application/openmetrics-text;q=nonsense", False),
+        ("Application/OpenMetrics-Text;Version=1.0.0;Q=0.9,text/plain;q=0.4", True),
+        # What is not to be had does not compete: Prometheus with native histograms asks for its own form first.
+        ("application/vnd.google.protobuf;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2,*/*;q=0.1", True),
     ],
 )
 def test_what_an_accept_header_asks_for(accept: str, wanted: bool) -> None:
     assert wants_openmetrics(accept) is wanted
+
+
+@pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        ("", False),
+        ("gzip, deflate", True),
+        ("GZIP;q=0.5", True),
+        ("x-gzip", True),
+        ("*", True),
+        ("gzip;q=0, *", False),
+        ("gzip;q=0.0", False),
+        ("br", False),
+    ],
+)
+def test_what_is_compressed(accept: str, wanted: bool) -> None:
+    assert takes_gzip(accept) is wanted
+
+
+def test_a_refused_encoding_is_not_sent(site: tuple[Site, str]) -> None:
+    _, url = site
+    for path in ("/metrics", "/"):
+        assert "Content-Encoding" not in get(url + path, **{"Accept-Encoding": "gzip;q=0, identity"}).headers
+        assert get(url + path, **{"Accept-Encoding": "gzip"}).headers["Content-Encoding"] == "gzip"
+
+
+def test_other_methods_are_told_which_there_are(site: tuple[Site, str]) -> None:
+    _, url = site
+    for method, path in (("POST", "/metrics"), ("PUT", "/"), ("DELETE", "/-/ready"), ("OPTIONS", "/static/tidemark.css")):
+        answer = requests.request(method, url + path, timeout=5)
+        assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD")
+        assert answer.text == "only GET and HEAD are answered.\n"
+    told = requests.patch(f"{url}/api/v1/topics", timeout=5)
+    assert (told.status_code, told.headers["Allow"], told.headers["Content-Type"]) == (405, "GET, HEAD", "application/problem+json")
+    assert told.json() == {"type": "about:blank", "title": "Method Not Allowed", "status": 405, "detail": "only GET and HEAD are answered."}
+
+
+def test_what_cannot_be_answered_is_told_and_logged_and_shows_no_insides(site: tuple[Site, str]) -> None:
+    made, url = site
+
+    def fails(**_: object) -> bytes:
+        raise RuntimeError("a secret of the inside")
+
+    made._own = fails
+    made.pages._boards.current = fails  # type: ignore[method-assign,assignment]
+    with capture_logs() as logged:
+        answers = [get(url + path) for path in ("/metrics", "/", "/api/v1/topics")]
+        head = requests.head(f"{url}/", timeout=5)
+    assert [answer.status_code for answer in (*answers, head)] == [500] * 4
+    assert head.content == b""
+    assert all("secret" not in answer.text and "could not answer" in answer.text for answer in answers)
+    assert answers[2].headers["Content-Type"] == "application/problem+json"
+    assert answers[2].json()["status"] == 500
+    assert [entry["path"] for entry in logged] == ["/metrics", "/", "/api/v1/topics", "/"]
+    assert get(f"{url}/-/healthy").status_code == 200
 
 
 def test_anything_else_is_not_there(site: tuple[Site, str]) -> None:

@@ -150,6 +150,16 @@ def test_it_is_ready_once_both_topics_were_read_to_their_ends(make: Callable[...
     assert values(exporter)["tidemark_export_ready"] == 1
 
 
+def test_what_is_ready_is_served(make: Callable[..., Exporter]) -> None:
+    topic = "tidemark.partition-views"
+    exporter = make({topic: [[], [message(0, view(), b"east/orders/0")]]}, {topic: 1})
+    # The next turn is far away.
+    exporter._settings.export.refresh_seconds = 3600.0
+    exporter._read_views()
+    assert exporter._waiting == {"alerts"}
+    assert values(exporter)["tidemark_partition_leader east orders 0"] == 1
+
+
 @pytest.mark.parametrize(
     ("failure", "told"), [(ClusterError("cannot read topic x."), "cannot read topic x."), (KeyError("x"), "the exporter failed: KeyError")]
 )

@@ -98,6 +98,9 @@ def test_a_stale_cluster_is_stale_whatever_its_partitions_say() -> None:
     pages = site(now=NOW + 31)
     east, _ = items(pages, "clusters")["items"]
     assert east["states"][:2] == ["stale", "offline"]
+    # Whoever asks for partitions alone is told too.
+    assert items(pages, "partitions", state="unhealthy")["stale"] == ["east", "west"]
+    assert items(site(), "partitions")["stale"] == []
     assert {item["stop"]["safe"] for item in items(pages, "brokers")["items"]} == {None}
 
 
@@ -156,7 +159,7 @@ def test_what_it_waits_for_is_said() -> None:
     [
         ("/api/v1/topics", {"limit": "0"}, 400, "limit must be a whole number from 1 to 1000, not `0`."),
         ("/api/v1/topics", {"sort": "size"}, 400, "sort must be one of name, worst, not `size`."),
-        ("/api/v1/topics", {"cluster": "north"}, 404, "no view names a cluster `north`."),
+        ("/api/v1/topics", {"cluster": "north"}, 404, "nothing is known of a cluster `north`; there are: `east`, `west`."),
         ("/api/v1/alerts", {"severity": "page"}, 400, "severity must be one of critical, warning, info, not `page`."),
         ("/api/v1/nothing", {}, 404, "there is no `nothing`; there are: clusters, topics, partitions, brokers, alerts."),
         ("/api/v1/", {}, 404, "there is no ``; there are: clusters, topics, partitions, brokers, alerts."),

@@ -150,6 +150,11 @@ def test_the_in_sync_sets_over_time() -> None:
     ]
 
 
+def test_a_time_that_none_can_be_told_from_the_next_is_drawn_all_the_same() -> None:
+    figure = isr_figure(view(at=1e300, isr_history=[(1e300, [1, 2])]))
+    assert figure is not None and [len(row.spans) for row in figure.rows] == [1, 1, 1]
+
+
 def test_no_history_no_drawing_and_one_entry_of_now_is_drawn() -> None:
     assert isr_figure(view()) is None
     figure = isr_figure(view(isr_history=[(NOW, [1])]))

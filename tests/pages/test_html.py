@@ -6,12 +6,14 @@ import gzip
 import itertools
 import re
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from tests.export.make import NOW
+from tests.export.make import NOW, cluster_view
 from tests.pages.make import HOSTILE, TRICKY, healthy_view, site, table
 from tests.pages.markup import Element, ask, items, page, parse
+from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.pages.html import PAGES
 from tidemark_exporters.pages.routes import POLICY, static_file, static_version
 from tidemark_exporters.pages.text import visible
@@ -128,7 +130,96 @@ def test_divergence_is_told_in_words() -> None:
 def test_a_partition_that_was_not_seen_says_so() -> None:
     root = page(site(), "/partition", cluster="east", topic="orders", partition=2)
     assert root.one("ul", class_="states").text == "? Not seen the last passes did not see it: neither healthy nor lost"
-    assert "not by the last 4 passes" in root.one("dl", class_="figures").text
+    assert "Seen not now 4 passes missed it".replace(" ", "") in root.one("dl", class_="figures").text.replace(" ", "")
+    assert "the last that was known, not what is" in root.one("main").one("p", class_="notice").text
+    assert not page(site(), "/partition", cluster="east", topic="orders", partition=0).one("main").all("p", class_="notice")
+
+
+def figures_of(view: View) -> dict[str, str]:
+    root = page(site(table([view])), "/partition", cluster="east", topic=view.topic, partition=view.partition)
+    return {div.one("dt").text: div.one("dd").text for div in root.one("dl", class_="figures").all("div")}
+
+
+def test_a_follower_that_nobody_measured_is_not_counted_as_0() -> None:
+    one = healthy_view("orders", 0)
+    assert figures_of(one)["Furthest behind"] == "0"
+    one.replicas[2] = ReplicaView(broker=3, in_sync=True, error="timed_out")
+    assert figures_of(one)["Furthest behind"] == "01 unknown"
+
+
+def test_a_partition_without_followers_has_no_lag_and_none_unknown() -> None:
+    one = healthy_view("orders", 0, assigned=[1], in_sync_replicas=[1])
+    one.replicas = one.replicas[:1]
+    assert figures_of(one)["Furthest behind"] == "–"
+    pages = site(table([one, cluster_view(broker_outcomes={"1": "ok"})]))
+    for path in ("/", "/topics", "/partitions", "/brokers"):
+        assert not page(pages, path).one("main").all("span", class_="unk"), path
+
+
+def test_where_nobody_told_who_leads_nobody_is_called_a_follower() -> None:
+    root = page(site(table([healthy_view("orders", 0, leader=None)])), "/partition", cluster="east", topic="orders", partition=0)
+    assert [row.all("td")[0].text for row in root.one("table", id="replicas").all("tr", **{"data-key": "1"})] == ["unknown"]
+    assert root.one("ul", class_="states").text == "? Unknown no broker told its leader or its in-sync replicas"
+
+
+def test_a_partition_of_which_nothing_is_known_has_no_empty_table() -> None:
+    bare = View(scope="partition", kafka_cluster="east", at=NOW, pass_number=1, collector="c", topic="new", partition=0)
+    root = page(site(table([bare])), "/partition", cluster="east", topic="new", partition=0)
+    assert root.all("table") == []
+    assert "unknownof unknown, min unknown" in root.one("dl", class_="figures").text
+
+
+def test_large_offsets_keep_every_digit() -> None:
+    first = 2**60 + 1
+    one = healthy_view("orders", 0, high_watermark=first + 900, log_end_offset=first + 1_001, uncommitted_records=2**53 + 1)
+    for replica in one.replicas:
+        replica.log_start_offset, replica.high_watermark, replica.log_end_offset = first, first + 900, first + 1_001
+    root = page(site(table([one])), "/partition", cluster="east", topic="orders", partition=0, **{"from": first, "to": first + 1_001})
+    text = root.one("main").text
+    assert f"Offsets {first} to {first + 1001}" in text and "9,007,199,254,740,993" in text
+    closer = next(a for a in root.all("a") if a.text == "Closer").attributes["href"]
+    assert f"from={first + 250}&to={first + 751}" in closer
+    assert page(site(table([one])), "/partition", cluster="east", topic="orders", partition=0).all("line", id="tidemark")
+
+
+def test_earlier_and_later_lead_to_where_something_is() -> None:
+    pages = site(table([healthy_view("orders", 0)]))
+
+    def links(**window: int) -> set[str]:
+        root = page(pages, "/partition", cluster="east", topic="orders", partition=0, **window)
+        return {a.text for a in root.one("p", class_="scale").all("a")} - {"Closer", "Whole logs", "What differs"}
+
+    assert links() == set()
+    assert links(**{"from": 0, "to": 50}) == {"Later"}
+    assert links(**{"from": 50, "to": 100}) == {"Earlier"}
+    assert links(**{"from": 20, "to": 70}) == {"Earlier", "Later"}
+
+
+def test_a_page_beyond_the_last_leads_back_to_it() -> None:
+    root = page(site(), "/partitions", cluster="east", limit=4, page=99)
+    assert root.one("p", class_="empty").text == "There are no more."
+    assert "page=3" in root.one("a", rel="prev").attributes["href"]
+
+
+def test_a_cluster_of_which_nothing_is_known_is_not_called_healthy() -> None:
+    pages = site(table([cluster_view("north", broker_outcomes={"1": "refused", "2": "timed_out"})]))
+    main = page(pages, "/").one("main")
+    assert "Healthy" not in main.text and "Unknown" in main.one("tr", **{"data-key": "north"}).text
+    assert "No partition is known yet." in main.text
+    assert "Safe" not in page(pages, "/brokers").one("tbody").text
+
+
+def test_a_fenced_and_a_restarting_broker_are_named_so() -> None:
+    def broker(number: int, **changes: Any) -> View:
+        return View(scope="broker", kafka_cluster="east", broker=number, at=NOW, pass_number=7, collector="c1", **changes)
+
+    made = [
+        broker(1, outcome="ok", fenced=True),
+        broker(2, outcome="refused", in_grace_until=NOW + 500),
+        broker(3, outcome="refused", in_grace_until=NOW),
+    ]
+    rows = page(site(table([healthy_view("orders", 0), *made])), "/brokers").one("tbody").all("tr")
+    assert [row.all("td")[0].text for row in rows] == ["! Fenced", "! Restarting", "✕ Refused"]
 
 
 def test_unknown_is_shown_as_unknown() -> None:
@@ -182,13 +273,23 @@ def test_an_empty_exporter_says_what_to_do() -> None:
     [
         ("/nothing", {}, 404, "There is no page `/nothing`."),
         ("/deep/er/still", {}, 404, "There is no page `/deep/er/still`."),
-        ("/topic", {"cluster": "east", "topic": "gone"}, 404, "No view names a topic `gone` of cluster `east`."),
+        (
+            "/topic",
+            {"cluster": "east", "topic": "gone"},
+            404,
+            "Nothing is known of topic `gone` of cluster `east`: it was deleted, is not watched, or was not seen yet.",
+        ),
         ("/topic", {"cluster": "east"}, 400, "Topic is missing."),
-        ("/partition", {**PAYMENTS, "partition": 9}, 404, "No view names partition 9 of topic `payments` of cluster `east`."),
+        (
+            "/partition",
+            {**PAYMENTS, "partition": 9},
+            404,
+            "Nothing is known of partition 9 of topic `payments` of cluster `east`: it was deleted",
+        ),
         ("/partition", {**PAYMENTS, "partition": "x"}, 400, "Partition must be a whole number"),
         ("/partition", {**PAYMENTS, "from": 5}, 400, "From and to must be given together, from below to."),
         ("/partition", {**PAYMENTS, "from": 5, "to": 5}, 400, "From and to must be given together, from below to."),
-        ("/broker", {"cluster": "east", "broker": 77}, 404, "No view names a broker 77 of cluster `east`."),
+        ("/broker", {"cluster": "east", "broker": 77}, 404, "Nothing is known of a broker 77 of cluster `east`: no replica lives on it"),
         ("/partitions", {"state": HOSTILE}, 400, "State must be one of unhealthy, offline, lost"),
         ("/", {"x": 1}, 400, "Unknown parameter `x`; there are: none."),
     ],

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.export.make import NOW, alert, view
+from tests.export.make import NOW, alert, cluster_view, view
 from tests.pages.make import key_of, opened, table, views
-from tidemark.core.records import OpenAlert
+from tidemark.core.records import OpenAlert, View
 from tidemark.core.safe_to_stop import EFFECTS, count_impacts, stop_impact
 from tidemark_exporters.pages.board import Board
 from tidemark_exporters.pages.states import LEVELS, RANK, SIGNS, STATES, broker_state, worst
@@ -27,6 +27,9 @@ LOSS = open_of("KafkaCommittedDataLoss", "critical")
         ({"in_sync_replicas": [1]}, ["under_min_isr", "under_replicated"]),
         ({"in_sync_replicas": [1, 2]}, ["at_min_isr", "under_replicated"]),
         ({"in_sync_replicas": None}, ["unknown"]),
+        # Nobody told who leads, nor that no one does.
+        ({"leader": None}, ["unknown"]),
+        ({"leader": None, "in_sync_replicas": [1, 2]}, ["at_min_isr", "under_replicated", "unknown"]),
         # Not seen: what the old view says is not said, what an open alert says is.
         ({"missed_passes": 2, "leaderless": True, "in_sync_replicas": [1]}, ["blind"]),
         ({"missed_passes": 2, "in_sync_replicas": None}, ["blind"]),
@@ -88,6 +91,22 @@ def test_a_stop_cannot_be_judged_from_old_or_half_read_views() -> None:
     assert Board(table(), NOW + 1, 30).can_judge("east")
     assert not Board(table(), NOW + 31, 30).can_judge("east")
     assert not Board(table(), NOW + 1, 30, caught_up=False).can_judge("east")
+    # Nor from none: no partition is known that would not mind.
+    assert not Board(table([cluster_view(broker_outcomes={"1": "refused"})]), NOW + 1, 30).can_judge("east")
+
+
+def test_a_cluster_whose_broker_has_an_open_alert_is_not_called_healthy() -> None:
+    down = View(
+        scope="broker",
+        kafka_cluster="east",
+        broker=4,
+        at=NOW,
+        pass_number=7,
+        collector="c1",
+        alerts=[open_of("KafkaBrokerDown", "warning")],
+    )
+    board = Board(table([view(), view(kafka_cluster="west"), cluster_view(), cluster_view("west"), down]), NOW, 30)
+    assert [[state.name for state in board.states_of_cluster(name)] for name in ("east", "west")] == [["warning"], ["healthy"]]
 
 
 def test_the_picture_does_not_move_with_the_table() -> None:

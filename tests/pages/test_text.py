@@ -45,6 +45,11 @@ def test_durations(milliseconds: float, words: str) -> None:
     assert duration(milliseconds) == words
 
 
+def test_large_whole_numbers_keep_every_digit() -> None:
+    assert count(2**53 + 1) == "9,007,199,254,740,993"
+    assert count(2.6) == "3"
+
+
 def test_times() -> None:
     assert moment(NOW) == "2027-01-15 08:00:00 UTC"
     assert moment(1e300) == moment(float("nan")) == "unknown"
@@ -129,3 +134,6 @@ def test_many_facts_are_cut_and_say_so() -> None:
 def test_what_hides_or_turns_text_round_is_made_visible() -> None:
     assert visible(TRICKY) == "orders\ufffd/?&#\n%00 {{7*7}}"
     assert visible("a\x00b\u200bc\ud800") == "a\ufffdb\ufffdc\ufffd"
+    # Arabic letter mark, soft hyphen, word joiner, inhibited symmetric swapping, annotation anchor, tag letter.
+    assert visible("a\u061cb\u00adc\u2060d\u206ae\ufff9f\U000e0041") == "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffd"
+    assert visible("naïve 日本 👍") == "naïve 日本 👍"

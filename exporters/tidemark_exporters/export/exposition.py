@@ -15,7 +15,16 @@ from tidemark_exporters.export.select import LINGER_SECONDS, Selector
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.tally import Tally
 from tidemark_exporters.export.text import family, label_set
-from tidemark_exporters.export.values import BROKER_VALUES, CLUSTER_VALUES, PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES, Value, seconds
+from tidemark_exporters.export.values import (
+    BROKER_VALUES,
+    CLUSTER_VALUES,
+    PARTITION_VALUES,
+    REPLICA_UP,
+    REPLICA_VALUES,
+    TOPIC_VALUES,
+    Value,
+    seconds,
+)
 from tidemark_exporters.signals import SIGNALS
 
 # label set -> value of one metric; None (unknown) makes no line
@@ -111,8 +120,10 @@ class Renderer:
             emit(name, labels, map(of_view, views))
         labels = [inside for row in selection.replicas for inside in row.replica_labels]
         replicas = [replica for row in selection.replicas for replica in row.view.replicas]
+        missed = [row.view.missed_passes > 0 for row in selection.replicas for _ in row.view.replicas]
         for name, of_replica in REPLICA_VALUES.items():
-            emit(name, labels, map(of_replica, replicas))
+            told = map(of_replica, replicas)
+            emit(name, labels, (None if m else v for m, v in zip(missed, told, strict=True)) if name == REPLICA_UP else told)
         body = b"".join(gauges)
         return Snapshot(
             body, gzip.compress(body, 1), b"".join(text), b"".join(openmetrics), dict(series), {"topic": dropped, **selection.dropped}

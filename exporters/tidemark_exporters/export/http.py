@@ -11,19 +11,25 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+import structlog
+
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import address
 from tidemark_exporters.export.exposition import Snapshot
+from tidemark_exporters.export.negotiation import takes_gzip, wants_openmetrics
 from tidemark_exporters.export.text import CONTENT_TYPE, CONTENT_TYPE_OPENMETRICS
-from tidemark_exporters.pages.routes import Pages
+from tidemark_exporters.pages.routes import Pages, Response, failure
 
 # Requests served at a time; others wait in the listen queue.
 MAX_REQUESTS: Final = 32
 # A client that sends or reads nothing for so long is let go.
 CLIENT_SECONDS: Final = 15.0
 
+METHODS: Final = ("GET", "HEAD")
+PLAIN: Final = "text/plain; charset=utf-8"
+
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
-Answer = tuple[HTTPStatus, str, bytes]
+log = structlog.get_logger()
 
 
 class Site:
@@ -38,70 +44,56 @@ class Site:
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """The WSGI application."""
-        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
-            status, kind, body = HTTPStatus.METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", b"only GET and HEAD\n"
-        else:
-            answer = self._answer(environ.get("PATH_INFO", "/"))
-            if answer is None:
-                return self._page(environ, start_response)
-            status, kind, body = answer
-        headers = [("Content-Type", kind), ("X-Content-Type-Options", "nosniff")]
-        if kind == CONTENT_TYPE:
-            body = self._scrape(environ, headers)
-        headers.append(("Content-Length", str(len(body))))
-        start_response(f"{status.value} {status.phrase}", headers)
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
-
-    def _scrape(self, environ: dict[str, Any], headers: list[tuple[str, str]]) -> bytes:
-        """The metrics in the format and encoding that were asked for; adds to `headers`."""
-        snapshot, openmetrics = self.snapshot, wants_openmetrics(environ.get("HTTP_ACCEPT", ""))
-        headers.append(("Vary", "Accept, Accept-Encoding"))
-        if openmetrics:
-            headers[0] = ("Content-Type", CONTENT_TYPE_OPENMETRICS)
-        rest = (snapshot.counters_openmetrics if openmetrics else snapshot.counters) + self._own(openmetrics_format=openmetrics)
-        if "gzip" not in environ.get("HTTP_ACCEPT_ENCODING", ""):
-            return snapshot.body + rest
-        # Two gzip members one after the other are one gzip file: the large one is compressed once a refresh.
-        headers.append(("Content-Encoding", "gzip"))
-        return snapshot.compressed + gzip.compress(rest, 1)
-
-    def _page(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         # WSGI hands paths over as Latin-1.
         path = (environ.get("PATH_INFO") or "/").encode("latin-1", "replace").decode("utf-8", "replace")
-        encoding, known = environ.get("HTTP_ACCEPT_ENCODING", ""), environ.get("HTTP_IF_NONE_MATCH", "")
-        status, headers, body = self.pages.answer(path, environ.get("QUERY_STRING", ""), encoding, known)
+        try:
+            status, headers, body = self._respond(path, environ)
+        except Exception:
+            # One view that cannot be shown must not take the others with it, nor show its insides to whoever asks.
+            log.exception("a request could not be answered", path=path)
+            status, headers, body = failure(path, HTTPStatus.INTERNAL_SERVER_ERROR, "the exporter could not answer; its log says why.")
         start_response(f"{status.value} {status.phrase}", [*headers, ("Content-Length", str(len(body)))])
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
-    def _answer(self, path: str) -> Answer | None:
-        """What is answered here; None is the pages' to answer."""
-        plain = "text/plain; charset=utf-8"
+    def _respond(self, path: str, environ: dict[str, Any]) -> Response:
+        if environ["REQUEST_METHOD"] not in METHODS:
+            told = failure(path, HTTPStatus.METHOD_NOT_ALLOWED, f"only {' and '.join(METHODS)} are answered.")
+            return told._replace(headers=[*told.headers, ("Allow", ", ".join(METHODS))])
+        encoding = environ.get("HTTP_ACCEPT_ENCODING", "")
         if path == "/metrics":
-            return HTTPStatus.OK, CONTENT_TYPE, b""
+            return self._scrape(environ.get("HTTP_ACCEPT", ""), encoding)
+        answer = self._answer(path)
+        if answer is None:
+            return self.pages.answer(path, environ.get("QUERY_STRING", ""), encoding, environ.get("HTTP_IF_NONE_MATCH", ""))
+        status, text = answer
+        return Response(status, [("Content-Type", PLAIN), ("X-Content-Type-Options", "nosniff")], text.encode())
+
+    def _scrape(self, accept: str, accept_encoding: str) -> Response:
+        """The metrics in the format and encoding that were asked for."""
+        snapshot, openmetrics = self.snapshot, wants_openmetrics(accept)
+        headers = [
+            ("Content-Type", CONTENT_TYPE_OPENMETRICS if openmetrics else CONTENT_TYPE),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Vary", "Accept, Accept-Encoding"),
+        ]
+        rest = (snapshot.counters_openmetrics if openmetrics else snapshot.counters) + self._own(openmetrics_format=openmetrics)
+        if not takes_gzip(accept_encoding):
+            return Response(HTTPStatus.OK, headers, snapshot.body + rest)
+        # Two gzip members one after the other are one gzip file: the large one is compressed once a refresh.
+        return Response(HTTPStatus.OK, [*headers, ("Content-Encoding", "gzip")], snapshot.compressed + gzip.compress(rest, 1))
+
+    def _answer(self, path: str) -> tuple[HTTPStatus, str] | None:
+        """What is answered here in plain text; None is the pages' to answer."""
         if path == "/-/healthy":
-            return HTTPStatus.OK, plain, b"healthy\n"
+            return HTTPStatus.OK, "healthy\n"
         if path == "/-/ready":
             waiting = self._waiting()
             if not waiting:
-                return HTTPStatus.OK, plain, b"ready\n"
-            return HTTPStatus.SERVICE_UNAVAILABLE, plain, f"not ready: waiting for {' and '.join(waiting)}\n".encode()
+                return HTTPStatus.OK, "ready\n"
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: waiting for {' and '.join(waiting)}\n"
         if path.startswith("/-/"):
-            return HTTPStatus.NOT_FOUND, plain, b"not found: there are /, /api/v1/, /metrics, /-/healthy and /-/ready\n"
+            return HTTPStatus.NOT_FOUND, "not found: there are /, /api/v1/, /metrics, /-/healthy and /-/ready\n"
         return None
-
-
-def wants_openmetrics(accept: str) -> bool:
-    """Whether an Accept header names OpenMetrics, and prefers nothing else to it (no q: 1)."""
-    best, openmetrics = 0.0, 0.0
-    for part in accept.split(","):
-        kind, *parameters = (each.strip() for each in part.split(";"))
-        weight = next((each[2:] for each in parameters if each.startswith("q=")), "1")
-        quality = float(weight) if weight.replace(".", "", 1).isdecimal() and weight.isascii() else 0.0
-        if kind == "application/openmetrics-text":
-            openmetrics = max(openmetrics, quality)
-        else:
-            best = max(best, quality)
-    return openmetrics > 0 and openmetrics >= best
 
 
 class _Handler(WSGIRequestHandler):

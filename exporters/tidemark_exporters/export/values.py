@@ -10,6 +10,7 @@ from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.export.tally import BrokerTally, Tally
 
 Value = int | float | None
+REPLICA_UP: Final = "tidemark_replica_up"
 
 
 def seconds(milliseconds: float | None) -> float | None:
@@ -26,6 +27,11 @@ def _count(values: list[int] | None) -> int | None:
 
 def _is_preferred(view: View) -> int | None:
     return None if view.leader is None or not view.assigned else int(view.leader == view.assigned[0])
+
+
+def _leaderless(view: View) -> int | None:
+    """Where nobody said who leads, nobody said that no one does either."""
+    return None if view.leader is None and not view.leaderless else int(view.leaderless)
 
 
 def _lacks_replicas(view: View) -> int | None:
@@ -76,7 +82,7 @@ PARTITION_VALUES: Final[dict[str, Callable[[View], Value]]] = {
     "tidemark_partition_replicas": lambda v: len(v.assigned) or None,
     "tidemark_partition_in_sync_replicas": lambda v: _count(v.in_sync_replicas),
     "tidemark_partition_min_in_sync_replicas": attrgetter("effective_min_in_sync_replicas"),
-    "tidemark_partition_leaderless": lambda v: int(v.leaderless),
+    "tidemark_partition_leaderless": _leaderless,
     "tidemark_partition_missed_passes": attrgetter("missed_passes"),
     "kafka_topic_partition_current_offset": attrgetter("high_watermark"),
     "kafka_topic_partition_oldest_offset": attrgetter("log_start_offset"),
@@ -94,5 +100,6 @@ REPLICA_VALUES: Final[dict[str, Callable[[ReplicaView], Value]]] = {
     "tidemark_replica_lag_records": attrgetter("lag_records"),
     "tidemark_replica_lag_seconds": lambda r: seconds(r.lag_ms),
     "tidemark_replica_in_sync": lambda r: _flag(r.in_sync),
-    "tidemark_replica_up": lambda r: int(r.error is None),
+    # Of what the last pass saw; where that missed the partition it is left out.
+    REPLICA_UP: lambda r: int(r.error is None),
 }

@@ -29,10 +29,10 @@ _encoder = msgspec.json.Encoder()
 
 
 def answer(name: str, raw: str, board: Board, history: History, waiting: list[str]) -> bytes:
-    """`{at, waiting, total, page, limit, next, items}`. Raises BadRequestError and UnknownError.
+    """`{at, waiting, stale, total, page, limit, next, items}`. Raises BadRequestError and UnknownError.
 
     `at`: Unix seconds that the items speak of; `waiting`: topics that are still being read, so that items may be missing;
-    `next`: the next page's address below /api/v1/, null on the last.
+    `stale`: clusters of which everything is old; `next`: the next page's address below /api/v1/, null on the last.
     """
     parameters, make = LISTS[name]
     query = Query(raw, parameters)
@@ -44,6 +44,7 @@ def answer(name: str, raw: str, board: Board, history: History, waiting: list[st
         {
             "at": board.now,
             "waiting": waiting,
+            "stale": board.stale_clusters,
             "total": found.total,
             "page": found.page,
             "limit": found.limit,

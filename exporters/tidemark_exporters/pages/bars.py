@@ -28,7 +28,8 @@ class Range(NamedTuple):
 
     def place(self, value: float) -> float:
         """Where a value stands, in per cent; outside of 0 to 100 it is not in sight."""
-        return round(100.0 * (value - self.start) / (self.end - self.start), 4)
+        # Two times can be so large that a second later is the same number.
+        return round(100.0 * (value - self.start) / ((self.end - self.start) or 1.0), 4)
 
     def holds(self, value: float) -> bool:
         return self.start <= value <= self.end

@@ -99,8 +99,8 @@ class Board:
         return self.caught_up and self.now - self.newest.get(cluster, 0.0) > self._stale_seconds
 
     def can_judge(self, cluster: str) -> bool:
-        """Whether what is known of a cluster is whole and new enough to call a stop safe."""
-        return self.caught_up and not self.is_stale(cluster)
+        """Whether what is known of a cluster is something, whole and new enough to call a stop safe."""
+        return self.caught_up and not self.is_stale(cluster) and self.sums.cluster(cluster).used
 
     @property
     def stale_clusters(self) -> list[str]:
@@ -112,7 +112,9 @@ class Board:
 
     def states_of_cluster(self, cluster: str) -> list[State]:
         found = {entry.state for entry in self.entries if entry.state is not HEALTHY and entry.key[0] == cluster}
-        return cluster_states(self.views.get(cluster), found, self.is_stale(cluster))
+        about = [*self.views.values(), *self.broker_views.values()]
+        alerts = [alert for view in about if view.kafka_cluster == cluster for alert in view.alerts]
+        return cluster_states(alerts, found, stale=self.is_stale(cluster), empty=not self.sums.cluster(cluster).used)
 
     def state_of_topic(self, cluster: str, topic: str) -> State:
         return worst(entry.state for entry in self.by_topic[cluster, topic])

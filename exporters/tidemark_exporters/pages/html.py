@@ -23,6 +23,9 @@ REFRESH_SECONDS: Final = 5
 WORST: Final = 15
 ALERTS: Final = 20
 
+# Why there may be no page of something that there was a link to.
+GONE: Final = "it was deleted, is not watched, or was not seen yet. Its past alerts stand under Alerts."
+
 Context = dict[str, Any]
 
 
@@ -110,7 +113,7 @@ def topic(page: Page) -> Context:
     query = page.query("cluster", "topic", "state", "sort", "page", "limit")
     cluster, name = query.needed("cluster"), query.needed("topic")
     if (cluster, name) not in page.board.by_topic:
-        raise UnknownError(f"no view names a topic {quoted(name)} of cluster {quoted(cluster)}.")
+        raise UnknownError(f"nothing is known of topic {quoted(name)} of cluster {quoted(cluster)}: {GONE}")
     labels = {"kafka_cluster": cluster, "topic": name}
     return {
         "title": name,
@@ -129,7 +132,7 @@ def partition(page: Page) -> Context:
     number = query.number("partition") or 0
     entry = page.board.entry(cluster, name, number)
     if entry is None:
-        raise UnknownError(f"no view names partition {number} of topic {quoted(name)} of cluster {quoted(cluster)}.")
+        raise UnknownError(f"nothing is known of partition {number} of topic {quoted(name)} of cluster {quoted(cluster)}: {GONE}")
     view = entry.view
     labels = {"kafka_cluster": cluster, "topic": name, "partition": str(number)}
     # What its own view holds open, whatever the labels say.
@@ -181,7 +184,9 @@ def broker(page: Page) -> Context:
     number = query.number("broker", 0, 2**31 - 1) or 0
     board = page.board
     if cluster not in board.clusters or number not in board.brokers_of(cluster):
-        raise UnknownError(f"no view names a broker {number} of cluster {quoted(cluster)}.")
+        raise UnknownError(
+            f"nothing is known of a broker {number} of cluster {quoted(cluster)}: no replica lives on it and no pass asked it."
+        )
     labels = {"kafka_cluster": cluster, "broker": str(number)}
     return {
         "title": f"Broker {number}",

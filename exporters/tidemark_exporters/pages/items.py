@@ -28,6 +28,8 @@ class ClusterItem(Struct, kw_only=True, omit_defaults=True):
     quorum_epoch: int | None = None
     topics: int
     partitions: int
+    # Assigned ones.
+    replicas: int
     leaderless: int
     under_min_isr: int
     at_min_isr: int
@@ -48,6 +50,8 @@ class TopicItem(Struct, kw_only=True, omit_defaults=True):
     state: str
     partitions_by_state: dict[str, int]
     partitions: int
+    # Assigned ones.
+    replicas: int
     leaderless: int
     under_min_isr: int
     at_min_isr: int
@@ -99,6 +103,9 @@ class BrokerItem(Struct, kw_only=True, omit_defaults=True):
     level: str
     # How it answered the last pass.
     outcome: str | None = None
+    # Whether the controller has fenced it, and until when its absence is put down to an orderly restart.
+    fenced: bool | None = None
+    in_grace_until: float | None = None
     replicas: int
     leaders: int
     out_of_sync: int
@@ -127,6 +134,7 @@ def cluster_item(board: Board, name: str) -> ClusterItem:
         quorum_epoch=None if view is None else view.quorum_epoch,
         topics=sum(cluster == name for cluster, _ in board.by_topic),
         partitions=sums.partitions,
+        replicas=sum(board.sums.broker(name, broker).replicas for broker in board.brokers_of(name)),
         leaderless=sums.leaderless,
         under_min_isr=sums.under_min,
         at_min_isr=sums.at_min,
@@ -150,6 +158,7 @@ def topic_item(board: Board, cluster: str, topic: str) -> TopicItem:
         state=board.state_of_topic(cluster, topic).name,
         partitions_by_state=counts,
         partitions=sums.partitions,
+        replicas=sum(len(entry.row.shape.hosts) for entry in entries),
         leaderless=sums.leaderless,
         under_min_isr=sums.under_min,
         at_min_isr=sums.at_min,
@@ -177,13 +186,15 @@ def partition_item(entry: Entry) -> PartitionItem:
 
 
 def broker_item(board: Board, cluster: str, broker: int, impacts: list[Impact] | None = None) -> BrokerItem:
-    sums = board.sums.broker(cluster, broker)
+    sums, view = board.sums.broker(cluster, broker), board.broker_views.get((cluster, broker))
     counts = board.stop_counts(cluster, broker)
     return BrokerItem(
         kafka_cluster=cluster,
         broker=broker,
         level=state_of_broker(board, cluster, broker).level,
         outcome=board.outcome_of(cluster, broker),
+        fenced=None if view is None else view.fenced,
+        in_grace_until=None if view is None else view.in_grace_until,
         replicas=sums.replicas,
         leaders=sums.leaders,
         out_of_sync=sums.out_of_sync,
@@ -205,4 +216,8 @@ def broker_item(board: Board, cluster: str, broker: int, impacts: list[Impact] |
 
 def state_of_broker(board: Board, cluster: str, broker: int) -> State:
     view = board.broker_views.get((cluster, broker))
-    return broker_state(board.outcome_of(cluster, broker), [] if view is None else view.alerts)
+    outcome = board.outcome_of(cluster, broker)
+    if view is None:
+        return broker_state(outcome)
+    in_grace = view.in_grace_until is not None and view.in_grace_until > board.now
+    return broker_state(outcome, view.alerts, fenced=view.fenced is True, in_grace=in_grace)

@@ -140,5 +140,7 @@ def known_cluster(board: Board, query: Query) -> str | None:
     """The cluster asked for. Raises UnknownError when no view names it."""
     name = query.text("cluster")
     if name is not None and name not in board.clusters:
-        raise UnknownError(f"no view names a cluster {quoted(name)}.")
+        raise UnknownError(
+            f"nothing is known of a cluster {quoted(name)}; there are: {', '.join(map(quoted, board.clusters)) or 'none yet'}."
+        )
     return name

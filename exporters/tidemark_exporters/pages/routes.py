@@ -11,6 +11,7 @@ from http import HTTPStatus
 from importlib import resources
 from typing import Final, NamedTuple
 
+from tidemark_exporters.export.negotiation import takes_gzip
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages import api, html
 from tidemark_exporters.pages.board import Boards
@@ -21,6 +22,7 @@ Headers = list[tuple[str, str]]
 
 FILES: Final = {"tidemark.css": "text/css; charset=utf-8", "tidemark.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
 HTML: Final = "text/html; charset=utf-8"
+PROBLEM: Final = "application/problem+json"
 # Nothing but our own files runs, loads or is asked; nobody frames the page; its addresses are told to nobody.
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -57,12 +59,12 @@ class Pages:
         name = path.removeprefix("/")
         if name.startswith("static/"):
             return self._file(name.removeprefix("static/"), if_none_match)
-        if f"/{name}".startswith(api.PREFIX) or name in {"api", "api/"}:
+        if _is_api(path):
             status, kind, text = self._api(name.removeprefix(api.PREFIX[1:]), query)
         else:
             status, kind, text = self._page(name, query)
         headers = [("Content-Type", kind), ("Cache-Control", "no-store"), ("Vary", "Accept-Encoding"), *SECURITY]
-        if len(text) >= MIN_COMPRESSED and "gzip" in accept_encoding:
+        if len(text) >= MIN_COMPRESSED and takes_gzip(accept_encoding):
             text = gzip.compress(text, 1)
             headers.append(("Content-Encoding", "gzip"))
         return Response(status, headers, text)
@@ -75,7 +77,7 @@ class Pages:
             return HTTPStatus.OK, "application/json", body
         except (BadRequestError, UnknownError) as error:
             status = _status(error)
-            return status, "application/problem+json", api.problem(status.value, status.phrase, str(error))
+            return status, PROBLEM, api.problem(status.value, status.phrase, str(error))
 
     def _page(self, name: str, query: str) -> tuple[HTTPStatus, str, bytes]:
         board, waiting = self._boards.current(), self._waiting()
@@ -107,6 +109,18 @@ class Pages:
         if if_none_match == tag:
             return Response(HTTPStatus.NOT_MODIFIED, headers, b"")
         return Response(HTTPStatus.OK, [("Content-Type", FILES[name]), *headers], body)
+
+
+def failure(path: str, status: HTTPStatus, detail: str) -> Response:
+    """An answer that needs no page: a problem document below the API, one line of text elsewhere."""
+    kind, text = "text/plain; charset=utf-8", f"{detail}\n".encode()
+    if _is_api(path):
+        kind, text = PROBLEM, api.problem(status.value, status.phrase, detail)
+    return Response(status, [("Content-Type", kind), ("Cache-Control", "no-store"), *SECURITY], text)
+
+
+def _is_api(path: str) -> bool:
+    return path.startswith(api.PREFIX) or path in {"/api", "/api/", "/api/v1"}
 
 
 def _status(error: Exception) -> HTTPStatus:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK
-from tidemark.core.records import OpenAlert, View
+from tidemark.core.records import OpenAlert
 from tidemark_exporters.export.table import Row
 
 Level = Literal["critical", "warning", "unknown", "info", "ok"]
@@ -37,7 +37,7 @@ _STATES: Final = (
     State("at_min_isr", "warning", "At min ISR", "under-replicated, with just the minimum in sync"),
     State("under_replicated", "warning", "Under-replicated", "the in-sync set lacks assigned replicas"),
     State("warning", "warning", "Warning", "another alert of severity warning is open"),
-    State("unknown", "unknown", "Unknown", "no broker told its in-sync replicas"),
+    State("unknown", "unknown", "Unknown", "no broker told its leader or its in-sync replicas"),
     State("info", "info", "Note", "an alert of severity info is open"),
     State("healthy", "ok", "Healthy", "all replicas are in sync and no alert is open"),
 )
@@ -64,7 +64,7 @@ def states_of(row: Row, alerts: Iterable[OpenAlert]) -> list[State]:
             ("at_min_isr", shape.at_min),
             ("under_replicated", shape.under_replicated),
             # Not blind, and still nothing can be said of it.
-            ("unknown", shape.unplaced),
+            ("unknown", shape.unplaced or (shape.leader is None and not shape.leaderless)),
         )
         names.update(name for name, holds in flags if holds)
     if not names:
@@ -89,11 +89,17 @@ def severity_level(severity: str) -> Level:
     return severity if severity in {"critical", "warning"} else "info"  # type: ignore[return-value]
 
 
-def broker_state(outcome: str | None, alerts: Iterable[OpenAlert] = ()) -> State:
-    """How a broker answered the last pass, in words."""
+def broker_state(outcome: str | None, alerts: Iterable[OpenAlert] = (), *, fenced: bool = False, in_grace: bool = False) -> State:
+    """How a broker answered the last pass, in words. `in_grace`: its absence is put down to an orderly restart for now."""
     if outcome is None:
         return State("unknown", "unknown", "Unknown", "no pass told how it answers")
     words = outcome.replace("_", " ")
+    if outcome == OK and fenced:
+        return State(
+            "fenced", "warning", "Fenced", "it answers, but the controller has fenced it: it leads nothing and is in no in-sync set"
+        )
+    if in_grace and outcome not in {OK, CONTROLLED_SHUTDOWN}:
+        return State("restarting", "warning", "Restarting", f"at the last pass: {words}; put down to an orderly restart for now")
     if outcome == OK:
         levels = {severity_level(alert.labels.get("severity", "")) for alert in alerts}
         level: Level = next((level for level in LEVELS if level in levels), "ok")
@@ -101,9 +107,12 @@ def broker_state(outcome: str | None, alerts: Iterable[OpenAlert] = ()) -> State
     return State(outcome, "warning" if outcome == CONTROLLED_SHUTDOWN else "critical", words.capitalize(), f"at the last pass: {words}")
 
 
-def cluster_states(view: View | None, partitions: Iterable[State], stale: bool) -> list[State]:
-    """What holds of a cluster: staleness first, for it is about all the rest."""
-    own = {_of_alert(alert) for alert in view.alerts} if view is not None else set()
-    found = {*own, *(state.name for state in partitions if state is not HEALTHY)}
+def cluster_states(alerts: Iterable[OpenAlert], partitions: Iterable[State], *, stale: bool, empty: bool) -> list[State]:
+    """What holds of a cluster: staleness first, for it is about all the rest.
+
+    `alerts`: the open ones about the cluster and its brokers; `empty`: no partition of it is known, so that nothing is
+    known to be well.
+    """
+    found = {*map(_of_alert, alerts), *(state.name for state in partitions if state is not HEALTHY), *(["unknown"] if empty else [])}
     states = [STATES[name] for name in sorted(found, key=RANK.__getitem__)]
     return ([STALE] if stale else []) + states or [HEALTHY]

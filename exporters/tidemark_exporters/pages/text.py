@@ -20,7 +20,10 @@ _KEYS: Final = {"isr": "ISR", "ms": "ms", "elr": "ELR"}
 
 def count(value: float | None) -> str:
     """12,345; unknown stays a word."""
-    return UNKNOWN if value is None else f"{value:,.0f}"
+    if value is None:
+        return UNKNOWN
+    # As a float a large whole number would lose its last digits.
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
 
 
 def offset(value: int | None) -> str:
@@ -175,7 +178,9 @@ def _json(value: Any) -> str:
 
 
 # Anything that would move the text around it or hide what it says: controls, bidirectional overrides, lone surrogates.
-_HIDDEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 
 
 def visible(text: object) -> str:
