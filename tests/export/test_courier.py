@@ -253,7 +253,7 @@ def test_the_watchdogs_word_survives_a_restart() -> None:
         rig.run(3)
         rig.restart()
     assert [state for _, state in rig.hook.told()] == ["firing"]
-    rig.courier.offer_own(watchdog.judge({"east": NOW + 60}, NOW + 61))
+    rig.courier.offer_own(watchdog.judge({"east": NOW + 160}, NOW + 161))
     rig.run(3)
     assert [state for _, state in rig.hook.told()] == ["firing", "resolved"]
     assert rig.hook.posts[1]["alerts"][0]["startsAt"] == rig.hook.posts[0]["alerts"][0]["startsAt"]

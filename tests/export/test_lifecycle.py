@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any, cast
+
 import pytest
 
 from tests.export.make import NOW, Clock, MemoryStore, Rig, alert, make_outbox, open_alert, view
@@ -177,6 +180,20 @@ def test_reading_begins_before_the_commit_and_never_trusts_one_of_another_topic(
     for index, each in enumerate((store, MemoryStore())):
         maker.courier(index, rig.hook, each)
     assert maker.starts == {0: 0}
+
+
+def test_a_worker_that_fails_is_told_and_not_left_dead() -> None:
+    """The process ends of it, is started anew, and goes on where it had committed."""
+    rig = Rig()
+    rig.hook.failure = cast(Any, RuntimeError("a bug"))
+    delivery = delivery_of(rig)
+    delivery.start()
+    delivery.alerts([(alert("KafkaCommittedDataLoss"), (0, 0))])
+    deadline = time.monotonic() + 5
+    while delivery.failure is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    delivery.stop(5)
+    assert repr(delivery.failure) == "RuntimeError('a bug')"
 
 
 def test_one_receiver_that_is_down_does_not_delay_another() -> None:

@@ -77,6 +77,13 @@ def test_the_worst_come_first_and_the_rest_is_counted() -> None:
     assert len(body(*alerts)["alerts"]) == 5
 
 
+def test_no_bound_leaves_out_a_loss() -> None:
+    losses = [alert("KafkaCommittedDataLoss", severity="critical", incident=str(number)) for number in range(3)]
+    few = body(alert(), *losses, receiver=Receiver(name="hook", url="http://127.0.0.1:1/", max_alerts=2))
+    assert {each["labels"].get("incident") for each in few["alerts"]} == {"0", "1", "2"}
+    assert few["truncatedAlerts"] == 1
+
+
 def test_common_labels_are_those_that_all_share() -> None:
     both = body(alert(partition="0"), alert(partition="1"))
     assert "partition" not in both["commonLabels"]
@@ -141,6 +148,11 @@ def test_hostile_labels_stay_text(cluster: str, broker: str) -> None:
     hostile = body(alert(cluster=cluster, broker=broker))
     assert hostile["groupLabels"] == {"kafka_cluster": cluster, "broker": broker}
     assert hostile["groupKey"].startswith('{}/{receiver="hook"}:{broker="')
+
+
+def test_a_time_that_is_none_stops_nothing() -> None:
+    times = [each["startsAt"] for each in body(alert(starts_at=1e300), alert(partition="1", starts_at=-1e300))["alerts"]]
+    assert sorted(times) == ["1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.000Z"]
 
 
 @given(st.floats(0, 4e9))

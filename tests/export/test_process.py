@@ -160,16 +160,17 @@ def test_what_is_ready_is_served(make: Callable[..., Exporter]) -> None:
     assert values(exporter)["tidemark_partition_leader east orders 0"] == 1
 
 
+@pytest.mark.parametrize("who", ["reader", "receiver's worker"])
 @pytest.mark.parametrize(
     ("failure", "told"), [(ClusterError("cannot read topic x."), "cannot read topic x."), (KeyError("x"), "the exporter failed: KeyError")]
 )
-def test_a_reader_that_gives_up_ends_the_exporter_with_one_line(make: Callable[..., Exporter], failure: Exception, told: str) -> None:
+def test_who_gives_up_ends_the_exporter_with_one_line(make: Callable[..., Exporter], who: str, failure: Exception, told: str) -> None:
     exporter = make({}, {})
 
     def fail() -> None:
         raise failure
 
-    exporter._guarded(fail)
+    (exporter if who == "reader" else exporter.delivery)._guarded(fail)
     with pytest.raises(TidemarkError, match=told):
         exporter.wait(exporter._stopped)
 

@@ -7,6 +7,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -23,7 +25,13 @@ from tidemark.settings import Receiver
 from tidemark_exporters.notify.commits import BackgroundStore
 from tidemark_exporters.notify.courier import Courier
 from tidemark_exporters.notify.outbox import Outbox
-from tidemark_exporters.notify.receiver import MAX_ANSWER_BYTES, MAX_RETRY_AFTER_SECONDS, NotDeliveredError, WebhookTransport
+from tidemark_exporters.notify.receiver import (
+    MAX_ANSWER_BYTES,
+    MAX_RETRY_AFTER_SECONDS,
+    MIN_RETRY_AFTER_SECONDS,
+    NotDeliveredError,
+    WebhookTransport,
+)
 
 
 class Hook(HTTPServer):
@@ -93,12 +101,33 @@ def test_which_answers_are_worth_another_attempt(hook: Hook, status: int, again:
     assert len(hook.seen) == 1
 
 
-@pytest.mark.parametrize(("header", "expected"), [("7", 7.0), ("3600", MAX_RETRY_AFTER_SECONDS), ("Fri, 31 Dec 1999 23:59:59 GMT", None)])
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("7", 7.0),
+        ("3600", MAX_RETRY_AFTER_SECONDS),
+        # No receiver makes us post without a pause.
+        ("0", MIN_RETRY_AFTER_SECONDS),
+        ("Fri, 31 Dec 1999 23:59:59 GMT", MIN_RETRY_AFTER_SECONDS),
+        ("Fri, 31 Dec 2199 23:59:59 GMT", MAX_RETRY_AFTER_SECONDS),
+        ("Fri, 31 Dec 0001 23:59:59 -0000", MIN_RETRY_AFTER_SECONDS),
+        ("soon", None),
+        ("-1", None),
+        ("\u00b2", None),
+    ],
+)
 def test_a_receiver_may_ask_for_time_within_bounds(hook: Hook, header: str, expected: float | None) -> None:
     hook.status, hook.extra = 429, {"Retry-After": header}
     with pytest.raises(NotDeliveredError) as told:
         WebhookTransport(receiver(hook)).post("msg_1", b"{}")
     assert told.value.after_seconds == expected
+
+
+def test_a_receiver_may_name_the_time(hook: Hook) -> None:
+    hook.status, hook.extra = 503, {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)}
+    with pytest.raises(NotDeliveredError) as told:
+        WebhookTransport(receiver(hook)).post("msg_1", b"{}")
+    assert told.value.after_seconds == pytest.approx(19, abs=2)
 
 
 def test_nobody_there_is_worth_another_attempt_and_the_address_is_not_told(hook: Hook) -> None:
@@ -111,13 +140,31 @@ def test_nobody_there_is_worth_another_attempt_and_the_address_is_not_told(hook:
     assert "hidden" not in str(told.value)
 
 
+def test_only_an_answer_says_no(hook: Hook, tmp_path: Path) -> None:
+    """What cannot be posted for now, for whatever reason, is kept."""
+    (tmp_path / "ca").write_text("none")
+    transport = WebhookTransport(Receiver(name="hook", url=f"https://127.0.0.1:{hook.server_port}/", ca_file=str(tmp_path / "ca")))
+    (tmp_path / "ca").unlink()
+    with pytest.raises(NotDeliveredError) as told:
+        transport.post("msg_1", b"{}")
+    assert told.value.again
+
+
+@pytest.mark.parametrize("text", ["hooks.example.org/s3cret", "http:///s3cret", "http://a/s3cret\nhttp://b/s3cret"])
+def test_a_file_without_an_address_is_one_clear_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "url").write_text(text)
+    with pytest.raises(ConfigError, match=r"receiver `hook`: url_file .*url holds no http:// or https:// address") as told:
+        WebhookTransport(Receiver(name="hook", url_file=str(tmp_path / "url")))
+    assert "s3cret" not in str(told.value)
+
+
 def test_the_address_may_come_from_a_file(hook: Hook, tmp_path: Path) -> None:
     (tmp_path / "url").write_text(f"http://127.0.0.1:{hook.server_port}/\n")
     WebhookTransport(Receiver(name="hook", url_file=str(tmp_path / "url"))).post("msg_1", b"{}")
     assert len(hook.seen) == 1
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"whsec_", b"whsec_not base64 \xc3\xa9"])
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"whsec_", b"whsec_not base64 \xc3\xa9", b"my-secret_of-16_"])
 def test_a_secret_that_is_none_is_one_clear_line(hook: Hook, tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "secret"
     if content is not None:
@@ -148,6 +195,19 @@ def test_a_token_may_be_replaced_while_we_run(hook: Hook, tmp_path: Path) -> Non
     token.unlink()
     transport.post("msg_3", b"{}")
     assert [headers["Authorization"] for headers, _ in hook.seen] == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+@pytest.mark.parametrize("text", ["Bearer s3cret\nBearer other", "Bearer s3cret\u20ac", "Bearer s3cret\x00"])
+def test_an_authorization_that_is_no_header_is_one_clear_line_and_never_replaces_one(hook: Hook, tmp_path: Path, text: str) -> None:
+    token = tmp_path / "token"
+    token.write_text("Bearer old\n")
+    transport = WebhookTransport(receiver(hook, authorization_file=str(token)))
+    token.write_text(text)
+    transport.post("msg_1", b"{}")
+    assert [headers["Authorization"] for headers, _ in hook.seen] == ["Bearer old"]
+    with pytest.raises(ConfigError, match=r"receiver `hook`: authorization_file .*token is not one line of printable ASCII") as told:
+        WebhookTransport(receiver(hook, authorization_file=str(token)))
+    assert "s3cret" not in str(told.value)
 
 
 @pytest.mark.parametrize("option", ["authorization_file", "ca_file"])

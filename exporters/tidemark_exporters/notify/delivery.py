@@ -53,6 +53,8 @@ class Delivery:
         # Alerts that began before this may have had a record that was not read again.
         self._horizon = clock()
         self._threads: list[threading.Thread] = []
+        # Why a worker ended that should not have: nothing is delivered by it any more.
+        self.failure: Exception | None = None
 
     def alerts(self, records: list[tuple[Alert, Position]]) -> None:
         """Records of one poll, in order."""
@@ -100,10 +102,18 @@ class Delivery:
 
     def start(self) -> None:
         self._threads = [
-            threading.Thread(target=run, name=f"notify-{worker.name}", daemon=True) for worker in self.workers for run in worker.runs()
+            threading.Thread(target=self._guarded, args=(run,), name=f"notify-{worker.name}", daemon=True)
+            for worker in self.workers
+            for run in worker.runs()
         ]
         for thread in self._threads:
             thread.start()
+
+    def _guarded(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except Exception as error:
+            self.failure = error
 
     def stop(self, seconds: float) -> None:
         """Lets the workers finish the post in hand and commit, for at most `seconds` together."""

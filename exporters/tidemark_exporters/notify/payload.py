@@ -12,10 +12,12 @@ import msgspec
 from tidemark.core.records import Alert
 from tidemark.settings import Receiver
 from tidemark_exporters.evidence import range_text
-from tidemark_exporters.notify.gather import URGENT, Batch, Group
+from tidemark_exporters.notify.gather import LOSS, URGENT, Batch, Group
 
 # Alertmanager's endsAt of an alert that has not ended.
 NOT_ENDED: Final = "0001-01-01T00:00:00Z"
+# 9999-12-31T23:59:59Z
+LAST_SECOND: Final = 253402300799.0
 # How many of a batch its headline names.
 WORST: Final = 5
 _SEVERITY_RANK: Final = {"critical": 0, "warning": 1, "info": 2}
@@ -24,7 +26,9 @@ _SEVERITY_RANK: Final = {"critical": 0, "warning": 1, "info": 2}
 def render(batch: Batch, receiver: Receiver, external_url: str) -> tuple[str, bytes]:
     """(message id, JSON body). The id is the same for the same transitions, however often they are posted."""
     alerts = sorted((entry.alert for entry in batch.entries), key=_worst_first)
-    shown = alerts[: receiver.max_alerts] if receiver.max_alerts else alerts
+    # Each is posted once: what is left out here nobody hears of, so a loss never is.
+    bound = receiver.max_alerts or len(alerts)
+    shown = [alert for number, alert in enumerate(alerts) if number < bound or alert.labels.get("alertname") == LOSS]
     posted = [_alert(alert, external_url) for alert in shown]
     body = {
         "receiver": receiver.name,
@@ -49,8 +53,8 @@ def group_key(receiver: str, group: Group) -> str:
 
 
 def rfc3339(seconds: float) -> str:
-    """2026-11-21T09:47:01.736Z of Unix seconds."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """2026-11-21T09:47:01.736Z of Unix seconds; what is no time of this calendar becomes the nearest that is."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def alert_url(external_url: str, alert: Alert) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import time
+from base64 import b64decode
 from contextlib import suppress
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -15,6 +19,8 @@ from tidemark import __version__
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Receiver, Route
 
+# What a receiver asks for by Retry-After, within bounds.
+MIN_RETRY_AFTER_SECONDS: Final = 0.5
 MAX_RETRY_AFTER_SECONDS: Final = 30.0
 # Besides all from 500: the receiver was too slow, or has too much to do.
 TRY_AGAIN: Final = frozenset({408, 425, 429})
@@ -61,14 +67,17 @@ class Client:
     def __init__(self, route: Route) -> None:
         self._timeout = route.timeout_seconds
         self._route = route
-        self._authorization = None if route.authorization_file is None else read(route, "authorization_file", route.authorization_file)
+        self._authorization = None if route.authorization_file is None else _authorization(route)
         if route.ca_file is not None:
             read(route, "ca_file", route.ca_file)
         self._ca_file = route.ca_file
         self._session = requests.Session()
 
     def post(self, url: str, body: bytes, headers: dict[str, str]) -> Answer:
-        """Posts JSON once. Raises NotDeliveredError; no message of it contains the URL, which may hold a secret."""
+        """Posts JSON once. Raises NotDeliveredError; no message of it contains the URL, which may hold a secret.
+
+        Only an answer says no: what else goes wrong (no route, a CA file that is being replaced) is worth another attempt.
+        """
         headers = {"Content-Type": "application/json", "User-Agent": f"tidemark/{__version__}", **headers}
         try:
             # Only the beginning of the answer is read: a receiver cannot make us hold it.
@@ -84,18 +93,15 @@ class Client:
             ) as answer:
                 return _judge(answer)
         except requests.exceptions.SSLError:
-            # A certificate may be mended at the other end.
             raise NotDeliveredError("the TLS certificate is not trusted", again=True) from None
-        except (requests.ConnectionError, requests.Timeout) as error:
+        except OSError as error:
             raise NotDeliveredError(_reason(error), again=True) from None
-        except (requests.RequestException, OSError) as error:
-            raise NotDeliveredError(type(error).__name__, again=False) from None
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Reads the file anew: tokens are replaced while we run. One that cannot be read for now leaves the last."""
+        """Reads the file anew: tokens are replaced while we run. One that cannot be read or sent for now leaves the last."""
         assert self._authorization is not None
         with suppress(ConfigError):
-            self._authorization = read(self._route, "authorization_file", self._route.authorization_file)
+            self._authorization = _authorization(self._route)
         request.headers["Authorization"] = self._authorization
         return request
 
@@ -107,7 +113,7 @@ class WebhookTransport:
     """
 
     def __init__(self, receiver: Receiver) -> None:
-        self._url = receiver.url if receiver.url is not None else read(receiver, "url_file", receiver.url_file)
+        self._url = receiver.url if receiver.url is not None else _address(receiver)
         self._webhook = _signer(receiver)
         self._client = Client(receiver)
 
@@ -150,20 +156,43 @@ def _beginning(answer: requests.Response) -> str:
 
 
 def _retry_after(answer: requests.Response) -> float | None:
-    """The Retry-After header in seconds, bounded; its other form, a date, is ignored."""
+    """The Retry-After header (seconds, or a date) in seconds from now, bounded; None where it says nothing."""
     text = answer.headers.get("Retry-After", "")
-    return min(float(text), MAX_RETRY_AFTER_SECONDS) if text.isdigit() else None
+    try:
+        seconds = float(text) if text.isascii() and text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return None
+    return min(max(seconds, MIN_RETRY_AFTER_SECONDS), MAX_RETRY_AFTER_SECONDS)
 
 
 def _signer(receiver: Receiver) -> Webhook | None:
     if receiver.secret_file is None:
         return None
+    secret = read(receiver, "secret_file", receiver.secret_file)
     try:
-        return Webhook(read(receiver, "secret_file", receiver.secret_file))
+        # The library passes over what is no base64, and would sign with something else.
+        b64decode(secret.removeprefix("whsec_"), validate=True)
+        return Webhook(secret)
     except (ValueError, EmptyWebhookSecretError):
         raise ConfigError(
             f"configuration: receiver `{receiver.name}`: {receiver.secret_file} holds no signing secret; write whsec_ and base64."
         ) from None
+
+
+def _address(receiver: Receiver) -> str:
+    url = read(receiver, "url_file", receiver.url_file)
+    if not re.fullmatch(r"https?://[^/\s]\S*", url):
+        raise ConfigError(f"configuration: receiver `{receiver.name}`: url_file {receiver.url_file} holds no http:// or https:// address.")
+    return url
+
+
+def _authorization(route: Route) -> str:
+    """The header's value. Checked here: a library that refuses it would print it."""
+    text = read(route, "authorization_file", route.authorization_file)
+    if not (text.isascii() and text.isprintable()):
+        where = f"authorization_file {route.authorization_file}"
+        raise ConfigError(f"configuration: receiver `{route.name}`: {where} is not one line of printable ASCII.")
+    return text
 
 
 def read(route: Route, option: str, path: str | None) -> str:
