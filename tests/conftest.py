@@ -21,6 +21,8 @@ SECTIONS = (
     *("unit", "scenarios", "property", "model", "tie", "collect", "verbs", "replay", "inspect", "export", "pages"),
     *("delivery", "rules", "dashboards", "spark", "cluster", "drills", "browser"),
 )
+# Fixtures that are waited for.
+LATE = frozenset({"scenes", "outage"})
 
 # The same examples in every run of CI; a failing one prints how to repeat it.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
@@ -61,12 +63,12 @@ def section_of(path: Path) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sections in order; what needs the one run of the scenes goes last within its section."""
+    """Sections in order; what waits for the one run of the scenes, or for an outage, goes last within its section."""
 
     def rank(item: pytest.Item) -> tuple[int, bool]:
         section = section_of(item.path)
         place = SECTIONS.index(section) if section in SECTIONS else len(SECTIONS)
-        return place, "scenes" in getattr(item, "fixturenames", ())
+        return place, bool(LATE.intersection(getattr(item, "fixturenames", ())))
 
     items.sort(key=rank)
 

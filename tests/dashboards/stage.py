@@ -120,8 +120,9 @@ def staged(folder: Path) -> Iterator[Stage]:
 
 
 @contextmanager
-def exporting(stage: Stage, port: int, webhook: str, alertmanager: str | None = None) -> Iterator[None]:
+def exporting(stage: Stage, port: int, webhook: str, alertmanager: str | None = None, stale_seconds: float = 30.0) -> Iterator[None]:
     settings = Settings(clusters=[Cluster(name=CLUSTER)])
+    settings.export.stale_seconds = stale_seconds
     settings.export.listen, settings.export.refresh_seconds = f"127.0.0.1:{port}", 0.2
     settings.notify.receivers = [Receiver(name="hook", url=webhook)]
     if alertmanager is not None:

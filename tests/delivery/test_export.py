@@ -3,99 +3,20 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
-import requests
 
-from tests.delivery.alertmanager import RealAlertmanager, free_port, wait_for
-from tests.export.make import alert, cluster_view, open_alert, view
-from tidemark.core.records import Alert, View, encode_record, view_key
-from tidemark.kafka import ensure_topics, make_producer
+from tests.delivery.alertmanager import RealAlertmanager, wait_for
+from tests.delivery.exporter import Exporter, Stream, happened, settings_for
+from tests.export.make import cluster_view, open_alert, view
 from tidemark.local.cluster import LocalCluster
 from tidemark.local.receiver import WebhookReceiver
-from tidemark.settings import Alertmanager, Cluster, Connection, Receiver, Settings, Topics
+from tidemark.settings import Alertmanager, Receiver
 
 pytestmark = pytest.mark.cluster
-
-
-class Exporter:
-    """`tidemark export` with its log; `kill` as the kernel does."""
-
-    def __init__(self, settings: Settings, folder: Path) -> None:
-        self.config = folder / "config.yaml"
-        self.config.write_bytes(msgspec.json.encode(settings))
-        self.url = f"http://{settings.export.listen}"
-        self._log = folder / "log"
-        self.start()
-
-    def start(self) -> None:
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log)
-        wait_for(self._is_ready, 60, "the exporter is ready")
-
-    def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "tidemark.cli", "export", "--config", str(self.config), *arguments]
-
-    def _is_ready(self) -> bool:
-        assert self.process.poll() is None, self._log.read_text()
-        try:
-            return requests.get(f"{self.url}/-/ready", timeout=1).ok
-        except requests.RequestException:
-            return False
-
-    def dry_run(self) -> str:
-        run = subprocess.run(self.command("--dry-run-notify"), capture_output=True, text=True, check=True, timeout=60)
-        return run.stdout
-
-    def metric(self, series: str) -> float | None:
-        lines = requests.get(f"{self.url}/metrics", timeout=5).text.splitlines()
-        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{series} ")), None)
-
-    def end(self, how: signal.Signals) -> float:
-        """How long it took to go."""
-        began = time.monotonic()
-        self.process.send_signal(how)
-        self.process.wait(20)
-        return time.monotonic() - began
-
-
-class Stream:
-    """Writes records as the stream does."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._topics = settings.topics
-        self._producer: Any = make_producer(settings.kafka, acks="all")
-
-    def write(self, *records: Alert | View) -> None:
-        for record in records:
-            if isinstance(record, Alert):
-                topic, key = self._topics.alerts, record.fingerprint
-            else:
-                topic, key = self._topics.partition_views, view_key(record.kafka_cluster, record.topic, record.partition)
-            self._producer.send(topic, value=encode_record(record), key=key.encode())
-        self._producer.flush()
-
-    def close(self) -> None:
-        self._producer.close()
-
-
-@pytest.fixture
-def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster() as running:
-        yield running
-
-
-def happened(partition: int, name: str = "KafkaFollowerLag", **labels: str) -> Alert:
-    now = time.time()
-    return alert(name, at=now, starts_at=now - 3, partition=str(partition), **labels)  # type: ignore[arg-type]
 
 
 def marks(receiver: WebhookReceiver) -> list[str]:
@@ -104,16 +25,10 @@ def marks(receiver: WebhookReceiver) -> list[str]:
 
 def test_both_ways_a_dry_run_an_outage_and_a_kill(cluster: LocalCluster, tmp_path: Path) -> None:
     with WebhookReceiver() as direct, WebhookReceiver() as behind, RealAlertmanager(tmp_path, behind.url) as manager:
-        settings = Settings(
-            kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
-            clusters=[Cluster(name="east")],
-            topics=Topics(prefix="delivery", partitions=1, replication_factor=1, min_in_sync_replicas=1),
-        )
-        settings.export.listen = f"127.0.0.1:{free_port()}"
+        settings = settings_for(cluster, "delivery")
         settings.export.stale_seconds = 600.0
         settings.notify.receivers = [Receiver(name="hook", url=direct.url)]
         settings.notify.alertmanagers = [Alertmanager(name="main", urls=[manager.url])]
-        ensure_topics(settings.kafka, settings.topics)
         stream = Stream(settings)
         stream.write(cluster_view(at=time.time()))
         exporter = Exporter(settings, tmp_path)

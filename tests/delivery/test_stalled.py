@@ -1,0 +1,130 @@
+"""Passes stop, and both the exporter and Prometheus say so to one Alertmanager, configured as deploy/ has it: one message.
+
+The rules are those of dashboards/, with minutes as seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import requests
+import yaml
+
+from dashboards.alerting import RuleFile
+from dashboards.health_rules import FILE, FLOW, STALE_SECONDS
+from tests.conftest import need
+from tests.dashboards.stage import Stage, exporting
+from tests.dashboards.story import CLUSTER
+from tests.delivery.alertmanager import RealAlertmanager, free_port, shipped, wait_for
+from tests.export.make import cluster_view
+from tidemark.core.records import encode_record
+from tidemark.demo.services import prometheus_configuration
+from tidemark.local.process import Child
+from tidemark.local.receiver import WebhookReceiver
+from tidemark_exporters.notify import lifecycle
+
+STALLED, COLLECTOR = "TidemarkStreamStalled", "TidemarkCollectorStalled"
+STALE, WINDOW, FRESH = 3.0, "8s", 8.0
+# Several evaluations, and intervals of a group.
+AFTER_SECONDS = 5.0
+
+
+def quick_rules() -> str:
+    """The rules on what stands still, a minute as about three seconds."""
+    rules = RuleFile(FILE.name, FILE.header, [rule for rule in FILE.rules if rule.alert in {STALLED, COLLECTOR}])
+    return rules.prometheus().replace(f"[{FLOW}]", f"[{WINDOW}]").replace(f"for: {FLOW}", f"for: {WINDOW}").replace(str(STALE_SECONDS), "4")
+
+
+class Scene:
+    """An exporter that delivers to an Alertmanager, and a Prometheus over it that notifies the same one."""
+
+    def __init__(self, stage: Stage, prometheus: str, manager: RealAlertmanager, hook: WebhookReceiver) -> None:
+        self._stage, self._prometheus, self._manager, self._hook = stage, prometheus, manager, hook
+        self.collects = self.judges = True
+
+    def tick(self) -> None:
+        now = time.time()
+        if self.collects:
+            self._stage.topics["tidemark.replica-state"].write("", b"")
+        if self.collects and self.judges:
+            self._stage.topics["tidemark.partition-views"].write(CLUSTER, encode_record(cluster_view(CLUSTER, at=now)))
+
+    def until(self, done: Callable[[], bool], what: str) -> None:
+        def look() -> bool:
+            self.tick()
+            return done()
+
+        wait_for(look, 40, what)
+
+    def on(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        self.until(lambda: time.monotonic() > end, "time passes")
+
+    def rules_fire(self) -> set[str]:
+        """The alerts that fire in Prometheus."""
+        found = self._ask(f"{self._prometheus}/api/v1/alerts")
+        return {each["labels"]["alertname"] for each in found["data"]["alerts"] if each["state"] == "firing"} if found else set()
+
+    def scraped(self) -> bool:
+        found = self._ask(f"{self._prometheus}/api/v1/query?query=increase(tidemark_event_records_total[{WINDOW}])>0")
+        return bool(found and found["data"]["result"])
+
+    def at_alertmanager(self) -> set[tuple[str, bool]]:
+        """Open alerts there by name, and whether a scrape brought them."""
+        return {(each["labels"]["alertname"], "job" in each["labels"]) for each in self._manager.active()}
+
+    def messages(self) -> list[tuple[str, str]]:
+        return [(alert["labels"]["alertname"], alert["status"]) for _, post in self._hook.deliveries() for alert in post["alerts"]]
+
+    def _ask(self, url: str) -> Any:
+        try:
+            return requests.get(url, timeout=2).json()
+        except requests.RequestException:
+            return None
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    stage, port, listen = Stage(), free_port(), f"127.0.0.1:{free_port()}"
+    rules, config = tmp_path / "rules.yaml", tmp_path / "prometheus.yml"
+    rules.write_text(quick_rules(), encoding="utf-8")
+    with WebhookReceiver() as hook, WebhookReceiver() as direct:
+        document = shipped(hook.url)
+        document["route"] |= {"group_wait": "1s", "group_interval": "1s"}
+        with RealAlertmanager(tmp_path, hook.url, document) as manager, mock.patch.object(lifecycle, "FRESH_SECONDS", FRESH):
+            configuration = prometheus_configuration(f"127.0.0.1:{port}", [rules], manager.url)
+            configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+            config.write_text(yaml.safe_dump(configuration), encoding="utf-8")
+            flags = [f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}", f"--web.listen-address={listen}"]
+            scene = Scene(stage, f"http://{listen}", manager, hook)
+            scene.tick()
+            with exporting(stage, port, direct.url, manager.url, stale_seconds=STALE):
+                prometheus = Child("Prometheus", [need("prometheus"), *flags], tmp_path / "prometheus.log")
+                try:
+                    yield scene
+                finally:
+                    prometheus.stop(5.0)
+
+
+def test_passes_that_stop_are_one_message_and_their_return_one(scene: Scene) -> None:
+    scene.until(scene.scraped, "Prometheus sees that events come")
+    expected: list[tuple[str, str]] = []
+    for collects, by_rule in ((False, COLLECTOR), (True, STALLED)):
+        scene.collects, scene.judges = collects, False
+        scene.until(lambda rule=by_rule: rule in scene.rules_fire(), f"Prometheus finds {by_rule}")  # type: ignore[misc]
+        scene.until(lambda rule=by_rule: (rule, True) in scene.at_alertmanager(), "and says so to Alertmanager")  # type: ignore[misc]
+        scene.on(AFTER_SECONDS)
+        expected.append((STALLED, "firing"))
+        assert scene.messages() == expected
+        assert scene.at_alertmanager() == {(STALLED, False), (by_rule, True)}
+        scene.collects = scene.judges = True
+        expected.append((STALLED, "resolved"))
+        scene.until(lambda: (STALLED, "resolved") in scene.messages()[len(expected) - 1 :], "the end is told")
+        assert not scene.rules_fire()
+        scene.on(AFTER_SECONDS)
+        assert scene.messages() == expected
