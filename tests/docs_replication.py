@@ -26,7 +26,7 @@ from tests.model.golden import FOLDER
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.scenarios import SCENARIOS
 from tidemark.model.scenarios.play import Play
-from tidemark.model.scenarios.told import picture, table, verdict
+from tidemark.model.scenarios.told import cells, picture, verdict
 from tidemark.model.table import aligned
 
 PAGE: Final = ROOT / "docs" / "replication.md"
@@ -37,6 +37,13 @@ NARROWEST_TELLING: Final = 32
 TELLING: Final = "what happens"
 EPOCHS: Final = "epochs"
 BETWEEN_LOGS: Final = "      "
+# What the name of a committed counterexample says of its space, as options of `tidemark model check`.
+OPTIONS: Final = {
+    "three-replicas": "--replicas 3",
+    "epochs-to-3": "--records 3 --max-epoch 3",
+    "lossy-disk": "--lossy-disk",
+    "unclean-election": "--unclean-election",
+}
 
 
 class Told(NamedTuple):
@@ -47,24 +54,15 @@ class Told(NamedTuple):
 
 
 def told(play: Play) -> Told:
-    """Reads the printed table back: what stands in a column belongs to it, and a row without a number goes on in the row above."""
-    lines = table(play)
-    starts = [found.start() for found in re.finditer(r"\S+(?: \S+)*", lines[0])]
-    cuts = list(zip(starts, [*starts[1:], None], strict=True))
-    rows = [[line[begin:end].rstrip() for begin, end in cuts] for line in lines]
-    steps: list[list[str]] = []
-    for row in rows[1:]:
-        if row[0]:
-            steps.append(row)
-        else:
-            steps[-1][-1] += f" {row[-1]}"
-    return Told(tuple(rows[0]), tuple(map(tuple, steps)))
+    """The cells of the printed table, those included that it leaves out for saying nothing anywhere."""
+    heading, *steps = cells(play)
+    return Told(heading, tuple(steps))
 
 
 def without_epochs(all_of_it: Told) -> Told:
     """The columns of the brokers end with their high watermarks."""
     ends = [len(name.removesuffix(" epochs")) if name.endswith(" epochs") else None for name in all_of_it.heading]
-    heading, *steps = ([cell[:end] for cell, end in zip(row, ends, strict=True)] for row in (all_of_it.heading, *all_of_it.steps))
+    heading, *steps = ([cell[:end].rstrip() for cell, end in zip(row, ends, strict=True)] for row in (all_of_it.heading, *all_of_it.steps))
     return Told(tuple(heading), tuple(map(tuple, steps)))
 
 
@@ -201,9 +199,10 @@ def _counterexample(name: str) -> list[str]:
     rows = lines[: lines.index("")]
     cut = rows[0].index("controller")
     drawn = [line.removeprefix("  ") for line in lines[lines.index("") + 1 :]]
-    protocol, invariant = name.split(".")[:2]
+    protocol, invariant, *space = name.split(".")
+    options = "".join(f" {OPTIONS[each]}" for each in space)
     shown = [*(row[:cut].rstrip() for row in rows if row[:1] != "0"), "", *drawn[: drawn.index("")]]
-    return [*_fenced(shown), "", f"<sub>`tidemark model check --protocol {protocol} --invariant {invariant}`</sub>"]
+    return [*_fenced(shown), "", f"<sub>`tidemark model check --protocol {protocol} --invariant {invariant}{options}`</sub>"]
 
 
 def _scenarios() -> list[str]:

@@ -14,6 +14,7 @@ import click
 
 from tidemark.core.errors import ConfigError
 from tidemark.model.invariants import INVARIANTS, Invariant
+from tidemark.model.kraft import max_partition_epoch
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.render import trace_document, trace_lines
 from tidemark.model.scenarios import SCENARIOS
@@ -129,13 +130,16 @@ def told(protocol: str, constants: Constants, verdict: Verdict, invariants: list
     space = f"{constants.replicas} replicas, log of {constants.log_size}, {constants.records} records, epochs 0 to {constants.max_epoch}"
     faults = [f"min ISR {constants.min_isr}"] * (constants.min_isr > 1)
     faults += ["unclean elections"] * constants.unclean_election + ["lossy disks"] * constants.lossy_disk
+    if PROTOCOLS[protocol].kraft:
+        space = f"{space}, partition epochs 0 to {max_partition_epoch(constants)}"
     space = ", ".join((space, *faults))
+    seen = f"{verdict.states:,} state{'s' * (verdict.states != 1)}"
     subject = invariants[0].name if len(invariants) == 1 else "every invariant"
     if verdict.holds:
-        return [f"{protocol} keeps {subject} over the whole space: {verdict.states:,} states ({space})."]
+        return [f"{protocol} keeps {subject} over the whole space: {seen} ({space})."]
     if verdict.trace is None or verdict.invariant is None:
         way = "on random walks" if walked else "and there are more: raise --max-states, or walk at random by --seed"
-        return [f"{protocol}: {subject} held in {verdict.states:,} states, {way} ({space})."]
+        return [f"{protocol}: {subject} held in {seen}, {way} ({space})."]
     length = "a way of" if walked else "the shortest way has"
     return [
         f"{protocol} breaks {verdict.invariant.name}: {length} {len(verdict.trace.steps)} steps ({space}).",

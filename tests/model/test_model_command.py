@@ -82,6 +82,15 @@ def test_check_ends_with_1_at_the_cap(capsys: Captured) -> None:
     assert "raise --max-states" in capsys.readouterr().out
 
 
+def test_a_verdict_names_the_whole_of_its_bounds(capsys: Captured) -> None:
+    tiny = ("--log-size", "1", "--records", "1", "--max-epoch", "0")
+    assert run("check", "--protocol", "kip-966", *tiny) == 0
+    assert "epochs 0 to 0, partition epochs 0 to 2)" in capsys.readouterr().out
+    assert run("check", "--protocol", "kip-320", "--max-states", "1", *tiny) == 1
+    told = capsys.readouterr().out
+    assert "held in 1 state, " in told and "partition" not in told
+
+
 def test_check_walks_by_seed(capsys: Captured) -> None:
     arguments = ("--protocol", "kip-279", "--replicas", "3", "--invariant", "StrongIsr", "--seed", "2", "--max-states", "200000")
     one = as_json(capsys, *arguments)

@@ -170,6 +170,19 @@ def test_a_parked_fetch_is_answered_with_the_high_watermark_alone_when_its_time_
     assert answer is not None and (answer.records, answer.high_watermark) == ((), 0)
 
 
+def test_a_producer_that_waited_too_long_is_told_so_and_its_record_may_be_committed_yet() -> None:
+    play = staged(brokers=2, min_isr=1)
+    play.write(1)
+    play.wait(29_999)
+    assert [waiting.record for waiting in play.cluster.broker(1).produce_purgatory] == [0]
+    play.wait(1)
+    assert play.rows[-1].outcome == ("m0: REQUEST_TIMED_OUT",)
+    play.catch_up(2)
+    assert play.cluster.broker(1).produce_purgatory == ()
+    assert play.cluster.broker(1).high_watermark == 1 and len(play.cluster.committed) == 1
+    assert play.cluster.acked == ()
+
+
 def test_a_broker_starts_with_the_high_watermark_of_its_checkpoint() -> None:
     play = staged(brokers=2, min_isr=1)
     play.write(1)

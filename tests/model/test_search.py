@@ -51,6 +51,23 @@ def test_the_shortest_counterexample(protocol: str, invariant: str) -> None:
     assert_golden(f"counterexamples/{protocol}.{invariant}", trace_lines(verdict.trace))
 
 
+@pytest.mark.parametrize(
+    ("invariant", "steps"), [("LogMatching", 12), ("LeaderCompleteness", 13), ("ConsistentRead", 14), ("AckedNeverLost", 13)]
+)
+def test_kip_101_breaks_the_others_in_a_space_with_one_record_and_one_epoch_more(invariant: str, steps: int) -> None:
+    """Two quick elections: why KIP-279 was needed. So nothing is said to hold of it."""
+    verdict = search("kip-101", invariant, SMALL._replace(records=3, max_epoch=3))
+    assert verdict.trace is not None and len(verdict.trace.steps) == steps
+    assert "kip-101" not in INVARIANTS[invariant].holds_where
+    assert_golden(f"counterexamples/kip-101.{invariant}.epochs-to-3", trace_lines(verdict.trace))
+
+
+@pytest.mark.soak
+def test_kip_279_keeps_all_in_that_space() -> None:
+    verdict = check(PROTOCOLS["kip-279"], SMALL._replace(records=3, max_epoch=3), ALL)
+    assert (verdict.holds, verdict.complete) == (True, True)
+
+
 @pytest.mark.parametrize("protocol", ["truncate-to-hw", "kip-101"])
 def test_what_holds_over_the_whole_space_of_a_protocol_that_breaks_others(protocol: str) -> None:
     others = [invariant for invariant in ALL if (protocol, invariant.name) not in SHORTEST]

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from tests.conftest import ROOT
-from tests.docs_replication import BLOCK, PAGE, WIDTH, block, filled, stale, told
+from tests.docs_replication import BLOCK, OPTIONS, PAGE, WIDTH, block, filled, stale, told
+from tests.model.golden import FOLDER
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS
 from tidemark.model.protocols import PROTOCOLS
@@ -69,6 +70,12 @@ def test_an_excerpt_keeps_the_rows_and_says_where_some_are_left_out() -> None:
     words = " ".join(line[table[0].index("what happens") :].strip() for line in table[1:])
     assert words.split() == " ".join(whole.steps[step][-1] for step in (1, 2, 6)).split()
     assert "cut" not in table[0] and "epochs" not in table[0]
+
+
+def test_a_counterexample_names_the_options_that_find_it() -> None:
+    assert block("counterexample kip-101.LogMatching.epochs-to-3")[-1].endswith("--invariant LogMatching --records 3 --max-epoch 3`</sub>")
+    assert block("counterexample kip-101.WeakIsr")[-1].endswith("--invariant WeakIsr`</sub>")
+    assert {part for path in (FOLDER / "counterexamples").iterdir() for part in path.name.split(".")[2:-1]} == set(OPTIONS)
 
 
 def test_drawings_and_tables_fit_beside_a_page() -> None:

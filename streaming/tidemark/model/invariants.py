@@ -24,7 +24,10 @@ class Invariant(NamedTuple):
 
 
 def type_ok(constants: Constants, state: ClusterState) -> bool:
-    everyone, last_epoch = constants.everyone, constants.max_epoch
+    """Requests are not looked at: each of them was the quorum's state once."""
+    last_epoch = constants.max_epoch
+    if not 0 <= state.next_record_id <= constants.records:
+        return False
     for log in state.logs:
         if len(log) > constants.log_size:
             return False
@@ -32,14 +35,23 @@ def type_ok(constants: Constants, state: ClusterState) -> bool:
             if not (0 <= record.epoch <= last_epoch and 0 <= record.id < state.next_record_id):
                 return False
     for replica in state.replicas:
-        if replica.high_watermark < 0 or not NO_EPOCH <= replica.leader_epoch <= last_epoch or not _known(replica.isr, everyone):
+        if not (
+            0 <= replica.high_watermark <= constants.log_size and _decided(constants, replica.leader_epoch, replica.leader, replica.isr)
+        ):
             return False
-    return NO_EPOCH <= state.quorum.leader_epoch <= last_epoch and _known(state.quorum.isr, everyone)
+    quorum = state.quorum
+    return _decided(constants, quorum.leader_epoch, quorum.leader, quorum.isr) and _known(quorum.elr, constants.everyone)
+
+
+def _decided(constants: Constants, leader_epoch: int, leader: int | None, isr: Replicas) -> bool:
+    """An epoch that there may be, a leader that there is or none, and a set of replicas."""
+    everyone = constants.everyone
+    return NO_EPOCH <= leader_epoch <= constants.max_epoch and (leader is None or leader in everyone) and _known(isr, everyone)
 
 
 def _known(members: Replicas, everyone: Replicas) -> bool:
     """An ascending set of replicas that there are."""
-    return members == everyone or (set(members) < set(everyone) and list(members) == sorted(set(members)))
+    return not members or members == everyone or (set(members) < set(everyone) and list(members) == sorted(set(members)))
 
 
 def hw_at_most_leo(_constants: Constants, state: ClusterState) -> bool:
@@ -93,8 +105,7 @@ def acked_never_lost(_constants: Constants, state: ClusterState) -> bool:
     return leader is None or not is_true_leader(state, leader) or all(record in state.logs[leader] for record in state.acked)
 
 
-_FENCED = "kip-320 and kip-966, without unclean elections and lossy disks"
-_TWO_REPLICAS = f"{_FENCED}; kip-101 and kip-279 with two replicas"
+_HOLDS = "kip-320 and kip-966, without unclean elections and lossy disks; kip-279 with two replicas"
 
 INVARIANTS: Final[dict[str, Invariant]] = {
     invariant.name: invariant
@@ -105,28 +116,28 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         Invariant(
             "WeakIsr",
             "All that a presumed leader counts as in sync hold what it holds below its high watermark.",
-            f"{_FENCED}; kip-279 with two replicas",
+            _HOLDS,
             weak_isr,
         ),
         Invariant(
             "StrongIsr",
             "All that the controller counts as in sync hold what any presumed leader holds below its high watermark.",
-            f"{_FENCED}; kip-279 with two replicas",
+            _HOLDS,
             strong_isr,
         ),
-        Invariant("LogMatching", "Below both their high watermarks two replicas hold the same records.", _TWO_REPLICAS, log_matching),
+        Invariant("LogMatching", "Below both their high watermarks two replicas hold the same records.", _HOLDS, log_matching),
         Invariant(
             "LeaderCompleteness",
             "The elected leader, once it leads, has every record that was ever shown to consumers.",
-            _TWO_REPLICAS,
+            _HOLDS,
             leader_completeness,
             needs_history=True,
         ),
-        Invariant("ConsistentRead", "What consumers read at an offset never changes.", _TWO_REPLICAS, consistent_read, needs_history=True),
+        Invariant("ConsistentRead", "What consumers read at an offset never changes.", _HOLDS, consistent_read, needs_history=True),
         Invariant(
             "AckedNeverLost",
             "The elected leader, once it leads, has every record that was acknowledged under acks=all with min ISR met.",
-            _TWO_REPLICAS,
+            _HOLDS,
             acked_never_lost,
             needs_history=True,
         ),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.replica_manager import controller, epoch_cache
 from tidemark.model.replica_manager.follower import truncate_to
-from tidemark.model.replica_manager.leader import complete_fetches, maybe_increment_leader_hw
+from tidemark.model.replica_manager.leader import complete_fetches, expire_produces, maybe_increment_leader_hw
 from tidemark.model.replica_manager.state import Broker, Cluster, Controller, Disk, Remote, named
 from tidemark.model.state import NO_EPOCH
 
@@ -99,11 +99,12 @@ def make_follower(cluster: Cluster, broker: int) -> Cluster:
 
 
 def pass_time(cluster: Cluster, ms: int) -> Cluster:
-    """Time passes; fetches that waited long enough are answered with nothing but the high watermark."""
+    """Time passes; fetches that waited long enough are answered with nothing but the high watermark, and producers give up."""
     now_ms = cluster.now_ms + ms
     cluster = replace(cluster, now_ms=now_ms)
     for leader in cluster.assigned:
         cluster = complete_fetches(cluster, leader, lambda parked: parked.deadline_ms <= now_ms)
+        cluster = expire_produces(cluster, leader)
     return cluster
 
 

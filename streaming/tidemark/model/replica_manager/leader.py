@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tidemark.model.log import Record
-from tidemark.model.replica_manager.state import Broker, Cluster, DelayedFetch, DelayedProduce, FetchAnswer, named
+from tidemark.model.replica_manager.state import PRODUCE_WAIT_MS, Broker, Cluster, DelayedFetch, DelayedProduce, FetchAnswer, named
 
 
 def append_records_to_leader(cluster: Cluster, leader: int, acks: str) -> Cluster:
@@ -20,7 +20,7 @@ def append_records_to_leader(cluster: Cluster, leader: int, acks: str) -> Cluste
     record = Record(believed.leader_epoch, cluster.next_record)
     after = replace(believed, log=(*believed.log, record))
     if acks == "all":
-        waiting = DelayedProduce(record.id, after.log_end_offset)
+        waiting = DelayedProduce(record.id, after.log_end_offset, cluster.now_ms + PRODUCE_WAIT_MS)
         after = replace(after, produce_purgatory=(*after.produce_purgatory, waiting))
     cluster = replace(cluster.having(after), next_record=cluster.next_record + 1)
     if acks != "all":
@@ -79,6 +79,16 @@ def complete_produces(cluster: Cluster, leader: int) -> Cluster:
         return cluster.noting(f"{named(records)}: NOT_ENOUGH_REPLICAS_AFTER_APPEND")
     acked = tuple(sorted({*cluster.acked, *(record for record in believed.log if record.id in records)}))
     return replace(cluster, acked=acked).noting(f"{named(records)} acknowledged")
+
+
+def expire_produces(cluster: Cluster, leader: int) -> Cluster:
+    """DelayedProduce.onExpiration: who waited too long is told so. What it wrote stays, and may be committed yet."""
+    believed = cluster.broker(leader)
+    late = tuple(waiting.record for waiting in believed.produce_purgatory if waiting.deadline_ms <= cluster.now_ms)
+    if not late:
+        return cluster
+    rest = tuple(waiting for waiting in believed.produce_purgatory if waiting.record not in late)
+    return cluster.having(replace(believed, produce_purgatory=rest)).noting(f"{named(late)}: REQUEST_TIMED_OUT")
 
 
 def complete_fetches(cluster: Cluster, leader: int, is_done: Callable[[DelayedFetch], bool]) -> Cluster:

@@ -9,9 +9,10 @@ from tidemark.model.log import EpochStart, Log
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.state import NO_EPOCH
 
-# The defaults of Kafka: how long a fetch may wait for records (replica.fetch.wait.max.ms), how long a member of the
-# in-sync set may lag (replica.lag.time.max.ms: 30 s since 2.5, 10 s before).
+# The defaults of Kafka: how long a fetch may wait for records (replica.fetch.wait.max.ms), a producer for its answer
+# (request.timeout.ms), and how long a member of the in-sync set may lag (replica.lag.time.max.ms: 30 s since 2.5, 10 s before).
 FETCH_WAIT_MS: Final = 500
+PRODUCE_WAIT_MS: Final = 30_000
 LAG_TIME_MS: Final = 30_000
 LAG_TIME_BEFORE_2_5_MS: Final = 10_000
 
@@ -30,10 +31,11 @@ class Remote:
 
 @dataclass(frozen=True)
 class DelayedProduce:
-    """A producer with acks=all that waits for the high watermark to reach `required_offset`."""
+    """A producer with acks=all: it waits for the high watermark to reach `required_offset`, or for PRODUCE_WAIT_MS."""
 
     record: int
     required_offset: int
+    deadline_ms: int
 
 
 @dataclass(frozen=True)

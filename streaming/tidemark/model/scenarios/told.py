@@ -12,15 +12,18 @@ from tidemark.model.scenarios.play import Play, Row
 from tidemark.model.scenarios.scenario import Scenario
 from tidemark.model.table import aligned
 
-# What happens in a step goes on in further lines of its row.
-WIDTH_OF_TELLING = 78
+# Of a whole row, where it can be kept to. What happens in a step goes on in further lines, none narrower than an error's name.
+WIDTH = 140
+NARROWEST_TELLING = 31
 LEGEND_OF_TABLE = (
-    "1: LEO HW epochs  broker 1's log end offset (where its next record goes), its high watermark (what it knows to be committed ends",
-    "                  there), its leader epochs: 1@3 is epoch 1, which begins at offset 3. * leads, - is down.",
-    "leader knows      the log end offsets of the followers, as far as their last fetches told; ? before the first one.",
-    "in sync           as the controller has it; →1,2? is what a leader asks for; elr are the eligible leader replicas.",
-    "produce, fetch    what waits in the purgatories: records whose producers wait, followers whose fetches wait.",
-    "cut               2→1: the log of broker 2 was cut and ends at offset 1.",
+    ("1 LEO HW", "of broker 1 the log end offset (where its next record goes) and the high watermark (where what it knows to be"),
+    ("", "committed ends); * leads, - is down"),
+    ("epochs", "its leader epochs: 1@3 is epoch 1, which begins at offset 3"),
+    ("leader knows", "the log end offsets of the followers, as far as their last fetches told; ? before the first one"),
+    ("in sync", "as the controller has it; →1,2? is what a leader asks for; elr are the eligible leader replicas"),
+    ("produce", "records whose producers wait, in the leader's produce purgatory"),
+    ("fetch", "followers whose fetches wait, in its fetch purgatory"),
+    ("cut", "2→1: the log of broker 2 was cut and ends at offset 1"),
 )
 
 
@@ -28,14 +31,15 @@ def tell(scenario: Scenario, protocol: str | None = None) -> list[str]:
     """Everything that `tidemark model show` prints, as lines."""
     play = scenario.play(protocol)
     chosen = play.cluster.protocol
+    shown = table(play)
     lines = [
         f"{scenario.name} under {chosen.name} (Kafka {chosen.kafka})",
         scenario.question,
         f"{scenario.brokers} brokers, min ISR {scenario.min_in_sync_replicas}.",
         "",
-        *table(play),
+        *shown,
         "",
-        *LEGEND_OF_TABLE,
+        *aligned([column for column in LEGEND_OF_TABLE if column[0] in shown[0]]),
     ]
     for number, title in (*play.pictures, (len(play.rows), "the end")):
         lines += ["", f"After step {number - 1}: {title}", "", *(f"  {line}" for line in picture(play.rows[number - 1].cluster))]
@@ -43,26 +47,28 @@ def tell(scenario: Scenario, protocol: str | None = None) -> list[str]:
 
 
 def table(play: Play) -> list[str]:
-    """The table alone."""
-    brokers = play.cluster.assigned
-    heading = (
-        "step",
-        *(f"{broker}: LEO HW epochs" for broker in brokers),
-        "leader knows",
-        "in sync",
-        "produce",
-        "fetch",
-        "cut",
-        "what happens",
-    )
-    rows: list[tuple[str, ...]] = [heading]
+    """The table alone, without the columns that say nothing in it."""
+    heading, *steps = cells(play)
+    kept = [at for at, name in enumerate(heading) if name == "step" or any(step[at] for step in steps)]
+    widths = [max(len(row[at]) for row in (heading, *steps)) for at in kept[:-1]]
+    telling = max(NARROWEST_TELLING, WIDTH - sum(widths) - 2 * len(widths))
+    rows = [tuple(heading[at] for at in kept)]
+    for step in steps:
+        for line, told in enumerate(wrap(step[-1], telling)):
+            rows.append((*(step[at] if line == 0 else "" for at in kept[:-1]), told))
+    return aligned(rows)
+
+
+def cells(play: Play) -> list[tuple[str, ...]]:
+    """Heading and rows, one a step; the first cell is the step's number, the last one what happens."""
+    epochs = " epochs" if play.cluster.protocol.leader_epochs else ""
+    brokers = (f"{broker} LEO HW{epochs}" for broker in play.cluster.assigned)
+    rows: list[tuple[str, ...]] = [("step", *brokers, "leader knows", "in sync", "produce", "fetch", "cut", "what happens")]
     before: Cluster | None = None
     for number, row in enumerate(play.rows):
-        cells = (str(number), *_row(row, before))
-        for line, told in enumerate(wrap(cells[-1], WIDTH_OF_TELLING)):
-            rows.append((*(cells[:-1] if line == 0 else [""] * (len(cells) - 1)), told))
+        rows.append((str(number), *_row(row, before)))
         before = row.cluster
-    return aligned(rows)
+    return rows
 
 
 def _row(row: Row, before: Cluster | None) -> Iterator[str]:
@@ -83,7 +89,7 @@ def _row(row: Row, before: Cluster | None) -> Iterator[str]:
 def _broker(cluster: Cluster, broker: Broker) -> str:
     mark = "-" if not broker.running else "*" if broker.leads else " "
     epochs = " ".join(f"{epoch}@{start}" for epoch, start in broker.epoch_cache) if cluster.protocol.leader_epochs else ""
-    return f"{mark} {broker.log_end_offset:>3} {broker.high_watermark:>2} {epochs}"
+    return f"{mark} {broker.log_end_offset:>3} {broker.high_watermark:>2} {epochs}".rstrip()
 
 
 def _remotes(broker: Broker) -> str:
