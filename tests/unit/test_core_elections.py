@@ -131,6 +131,23 @@ def test_a_leader_that_one_broker_alone_could_not_name_may_have_let_the_next_one
     assert verdict(before(rare=recorded(10)), read) == "unclean"
 
 
+def test_a_leader_that_was_not_assigned_came_with_a_reassignment() -> None:
+    old = {"leader": 1, "assigned": [1, 3], "in_sync_replicas": [1, 3]}
+    assert verdict(before(**old), after(assigned=[2, 4], in_sync_replicas=[2, 4])) is None
+    staying = [ReplicaState(1, log_end_offset=9, leader_epoch=5)]
+    assert verdict(before(**old), after(assigned=[2, 1], in_sync_replicas=[2, 1], replicas=staying)) is None
+    silent = [ReplicaState(1, log_end_offset=9, leader_epoch=5, error="refused")]
+    for elected in (
+        after(assigned=[2, 1], in_sync_replicas=[2], replicas=staying),
+        after(assigned=[2, 1], in_sync_replicas=[2, 1], replicas=silent),
+        after(assigned=[2, 4], in_sync_replicas=[4]),
+        after(assigned=[2, 4], in_sync_replicas=[2, 4], leader_epoch=6),
+    ):
+        assert verdict(before(**old), elected) == "suspected unclean"
+    for assigned in ([1, 2, 3], []):
+        assert verdict(before(**{**old, "assigned": assigned}), after(assigned=[2, 4], in_sync_replicas=[2, 4])) == "suspected unclean"
+
+
 def test_who_is_in_sync_with_all_that_were_joined_before_it_was_elected() -> None:
     assert verdict(before(leader=1), joined()) is None
 

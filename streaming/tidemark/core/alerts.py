@@ -154,7 +154,7 @@ def _hold(life: Life, condition: Condition, detector: Detector, scope: Scope, ru
     if life.firing:
         return _renew(life, condition, scope, rules, now, alerts)
     life.severity = condition.severity
-    if life.broker is None:
+    if condition.broker is not None:
         life.broker = condition.broker
     _describe(life, condition)
     long_enough = (now - life.since) * 1000.0 >= condition.hold_ms

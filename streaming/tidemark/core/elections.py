@@ -57,10 +57,15 @@ def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
     """Whether the leader joined the in-sync set between two looks, before the one election between them.
 
     Everybody who was in sync before is so still, with the new leader, and answers under its epoch. An unclean election
-    is held when none of them is to be had, and leaves nobody in sync but the elected.
+    is held when none of them is to be had, and leaves nobody in sync but the elected. A leader that was not even assigned
+    came with a reassignment, which takes nobody away before its replicas are in sync: of those taken away nothing is asked.
     """
     known, members = before.in_sync_replicas or [], after.in_sync_replicas or []
-    if not known or not {after.leader, *known} <= set(members):
+    if not known:
+        return False
+    if before.assigned and after.leader not in before.assigned:
+        known = [broker for broker in known if broker in after.assigned]
+    if not {after.leader, *known} <= set(members):
         return False
     answers = [after.replica(broker) for broker in known]
     return all(replica is not None and replica.error is None and replica.leader_epoch == after.leader_epoch for replica in answers)

@@ -44,5 +44,6 @@ def _under(who: int, leader: int | None) -> str:
     return "while it led" if leader == who else f"under leader {leader}"
 
 
-# One look is enough: the change itself is the fact, not a measurement near a threshold.
-ISR_CHANGE = Detector("ISR_CHANGE", "state", "The in-sync set changed and is not whole.", state=evaluate, fire_passes=1, clear_passes=1)
+# One look is enough: the change itself is the fact, not a measurement near a threshold. A set that is whole again for one
+# look and not for the next is still the same trouble.
+ISR_CHANGE = Detector("ISR_CHANGE", "state", "The in-sync set changed and is not whole.", state=evaluate, fire_passes=1)

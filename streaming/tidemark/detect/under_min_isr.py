@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, describe_missing
+from tidemark.detect.context import Context, describe, describe_missing
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -18,6 +18,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     # Where the cluster keeps them (KIP-966), they too have all that was committed, and may lead.
     spare = f" Eligible to lead besides them: {eligible}." if eligible else ""
     gone = f" Missing: {describe_missing(state)}." if missing else ""
+    # A reassignment to more replicas raises the effective minimum at once, before the new ones are in sync.
+    copying = [broker for broker in state.adding if broker not in members]
+    if copying:
+        gone += f" A reassignment is adding {describe(state, copying)}."
     yield Condition(
         severity="critical",
         broker=missing[0] if missing else None,
@@ -28,6 +32,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             "effective_min_in_sync_replicas": minimum,
             "eligible_leader_replicas": state.eligible_leader_replicas,
             "missing": missing,
+            "adding": state.adding,
             "leader": state.leader,
         },
     )
