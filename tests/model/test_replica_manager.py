@@ -205,6 +205,49 @@ def test_producers_that_wait_at_a_leader_that_is_none_any_more_are_told() -> Non
     assert play.cluster.acked == ()
 
 
+def both_gone(protocol: str = "kip-966", *, unclean: bool = False) -> Play:
+    """1 led alone and died with m1, which 2 lacks; 2, which died before, is back."""
+    play = Play(create(PROTOCOLS[protocol], 2, 1, unclean_leader_election=unclean))
+    play.write(1)
+    play.catch_up(2)
+    play.kill(2)
+    play.fence(2)
+    play.learn(1)
+    play.write(1)
+    play.kill(1)
+    play.fence(1)
+    play.start(2)
+    return play
+
+
+@pytest.mark.parametrize("protocol", ["kip-320", "kip-966"])
+def test_unclean_elections_happen_where_the_topic_allows_them_or_an_operator_asks(protocol: str) -> None:
+    assert both_gone(protocol).cluster.controller.leader is None
+    allowed = both_gone(protocol, unclean=True).cluster.controller
+    asked = both_gone(protocol)
+    asked.elect_unclean()
+    assert allowed == asked.cluster.controller
+    assert (allowed.leader, allowed.in_sync_replicas, allowed.recovering) == (2, (2,), True)
+    assert not asked.cluster.unclean_leader_election
+    asked.elect_unclean()
+    assert asked.rows[-1].outcome == ("ELECTION_NOT_NEEDED",)
+
+
+def test_an_unclean_election_takes_nobody_who_is_down_and_an_eligible_replica_needs_none() -> None:
+    play = staged("kip-966", brokers=3, min_isr=2)
+    play.shut_down(2)
+    play.shut_down(3)
+    play.kill(1)
+    play.fence(1)
+    play.elect_unclean()
+    assert play.rows[-1].outcome == ("ELIGIBLE_LEADERS_NOT_AVAILABLE",)
+    play.start(2)
+    # 2 left a set that met min ISR without it, so it is not eligible; when 3 left, the set fell below, and it is.
+    assert play.cluster.controller.leader is None
+    play.start(3)
+    assert (play.cluster.controller.leader, play.cluster.controller.recovering) == (3, False)
+
+
 def test_an_elected_leader_notes_its_epoch_before_any_write() -> None:
     play = staged(brokers=2, min_isr=1)
     play.write(1)

@@ -97,7 +97,7 @@ def _elect_without_proof(cluster: Cluster, members: Brokers, unclean: Brokers) -
         taken = next((each for each in cluster.assigned if each in decided.alive), None)
         if taken is not None:
             return decide(cluster, taken, (taken,), recovering=True).noting(
-                f"unclean election: {taken} need not have all that is committed"
+                f"{taken} is elected uncleanly: it need not have all that is committed"
             )
     return _decided(cluster, None, members, unclean)
 
@@ -120,8 +120,12 @@ def elect_preferred_leader(cluster: Cluster) -> Cluster:
     return decide(cluster, preferred, decided.in_sync_replicas)
 
 
-def elect_unclean_leader(cluster: Cluster, broker: int) -> Cluster:
-    """An operator's `kafka-leader-election --election-type unclean`, while nobody leads."""
+def elect_unclean_leader(cluster: Cluster) -> Cluster:
+    """An operator's `kafka-leader-election --election-type unclean`, while nobody leads: an election as if the topic allowed it.
+
+    Nobody can be named: who may lead without loss goes first, then the first assigned replica that is alive.
+    """
     if cluster.controller.leader is not None:
         return cluster.noting("ELECTION_NOT_NEEDED")
-    return decide(cluster, broker, (broker,), recovering=True).noting(f"{broker} need not have all that is committed")
+    elected = replace(elect(replace(cluster, unclean_leader_election=True)), unclean_leader_election=cluster.unclean_leader_election)
+    return elected if elected.controller.leader is not None else elected.noting("ELIGIBLE_LEADERS_NOT_AVAILABLE")

@@ -117,7 +117,7 @@ def unclean_election(play: Play) -> None:
     play.kill(1)
     play.fence(1)
     play.start(2)
-    play.elect_unclean(2)
+    play.elect_unclean()
     play.learn(2)
     play.write(2)
     _returns(play, 1, 2)

@@ -129,9 +129,9 @@ class Play:
         """The controller moves the lead to the preferred leader if it may."""
         self._step("preferred election", controller.elect_preferred_leader, decides=True)
 
-    def elect_unclean(self, broker: int) -> None:
-        """An operator elects a broker that is not in sync."""
-        self._step(f"an operator elects {broker} uncleanly", lambda cluster: controller.elect_unclean_leader(cluster, broker), decides=True)
+    def elect_unclean(self) -> None:
+        """An operator asks for an unclean election."""
+        self._step("an operator asks for an unclean election", controller.elect_unclean_leader, decides=True)
 
     def _step(self, done: str, change: Callable[[Cluster], Cluster], *, decides: bool = False) -> None:
         before = self.cluster
