@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.export.make import NOW, Clock, MemoryStore, alert, open_alert, view
 from tidemark.core.records import Alert
 from tidemark.settings import Alertmanager, Cluster, Settings
+from tidemark_exporters.notify import board as board_module
 from tidemark_exporters.notify.alertmanager import post_splitting
 from tidemark_exporters.notify.board import RESEND_SECONDS, RESOLVED_SECONDS, Board
 from tidemark_exporters.notify.delivery import Delivery
@@ -89,7 +90,7 @@ class Rig:
     def restart(self) -> None:
         heart = Heartbeat(60.0, "http://runbooks.example", self.clock.now) if self.heartbeat else None
         route = Alertmanager(name="main", urls=["http://127.0.0.1:1"])
-        board = Board(route, self.store.load(), [0], self.clock.now, 1000, self.mute, heart)
+        self.board = board = Board(route, self.store.load(), [0], self.clock.now, 1000, self.mute, heart)
         self.pusher = Pusher("main", board, self.managers, self.store, "http://tidemark.example", self.clock)
         self.delivery = Delivery(Settings(clusters=[Cluster(name="east")]), [self.pusher], {0: 0}, self.clock)
         self.read = 0
@@ -369,6 +370,38 @@ def test_old_news_is_history_but_a_loss_is_not() -> None:
     assert {each["labels"]["alertname"] for post in rig.manager.posts for each in post} == {"KafkaCommittedDataLoss"}
     assert rig.manager.states() == ["firing", "resolved"]
     assert rig.store.marks[0].offset == 4
+
+
+def test_a_full_board_lets_go_of_what_ended_and_then_of_the_oldest_but_of_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_module, "MAX_ROWS", 500)
+    rig = Rig()
+    rig.write(alert("KafkaCommittedDataLoss", severity="critical"), *(alert(partition=str(number)) for number in range(499)))
+    rig.run(1)
+    rig.write(*(alert(state="resolved", partition=str(number)) for number in (400, 401, 402)))
+    rig.run(1)
+    assert len(rig.board) == 500
+    rig.write(alert(partition="500"))
+    rig.run(1)
+    # A hundredth at once: to find them takes a look at all.
+    gone = {"400", "401", "402", "0", "1"}
+    open_now = {"0", *(str(number) for number in range(499)), "500"} - gone
+    assert len(rig.board) == 496
+    rig.manager.restart()
+    rig.run(40)
+    assert {each["labels"]["partition"] for each in rig.manager.active()} == open_now | {"0"}
+    assert [each["labels"]["alertname"] for each in rig.manager.active() if each["labels"]["partition"] == "0"] == [
+        "KafkaCommittedDataLoss"
+    ]
+    # What Alertmanager knew as open, and now ends without having ended, is counted too.
+    assert rig.pusher.reports()[0].outcomes["dropped"] == 2
+
+
+def test_a_loss_is_posted_before_all_that_waits() -> None:
+    rig = Rig()
+    rig.write(*(alert(partition=str(number)) for number in range(1200)), alert("KafkaCommittedDataLoss", severity="critical"))
+    rig.step()
+    assert [len(post) for post in rig.manager.posts] == [500, 500, 201]
+    assert rig.manager.posts[0][0]["labels"]["alertname"] == "KafkaCommittedDataLoss"
 
 
 def test_the_heart_beats_until_the_readers_fall_silent() -> None:

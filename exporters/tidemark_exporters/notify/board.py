@@ -17,7 +17,7 @@ from msgspec import structs
 from tidemark.core.records import Alert
 from tidemark.settings import Route
 from tidemark_exporters.notify.catch_up import CatchUp
-from tidemark_exporters.notify.gather import LOSS, Entry
+from tidemark_exporters.notify.gather import LOSS, URGENT, Entry
 from tidemark_exporters.notify.heartbeat import Heartbeat
 from tidemark_exporters.notify.ledger import FIRING, RESOLVED, Ledger
 from tidemark_exporters.notify.maintenance import Mute, never
@@ -214,10 +214,17 @@ class Board:
         self._rows.pop(row.alert.fingerprint, None)
         self._rows[row.alert.fingerprint] = row
         if len(self._rows) > MAX_ROWS:
-            over = next((mark for mark, each in self._rows.items() if each.is_over and not each.is_loss), None)
-            victim = over or next((mark for mark, each in self._rows.items() if not each.is_loss), None)
-            if victim is not None:
-                self._settle_all(self._rows.pop(victim), "dropped")
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Lets go of a hundredth at once, for to find them takes a look at all: what has ended first, then the oldest."""
+        marks = sorted((mark for mark, row in self._rows.items() if not row.is_loss), key=lambda mark: not self._rows[mark].is_over)
+        for mark in marks[: max(1, MAX_ROWS // 100)]:
+            row = self._rows.pop(mark)
+            if row.told and not row.is_over:
+                # Alertmanager will take it for over.
+                self.outcomes["dropped"] += 1
+            self._settle_all(row, "dropped")
 
     def tick(self, newest: dict[str, float], stale: dict[str, float], now: float) -> None:
         """Time goes on. `newest`: the newest pass by cluster; `stale`: since when none came, by cluster, where that is too long."""
@@ -233,10 +240,11 @@ class Board:
             self._heartbeat.alive(now)
 
     def due(self, instance: Instance, now: float) -> list[Item]:
-        """What to post to the instance now; answered by `delivered`, or by the instance's `failed`."""
+        """What to post to the instance now, what is urgent first; answered by `delivered`, or by the instance's `failed`."""
         full = now >= instance.next_full
         items = [item for item in self._items(now) if full or instance.told.get(item.alert.fingerprint) != item.key]
-        return [item for item in items if instance.refused.get(item.alert.fingerprint, 0.0) <= now]
+        allowed = [item for item in items if instance.refused.get(item.alert.fingerprint, 0.0) <= now]
+        return sorted(allowed, key=lambda item: item.alert.labels.get("alertname") not in URGENT)
 
     def _items(self, now: float) -> Iterable[Item]:
         if self._heartbeat is not None and self._heartbeat.beats(now):
