@@ -9,6 +9,7 @@ import structlog
 
 from tests.collect.fake_broker import FakeBroker
 from tidemark.cli import main
+from tidemark.collect import command
 from tidemark.collect.command import chosen_settings
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.kafka import _answering, check_reachable, checked_options, outcome_of, topic_specifications
@@ -44,6 +45,20 @@ def test_an_unreachable_cluster_is_one_line_and_exit_1(
     code, line = failure([*arguments, "--bootstrap", f"127.0.0.1:{nothing_there}"], capsys)
     assert code == 1
     assert f"127.0.0.1:{nothing_there} refused the connection" in line
+
+
+def test_lines_by_hand_leave_the_port_to_the_collector_on_duty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To standard output it starts although the configured port is taken; to the topic it does not."""
+    monkeypatch.setattr(command, "_reach", lambda _: None)
+    monkeypatch.setattr(command, "_watch", lambda *_: None)
+    monkeypatch.setattr(command, "ensure_topics", lambda *_: None)
+    monkeypatch.setattr(command, "KafkaPublisher", lambda _: None)
+    file = tmp_path / "t.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        file.write_text(f"clusters: [{{name: a}}]\ncollect: {{listen: '127.0.0.1:{taken.getsockname()[1]}'}}\n")
+        command.collect.callback(file, None, None, "-", 1)  # type: ignore[misc]
+        with pytest.raises(ConfigError, match="cannot listen on"):
+            command.collect.callback(file, None, None, "topic", 1)  # type: ignore[misc]
 
 
 def test_no_cluster_is_one_line_and_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import click
 import pytest
@@ -26,6 +27,8 @@ from tidemark.replay.folding import Replay
 from tidemark.replay.reading import Line
 from tidemark.settings import Topics
 from tidemark_exporters.notify.heartbeat import Heartbeat
+from tidemark_exporters.pages import listing
+from tidemark_exporters.pages.query import Query
 
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
 ALERTS = ROOT / "docs" / "alerts.md"
@@ -119,6 +122,23 @@ def test_each_command_of_kafka_has_options_that_it_takes(command: str) -> None:
     if any(" " in name for name in KAFKA if name.startswith(tool)):
         assert verb is not None, "one of the tool's own verbs"
     assert "--bootstrap-server" in arguments or tool == "kafka-dump-log.sh"
+
+
+def test_credentials_are_given_by_an_option_that_each_tool_takes() -> None:
+    told = re.search(r"`--command-config client.properties` \((.*?)\)\.", TEXT, flags=re.DOTALL)
+    assert told is not None
+    options = {tool: option for option, tool in re.findall(r"`(--\S+)` for\s+`(\S+)`", told[1])}
+    asking = {words[0] for words in commands() if words[0].startswith("kafka-")} - {"kafka-dump-log.sh"}
+    assert options.keys() <= asking
+    for tool in asking:
+        assert options.get(tool, "--command-config") in KAFKA[tool], tool
+
+
+def test_both_the_open_and_the_past_alerts_are_saved() -> None:
+    addresses = [urlsplit(word) for words in commands() if words[0] == "curl" for word in words if "/api/v1/" in word]
+    assert {parse_qs(each.query).get("status", ["open"])[0] for each in addresses} == {"open", "past"}
+    for each in addresses:
+        Query(each.query, listing.ALERTS)
 
 
 def test_the_place_of_a_partitions_events_is_computed_as_the_collector_does() -> None:

@@ -45,7 +45,8 @@ def collect(config: Path | None, bootstrap: str | None, name: str | None, to: st
         ensure_topics(settings.kafka, settings.topics)
         publisher = KafkaPublisher(settings)
     metrics = CollectMetrics()
-    if settings.collect.listen is not None:
+    # Lines by hand are taken beside the collector on duty, often on its host: the port is that one's.
+    if settings.collect.listen is not None and to == "topic":
         metrics.serve(settings.collect.listen)
     epoch = int(time.time() * 1000)
     collectors = [Collector(cluster, settings, publisher, metrics, epoch, passes) for cluster in settings.clusters]
