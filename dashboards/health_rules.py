@@ -13,6 +13,8 @@ Needs Prometheus 2.42 or later (keep_firing_for).
 STALE_SECONDS = 60
 # Rendering takes at most ten times as long as it took last.
 RENDER_SECONDS = 120
+# Where alerts come all the time some always wait, though none for long.
+WAITING_SECONDS = 60
 # Who stands still: nothing more is written, or it is written and not judged. Events that came before a collector stopped
 # count for as long as the window, so both alerts wait that long.
 FLOW = "3m"
@@ -105,7 +107,7 @@ RULES = [
     ),
     Rule(
         "TidemarkDeliveryStuck",
-        f"{series('tidemark_delivery_queue_length')} > 0",
+        f"{series('tidemark_delivery_queue_length')} > 0 and {series('tidemark_delivery_oldest_seconds')} > {WAITING_SECONDS}",
         "warning",
         "Alerts wait for a receiver that does not take them.",
         "{{ $value }} alerts have waited for receiver {{ $labels.receiver }} for 5 minutes.",
