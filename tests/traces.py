@@ -38,9 +38,12 @@ def rounds(lines: Iterable[str]) -> Iterator[list[Sample]]:
 def batches(lines: Iterable[str], topic: str = "trace") -> Iterator[Batch]:
     """One batch a round: the partition's observation and the pass that closes it."""
     previous: float | None = None
+    hosts: set[int] = set()
     for number, samples in enumerate(rounds(lines)):
         at = ORIGIN + max(sample["t"] for sample in samples)
-        observation = _observation(samples, topic, at)
+        # Who hosts it, where no sample tells: everybody who was asked for it so far.
+        hosts |= {sample["broker"] for sample in samples}
+        observation = _observation(samples, sorted(hosts), topic, at)
         period = 200.0 if previous is None else max(1.0, (at - previous) * 1000.0)
         answers = [BrokerAnswer(broker=s["broker"], outcome=_outcome(s)) for s in samples]
         closing = Pass(number=number, started_at=at, ended_at=at, monotonic=at, period_ms=period, brokers=answers)
@@ -56,10 +59,10 @@ def _outcome(sample: Sample) -> str:
     return {"TimeoutError": TIMED_OUT, "ConnectionRefusedError": REFUSED}.get(down, UNREACHABLE)
 
 
-def _observation(samples: list[Sample], topic: str, at: float) -> Observation | None:
+def _observation(samples: list[Sample], asked: list[int], topic: str, at: float) -> Observation | None:
     views = [sample for sample in samples if sample.get("isr") is not None and "leader" in sample and sample.get("p_err", 0) in (0, 5)]
     assigned = next((sample["ar"] for sample in views if sample.get("ar")), None)
-    hosts = assigned or [sample["broker"] for sample in samples]
+    hosts = assigned or asked
     newest = max(views, key=lambda sample: sample.get("epoch", 0), default=None)
     leader = newest["leader"] if newest is not None and newest["leader"] >= 0 else None
     epoch = newest.get("epoch") if newest is not None else None

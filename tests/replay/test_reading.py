@@ -23,6 +23,13 @@ def test_files_follow_one_another_and_keep_their_line_numbers(tmp_path: Path) ->
     assert found == [(0, 1, b"a"), (0, 3, b"b"), (0, 4, b"c"), (1, 1, b"d"), (1, 2, b"e")]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    one, other = tmp_path / "1.jsonl", tmp_path / "2.jsonl.gz"
+    one.write_bytes(b"\xef\xbb\xbfa\r\n\xef\xbb\xbfb\r\n")
+    other.write_bytes(gzip.compress(b"\xef\xbb\xbf"))
+    assert [line.data for line in read_lines([str(one), str(other)])] == [b"a", b"\xef\xbb\xbfb"]
+
+
 def test_standard_input_plain_or_gzipped(monkeypatch: pytest.MonkeyPatch) -> None:
     for data in (b"a\nb\n", gzip.compress(b"a\nb\n"), b""):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))

@@ -62,7 +62,7 @@ def test_the_time_line_of_a_loss(tmp_path: Path, capsys: Captured) -> None:
         "seen",
     ]
     assert any("leader ? → 2, epoch 1 → 2" in line and "2 answers again" in line for line in lines)
-    assert any(line.endswith("resolved (cleared) info     KafkaIsrChange  trace/trace/0  after 11.0 s") for line in lines)
+    assert any(line.endswith("resolved (cleared) info     KafkaIsrChange  trace/trace/0  broker 2, after 11.0 s") for line in lines)
     assert told.err == ""
 
 

@@ -50,6 +50,12 @@ def test_a_loss_below_a_high_watermark_that_nobody_sampled_is_a_truncation() -> 
     assert not {"KafkaCommittedDataLoss", "KafkaDivergence"} & found.keys()
 
 
+def test_where_no_sample_tells_who_hosts_it_rounds_of_one_broker_take_nobody_away() -> None:
+    seen = [event for batch in batches(lines("loss_0102")) for event in batch.events if isinstance(event, Observation)]
+    assert {tuple(event.replicas) for event in seen} == {(1, 2)}
+    assert len(told(lines("loss_0102"))["KafkaIsrChange"]) == 1
+
+
 def test_one_sample_of_that_high_watermark_proves_the_loss() -> None:
     recorded = lines("loss_0102")
     kill = next(number for number, line in enumerate(recorded) if "kill -9 all three" in line)

@@ -16,6 +16,7 @@ from tidemark.core.wire import MAX_RECORD_BYTES
 
 STDIN: Final = "-"
 GZIP_MAGIC: Final = b"\x1f\x8b"
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 PROGRESS_SECONDS: Final = 5.0
 
 
@@ -56,8 +57,10 @@ def read_lines(sources: Sequence[str], tell: Callable[[str], object] | None = No
             number = 0
             try:
                 for number, line in enumerate(_lines_of(lines, index), 1):
-                    if line.data or line.fault:
-                        yield line._replace(number=number)
+                    # Editors and shells of Windows begin files with it.
+                    data = line.data.removeprefix(BYTE_ORDER_MARK) if number == 1 else line.data
+                    if data or line.fault:
+                        yield line._replace(number=number, data=data)
                     progress.at(source, raw, number)
             except (EOFError, OSError, zlib.error) as error:
                 reason = "the gzip stream ends early" if isinstance(error, EOFError) else f"it cannot be read on: {error}"

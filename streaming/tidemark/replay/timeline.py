@@ -59,8 +59,11 @@ def alert_line(alert: Alert) -> str:
     labels = alert.labels
     place = "/".join(labels[name] for name in ("kafka_cluster", "topic", "partition") if name in labels)
     state = alert.state if alert.reason is None else f"{alert.state} ({alert.reason})"
-    lasted = alert.ends_at is not None and f"after {alert.ends_at - alert.starts_at:.1f} s"
-    text = lasted or alert.annotations["description"]
+    text = alert.annotations["description"]
+    if alert.ends_at is not None:
+        # A description names its broker itself.
+        whose = f"broker {labels['broker']}, " if "broker" in labels else ""
+        text = f"{whose}after {alert.ends_at - alert.starts_at:.1f} s"
     severity = click.style(f"{labels['severity']:8}", fg=_COLOURS.get(labels["severity"]))
     return f"{moment(alert.at)}  {state:9} {severity} {labels['alertname']}  {place}  {text}"
 
