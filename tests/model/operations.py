@@ -83,6 +83,10 @@ def check_offsets(before: Cluster, after: Cluster) -> None:
             assert starts == sorted(starts) and epochs == sorted(set(epochs))
             for offset, record in enumerate(new.log):
                 assert max(epoch for epoch, start in new.epoch_cache if start <= offset) == record.epoch
+        # Whoever waits has a reason to: nothing that would have woken it has happened.
+        assert all(new.high_watermark < each.required_offset and after.now_ms < each.deadline_ms for each in new.produce_purgatory)
+        assert all(each.offset == new.log_end_offset and after.now_ms < each.deadline_ms for each in new.fetch_purgatory)
+        assert new.leads or not (new.produce_purgatory or new.fetch_purgatory)
     assert after.committed[: len(before.committed)] == before.committed
     assert set(after.acked) <= set(after.committed)
 

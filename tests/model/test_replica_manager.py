@@ -245,7 +245,8 @@ def test_an_unclean_election_takes_nobody_who_is_down_and_an_eligible_replica_ne
     # 2 left a set that met min ISR without it, so it is not eligible; when 3 left, the set fell below, and it is.
     assert play.cluster.controller.leader is None
     play.start(3)
-    assert (play.cluster.controller.leader, play.cluster.controller.recovering) == (3, False)
+    elected = play.cluster.controller
+    assert (elected.leader, elected.recovering) == (3, False)
 
 
 def test_an_elected_leader_notes_its_epoch_before_any_write() -> None:

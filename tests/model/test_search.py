@@ -152,8 +152,10 @@ def test_three_replicas_keep_kip_320s_theorems_over_the_whole_space() -> None:
     assert (verdict.holds, verdict.complete) == (True, True)
 
 
-def test_min_isr_of_two_takes_nothing_away() -> None:
-    verdict = check(PROTOCOLS["kip-320"], SMALL._replace(min_isr=2), ALL)
+@pytest.mark.parametrize(("protocol", "max_epoch"), [("kip-320", 2), ("kip-966", 1)])
+def test_min_isr_of_two_takes_nothing_away(protocol: str, max_epoch: int) -> None:
+    """Under kip-966 it brings the eligible leader replicas in."""
+    verdict = check(PROTOCOLS[protocol], SMALL._replace(min_isr=2, max_epoch=max_epoch), ALL)
     assert (verdict.holds, verdict.complete) == (True, True)
 
 
