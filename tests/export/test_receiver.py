@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import random
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -32,6 +34,13 @@ from tidemark_exporters.notify.receiver import (
     NotDeliveredError,
     WebhookTransport,
 )
+
+STATUSES = [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 429 Slow\r\n", b"HTTP/1.1 302 F\r\nLocation: http://[\r\n", b"HTTP/1.1 99999 x\r\n", b""]
+SCRAPS = [
+    *(b"Content-Length: 1, 2\r\n", b"Content-Length: -5\r\n", b"Transfer-Encoding: chunked\r\n", b"Content-Encoding: gzip\r\n"),
+    *(b"Retry-After: \xb2\r\n", b"Retry-After: Fri, 31 Dec 9999 23:59:59 -2359\r\n", b"Set-Cookie: a=\xff; domain=\x00\r\n"),
+    *(b"bad\r\n", b"\r\n", b"zz\r\n", b"\x1f\x8b\x08garbage", b"5\r\nhello\r\n", b"\xff\xfe\x00", b"X" * 70_000 + b"\r\n"),
+]
 
 
 class Hook(HTTPServer):
@@ -99,6 +108,38 @@ def test_which_answers_are_worth_another_attempt(hook: Hook, status: int, again:
         WebhookTransport(receiver(hook)).post("msg_1", b"{}")
     assert told.value.again is again
     assert len(hook.seen) == 1
+
+
+@pytest.mark.parametrize("place", ["/elsewhere", "http://[", "http://\u00ff", ""])
+def test_nobody_is_sent_elsewhere(hook: Hook, place: str) -> None:
+    hook.status, hook.extra = 302, {"Location": place}
+    with pytest.raises(NotDeliveredError, match=r"^HTTP 302$"):
+        WebhookTransport(receiver(hook)).post("msg_1", b"{}")
+    assert len(hook.seen) == 1
+
+
+def test_whatever_is_answered_it_is_an_answer_or_none() -> None:
+    """Scraps of HTTP in any order: nothing but NotDeliveredError comes of it, and never the address."""
+    chance = random.Random(1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            for _ in range(200):
+                client, _ = server.accept()
+                with client, suppress(OSError):
+                    client.recv(65536)
+                    client.sendall(b"".join([chance.choice(STATUSES), *chance.choices(SCRAPS, k=chance.randint(0, 6))]))
+
+        threading.Thread(target=answer, daemon=True).start()
+        transport = WebhookTransport(Receiver(name="hook", url=f"http://127.0.0.1:{server.getsockname()[1]}/s3cret", timeout_seconds=2))
+        told = []
+        for _ in range(200):
+            try:
+                transport.post("msg_1", b"{}")
+            except NotDeliveredError as error:
+                told.append(str(error))
+    assert told
+    assert not any("s3cret" in text for text in told)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,13 @@ class Transport(Protocol):
     def post(self, message_id: str, body: bytes) -> Any: ...
 
 
+class _Session(requests.Session):
+    """Follows no redirect, nor looks at one: even told not to, the library would read all of its body and parse its address."""
+
+    def get_redirect_target(self, _resp: requests.Response) -> str | None:
+        return None
+
+
 class Client:
     """A session with one receiver; used by one thread. Raises ConfigError where a file that is named cannot be read."""
 
@@ -71,7 +78,7 @@ class Client:
         if route.ca_file is not None:
             read(route, "ca_file", route.ca_file)
         self._ca_file = route.ca_file
-        self._session = requests.Session()
+        self._session = _Session()
 
     def post(self, url: str, body: bytes, headers: dict[str, str]) -> Answer:
         """Posts JSON once. Raises NotDeliveredError; no message of it contains the URL, which may hold a secret.
@@ -87,14 +94,13 @@ class Client:
                 headers=headers,
                 timeout=self._timeout,
                 stream=True,
-                allow_redirects=False,
                 verify=True if self._ca_file is None else self._ca_file,
                 auth=None if self._authorization is None else self._authorize,
             ) as answer:
                 return _judge(answer)
         except requests.exceptions.SSLError:
             raise NotDeliveredError("the TLS certificate is not trusted", again=True) from None
-        except OSError as error:
+        except (OSError, ValueError, HTTPError) as error:
             raise NotDeliveredError(_reason(error), again=True) from None
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
