@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.export.make import NOW, cluster_view
-from tests.pages.make import HOSTILE, TRICKY, healthy_view, site, table
+from tests.export.make import NOW, alert, cluster_view
+from tests.pages.make import HOSTILE, TRICKY, healthy_view, opened, site, table
 from tests.pages.markup import Element, ask, items, page, parse
 from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.pages.html import PAGES
@@ -193,6 +193,26 @@ def test_earlier_and_later_lead_to_where_something_is() -> None:
     assert links(**{"from": 0, "to": 50}) == {"Later"}
     assert links(**{"from": 50, "to": 100}) == {"Earlier"}
     assert links(**{"from": 20, "to": 70}) == {"Earlier", "Later"}
+
+
+def test_more_alerts_than_are_shown_are_a_link_away() -> None:
+    many = [opened(alert("KafkaFollowerLag", topic="orders", partition="0", broker=str(n))) for n in range(23)]
+    pages = site(table([healthy_view("orders", 0, alerts=many)]))
+    root = page(pages, "/topic", cluster="east", topic="orders")
+    assert len(root.all("article", class_="alert")) == 20 + 1
+    assert ("All 23", "alerts?cluster=east&topic=orders") in [(a.text, a.attributes["href"]) for a in root.all("a")]
+    assert page(pages, "/alerts", cluster="east", topic="orders").one("p", class_="total").text == "23 open alerts with topic orders"
+    assert any(
+        "status=past" in a.attributes["href"] and "broker=1" in a.attributes["href"]
+        for a in page(site(), "/broker", cluster="east", broker=1).all("a")
+    )
+
+
+def test_the_form_keeps_what_a_link_asked_for() -> None:
+    root = page(site(), "/alerts", status="past", topic="payments", partition=3)
+    assert "1 past alert with topic payments, partition 3;" in root.one("p", class_="total").text
+    fields = {each.attributes["name"]: each.attributes["value"] for each in root.one("form").all("input", type="hidden")}
+    assert fields == {"status": "past", "topic": "payments", "partition": "3"}
 
 
 def test_a_page_beyond_the_last_leads_back_to_it() -> None:

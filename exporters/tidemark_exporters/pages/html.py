@@ -119,7 +119,7 @@ def topic(page: Page) -> Context:
         "title": name,
         "item": topic_item(page.board, cluster, name),
         "listing": listing.partitions(page.board, query, "worst"),
-        "alerts": page.open(**labels)[:ALERTS],
+        "alerts": page.open(**labels),
         "past": page.past(**labels)[:ALERTS],
         **_filters(page, query),
     }
