@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import socket
+import threading
 from http import HTTPStatus
 from typing import Any
 
@@ -90,3 +92,17 @@ def test_over_a_real_connection_and_without_telling_the_address(capsys: pytest.C
     assert told.count("is not taken") == 2
     assert "HTTP 502" in told
     assert "s3cret" not in told
+
+
+def test_a_receiver_that_points_nowhere_does_not_end_the_watch() -> None:
+    """requests parses a redirect's address even where none is followed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(65536)
+                client.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://[\r\nContent-Length: 0\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        assert not watchdog({BLIND: 40.0}, f"http://127.0.0.1:{server.getsockname()[1]}/")._post({})

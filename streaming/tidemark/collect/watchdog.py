@@ -126,7 +126,7 @@ class Watchdog:
             answer = requests.post(self._url, json=body, timeout=POST_SECONDS, allow_redirects=False, stream=True)
             answer.close()
             reason = None if 200 <= answer.status_code < 300 else f"HTTP {answer.status_code}"
-        except requests.RequestException as error:
+        except (requests.RequestException, ValueError) as error:
             reason = type(error).__name__
         if reason is not None and not self._failing:
             log.warning("the watchdog's webhook is not taken; trying until it is", reason=reason)
