@@ -11,7 +11,7 @@ from tidemark.model.state import ClusterState, Constants, QuorumState, Replicas
 
 @action("ControllerShrinkIsr", "replica")
 def controller_shrink_isr(constants: Constants, state: ClusterState) -> Successors:
-    """A broker fails or shuts down. The last member stays in the set, without a leader."""
+    """A broker fails or shuts down. A leader that is the last member stays in the set, and nobody leads."""
     quorum = state.quorum
     if quorum.leader_epoch >= constants.max_epoch:
         return

@@ -12,7 +12,10 @@ from tidemark.model.protocols.protocol import Protocol
 
 
 def truncation_offset(leader: Log, follower: Log, high_watermark: int) -> int:
-    """The leader's end offset for the follower's last epoch; the own high watermark when the leader has nothing to say."""
+    """The leader's end offset for the follower's last epoch; the own high watermark when the leader has nothing to say.
+
+    An answer past the follower's end cuts nothing, as in Kafka; Kip101.tla has no step for it.
+    """
     if not follower:
         return 0
     epoch = follower[-1].epoch

@@ -151,6 +151,7 @@ class Cluster:
 
     @property
     def lag_time_max_ms(self) -> int:
+        """The default of most of the protocol's releases: of kip-320's, 2.5 and 2.6 have the longer one."""
         return LAG_TIME_MS if self.protocol.kraft else LAG_TIME_BEFORE_2_5_MS
 
     def having(self, changed: Broker) -> Cluster:
