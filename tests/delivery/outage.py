@@ -29,8 +29,8 @@ from tidemark.settings import Alertmanager, Receiver
 DOWN_SECONDS = 120.0
 # Retries come five seconds apart; what came and went unheard ends at Alertmanager half a minute after it was told.
 TOLD_SECONDS = 60.0
-# What would come twice has come: Alertmanager is told everything again every 30 s.
-AFTER_SECONDS = 35.0
+# What would come twice has come: until that end Alertmanager was told everything again already.
+AFTER_SECONDS = 6.0
 # A message for each alert, so that what is told twice shows.
 DOCUMENT_ROUTE = {"receiver": "hook", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s", "repeat_interval": "4h"}
 

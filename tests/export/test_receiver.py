@@ -277,7 +277,7 @@ def test_a_receiver_that_takes_and_does_not_answer_times_out() -> None:
 
 
 def test_a_receiver_that_was_down_gets_everything_once_over_real_connections() -> None:
-    """Real threads, sockets and retries; the two minutes themselves are of the simulated clock, in test_courier."""
+    """Real threads, sockets and retries; the two minutes themselves are in tests/delivery."""
     with WebhookReceiver() as real:
         real.answer = HTTPStatus.SERVICE_UNAVAILABLE
         target = Receiver(name="hook", url=real.url, timeout_seconds=2.0)
