@@ -55,7 +55,8 @@ class World:
     topic: str = "orders"
     partition: int = 0
     clock: float = ORIGIN
-    number: int = 0
+    # The newest pass of each collector's process: each counts its own.
+    numbers: dict[tuple[str, int], int] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
     collector: tuple[str, int] = ("c1", 1)
     words: dict[str, str] = field(default_factory=dict)
@@ -70,6 +71,11 @@ class World:
     def __post_init__(self) -> None:
         self.fold: Fold | None = None
         self.alerts: dict[str, Alert] = {}
+
+    @property
+    def number(self) -> int:
+        """The collector's newest pass."""
+        return self.numbers.get(self.collector, 0)
 
     def run(self, line: str) -> list[str]:
         """Carries out one command; returns what came of it, a line each."""
@@ -147,7 +153,7 @@ class World:
         out = []
         for _ in range(count):
             self.clock += every
-            self.number += 1
+            self.numbers[self.collector] = self.number + 1
             self._grow(add)
             out += self._send(self._events(flags, once, period))
         return out

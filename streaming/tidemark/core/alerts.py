@@ -58,7 +58,9 @@ def advance_states(
         if survivor is not None:
             kept.append(survivor)
     for detector, condition in current.values():
-        if detector.kind == "state" and len(kept) < MAX_LIVES and not blind(detector):
+        # A page is not kept out by many a note.
+        has_room = len(kept) < MAX_LIVES or condition.severity == "critical"
+        if detector.kind == "state" and has_room and not blind(detector):
             born = Life(detector.id, condition.subject, condition.severity, now, broker=condition.broker)
             held = _hold(born, condition, detector, scope, rules, now, alerts)
             kept.append(held)

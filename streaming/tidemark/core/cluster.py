@@ -17,6 +17,9 @@ OWNER_SILENT_SECONDS = 30.0
 TURN = 0.75
 # A broker that came back keeps its grace this long, to fetch its way into the in-sync sets again.
 RETURN_SECONDS = 60.0
+# So many passes of an older process, with none of the newer one in between: that one is gone, and the clock was set back
+# before the other one started.
+SET_BACK_PASSES = 30
 MAX_COLLECTORS = 64
 MAX_BROKERS = 4096
 # Operations in purgatory: samples no closer than this, at most so many.
@@ -45,6 +48,8 @@ class Clock(Struct, array_like=True):
     contested: int = 0
     # broker -> (partitions of its share whose preferred leader that is, those of them that it leads), at most MAX_BROKERS.
     preferred: dict[int, tuple[int, int]] = {}
+    # Passes of an older process under the same name since its newest one.
+    older_passes: int = 0
 
 
 class NodeState(Struct, array_like=True):
@@ -97,9 +102,11 @@ class ClusterState(Struct, array_like=True):
     def tick(self, name: str, collector_epoch: int, event: Pass) -> bool:
         """Moves a collector's clock. False when this pass was seen already or comes from a replaced process."""
         clock = self.collectors.get(name)
-        if clock is not None and (clock.collector_epoch, clock.pass_number) >= (collector_epoch, event.number):
-            if clock.collector_epoch > collector_epoch:
-                clock.older_at = max(clock.older_at, event.ended_at)
+        if clock is not None and clock.collector_epoch > collector_epoch:
+            clock.older_at, clock.older_passes = max(clock.older_at, event.ended_at), clock.older_passes + 1
+            if clock.older_passes < SET_BACK_PASSES:
+                return False
+        elif clock is not None and (clock.collector_epoch, clock.pass_number) >= (collector_epoch, event.number):
             return False
         same = clock if clock is not None and clock.collector_epoch == collector_epoch else None
         fresh = Clock(collector_epoch, event.number, event.ended_at, event.monotonic, event.period_ms, event.shard, event.ended_at)
@@ -141,10 +148,10 @@ class ClusterState(Struct, array_like=True):
         self.looked_at, self.looked_by = event.ended_at, name
         return True
 
-    def owner_is_silent(self, name: str, at: float) -> bool:
-        """Whether a collector has given no pass lately, measured at `at`."""
+    def owner_is_silent(self, name: str, at: float, collector_epoch: int = 0) -> bool:
+        """Whether a collector has given no pass lately, measured at `at`, or its process of then was found to be gone."""
         clock = self.collectors.get(name)
-        return clock is None or at - clock.ended_at > OWNER_SILENT_SECONDS
+        return clock is None or clock.collector_epoch < collector_epoch or at - clock.ended_at > OWNER_SILENT_SECONDS
 
     def refuse(self, name: str, collector_epoch: int, pass_number: int) -> None:
         """Counts a pass with an event of a collector that does not own the partition; a repeated record counts once."""

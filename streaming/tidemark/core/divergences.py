@@ -43,7 +43,7 @@ def find_divergences(after: PartitionState, before: PartitionState, event: Obser
         new = _compare(after, replica, leader, fresh=replica.broker in fresh, compacted=event.compacted)
         if new is not None and old is not None and _same(old, new) and (new.closed or watched):
             new.since, new.pass_number = old.since, old.pass_number
-            new.confirmed = old.confirmed or (new.closed and old.pass_number < after.pass_number)
+            new.confirmed = old.confirmed or (new.closed and old.pass_number != after.pass_number)
         elif new is None and old is not None and old.closed and not _refuted(replica, fresh=replica.broker in fresh):
             new = old
         if new is not None:

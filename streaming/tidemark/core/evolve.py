@@ -198,7 +198,8 @@ def _take_loss(after: PartitionState, before: PartitionState) -> None:
         if claimed is not None and (claimed.epoch_before, claimed.epoch_after) == (found.epoch_before, found.epoch_after):
             # A leader whose log end alone is the proof may write on between the reads: both prove what is above both.
             found.start = max(claimed.start, found.start)
-            found.pass_number, found.confirmed = claimed.pass_number, claimed.pass_number < after.pass_number
+            # Another process counts its passes anew.
+            found.pass_number, found.confirmed = claimed.pass_number, claimed.pass_number != after.pass_number
         after.loss_read = found
     elif claimed is not None and claimed.epoch_after == after.leader_epoch and not _can_tell(after):
         # A read that could not tell leaves the first one standing; one that shows the records there refutes it.

@@ -117,7 +117,7 @@ class Fold:
     def _observe(self, batch: Batch, cluster: ClusterState, event: Observation) -> None:
         key = partition_key(batch.cluster, event.topic, event.partition)
         before = self.partition(key)
-        silent = before is not None and cluster.owner_is_silent(before.collector, event.observed_at)
+        silent = before is not None and cluster.owner_is_silent(before.collector, event.observed_at, before.collector_epoch)
         if not is_newer(before, batch.collector, batch.collector_epoch, batch.pass_number, silent):
             if before is not None and (before.collector, before.collector_epoch) != (batch.collector, batch.collector_epoch):
                 cluster.refuse(batch.collector, batch.collector_epoch, batch.pass_number)
