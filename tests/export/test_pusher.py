@@ -275,6 +275,7 @@ def test_while_passes_stop_alerts_are_posted_on_as_stale_and_nothing_resolves() 
     posted = {each["labels"]["alertname"]: each for each in rig.manager.active()}
     assert "stale_since" not in posted["KafkaFollowerLag"]["annotations"]
     # The watchdog waits two minutes.
+    assert posted["TidemarkStreamStalled"]["annotations"]["description"].endswith("This alert ends once passes have flowed for 120 s.")
     assert posted.keys() == {"KafkaFollowerLag", "TidemarkStreamStalled"}
     rig.run(90)
     assert {each["labels"]["alertname"] for each in rig.manager.active()} == {"KafkaFollowerLag"}

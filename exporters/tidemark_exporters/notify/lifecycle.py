@@ -25,6 +25,11 @@ UNHEARD_SECONDS: Final = 30.0
 # a minute each by default).
 FRESH_SECONDS: Final = 120.0
 STALE: Final = "TidemarkStreamStalled"
+STALE_TEXT: Final = (
+    "Until passes flow again no alert of this cluster fires or resolves. "
+    "Look at `tidemark collect` and `tidemark stream`, and at the Kafka that carries Tidemark's topics."
+)
+FRESH_TEXT: Final = f"This alert ends once passes have flowed for {FRESH_SECONDS:.0f} s."
 
 
 class Assertions:
@@ -171,8 +176,7 @@ class Watchdog:
             labels=labels,
             annotations={
                 "summary": "No fresh passes reach the exporter.",
-                "description": f"Cluster {cluster}: {told}. Until passes flow again no alert of this cluster fires or resolves. "
-                "Look at `tidemark collect` and `tidemark stream`, and at the Kafka that carries Tidemark's topics.",
+                "description": f"Cluster {cluster}: {told}. {STALE_TEXT if stale else FRESH_TEXT}",
                 "runbook_url": f"{self._runbook_url}#{STALE.lower()}",
             },
             evidence={"newest_pass_at": seen, "stale_since": since} if stale else {},
