@@ -59,6 +59,17 @@ def test_the_suspected_cause_from_what_is_seen(event: Observation, known: Cluste
     assert sampled_cause(PartitionState(leader=1), event, 3, known) == cause
 
 
+def test_the_leader_puts_out_nobody_who_has_all_that_it_has() -> None:
+    def left(log_end_offset: int | None, leaders: int | None, error: str | None = None) -> str:
+        samples = [Replica(broker=3, log_end_offset=log_end_offset, error=error)]
+        event = seen(samples=samples, leader_log_end_offset_before=1, leader_log_end_offset_after=leaders)
+        return sampled_cause(PartitionState(leader=1), event, 3, None)
+
+    assert [left(9, 10), left(None, 10), left(9, None)] == [OWN, OWN, OWN]
+    assert [left(10, 10), left(11, 10)] == ["stopped or fenced"] * 2
+    assert left(10, 10, "timed_out") == "does not answer"
+
+
 def test_a_leader_that_lost_its_office_stopped_or_was_fenced() -> None:
     assert sampled_cause(PartitionState(leader=3), seen(), 3, None) == "stopped or fenced"
     assert sampled_cause(PartitionState(leader=3), seen(leader=3), 3, None) == OWN

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, MetadataChange, Observation
+from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, MetadataChange, Observation, Replica
 from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, PartitionState
 
 # What follows a cause that a record of the metadata log itself gives; any other is a suspicion.
@@ -52,7 +52,15 @@ def sampled_cause(before: PartitionState, event: Observation, broker: int, clust
         return "stopped or fenced"
     if error != OK:
         return "does not answer"
+    if sample is not None and _is_caught_up(sample, event):
+        # No leader puts out who has all that it has (ReplicaState.isCaughtUp): the controller did.
+        return "stopped or fenced"
     return "the leader's own shrink"
+
+
+def _is_caught_up(sample: Replica, event: Observation) -> bool:
+    end = event.leader_log_end_offset_after
+    return end is not None and sample.log_end_offset is not None and sample.log_end_offset >= end
 
 
 def recorded_cause(event: MetadataChange, broker: int, cluster: ClusterState | None) -> str:
