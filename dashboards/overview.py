@@ -21,7 +21,7 @@ def _numbers() -> list[AnyPanel]:
     at_minimum = "Assigned replicas are out of sync."
     return [
         number(1, "Committed records lost", "Proven, within the time shown: a lower bound.", lost, CLUSTER, bad=0.5),
-        number(2, "Critical alerts open", "Alerts that page.", critical, CLUSTER, bad=1, absent="none since the start"),
+        number(2, "Critical alerts open", "Alerts that page.", critical, CLUSTER, bad=1, absent="none known since the start"),
         number(3, "Offline partitions", "No leader serves them.", chosen("tidemark_partitions_leaderless"), CLUSTER, bad=1),
         number(4, "Under min ISR", "Producers with acks=all are refused.", chosen("tidemark_partitions_under_min_in_sync"), CLUSTER, bad=1),
         number(5, "Under-replicated", at_minimum, chosen("tidemark_partitions_under_replicated"), CLUSTER, bad=1, colour="orange"),
@@ -51,7 +51,7 @@ def _lists() -> list[AnyPanel]:
             units={"Lag": "s"},
             bad={"Lag": 2},
             links={"Topic": [link("Topic", frame.TOPIC, **handed)]},
-            absent="no topic lags",
+            absent="no lag is known",
         ),
         listing(
             16,
@@ -60,7 +60,7 @@ def _lists() -> list[AnyPanel]:
             [("Open", f"{sum_by(chosen('tidemark_alert_open'), 'kafka_cluster', 'alertname', 'severity')} > 0")],
             labels={"kafka_cluster": "Cluster", "alertname": "Alert", "severity": "Severity"},
             sort="Open",
-            absent="no alert is open",
+            absent="no open alert is known",
         ),
     ]
 

@@ -137,7 +137,7 @@ def _timelines() -> list[list[AnyPanel]]:
                 "How many are open, by name and severity; those of this partition are on Tidemark's status page.",
                 queries((sum_by(topic_alerts, "alertname", "severity"), "{{alertname}} {{severity}}")),
                 bad=1,
-                absent="none for a quarter of an hour",
+                absent="none known for a quarter of an hour",
             )
         ],
     ]

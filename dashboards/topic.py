@@ -40,7 +40,7 @@ def _numbers() -> list[AnyPanel]:
             "",
             bad=1,
             colour="orange",
-            absent="none for a quarter of an hour",
+            absent="none known for a quarter of an hour",
         ),
     ]
 
@@ -114,7 +114,7 @@ def build() -> dashboard.Dashboard:
                     "How many are open, by name and severity.",
                     queries((sum_by(_of("tidemark_topic_alert_open"), "alertname", "severity"), "{{alertname}} {{severity}}")),
                     bad=1,
-                    absent="none for a quarter of an hour",
+                    absent="none known for a quarter of an hour",
                 ),
                 states(
                     13,

@@ -197,7 +197,7 @@ _BROKERS: _Rows = (
         "gauge",
         "partitions",
         ("kafka_cluster", "broker", "effect"),
-        "Partitions that stopping the broker now would hurt: offline, under_min_isr, last_copy, or unknown. All 0: safe to stop.",
+        "Partitions that stopping the broker now would hurt: offline, under_min_isr, last_copy, or unknown. All 0: safe to stop. Absent while no pass is judged.",
     ),
     ("tidemark_broker_metadata_lag_seconds", "gauge", "seconds", _BROKER, "How long ago the quorum's leader last saw the node caught up."),
     ("tidemark_broker_metadata_log_end_offset", "gauge", "offset", _BROKER, "The node's log end offset of the metadata log."),

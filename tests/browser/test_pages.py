@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 import requests
 
@@ -283,6 +284,24 @@ def test_rows_move_and_go_while_the_focus_stays_on_its_own(chromium: Chromium, e
     assert tab.run("document.querySelector('.total').innerText") == "6 partitions"
 
 
+def test_a_partition_that_is_deleted_while_it_is_looked_at_is_said_to_be_gone_until_it_is_back(
+    chromium: Chromium, exporter: Exporter
+) -> None:
+    exporter.fill(table([healthy_view("orders", 0), healthy_view("orders", 1)]))
+    tab = chromium.page()
+    quick(tab)
+    tab.open(exporter.url + "/partition?cluster=east&topic=orders&partition=1")
+    drawn = "document.querySelectorAll('#log-figure g.replica').length"
+    assert tab.run(drawn) == 3
+    exporter.table.apply("east/orders/1", None)
+    exporter.put(healthy_view("orders", 0))
+    tab.wait_until("document.querySelector('main').innerText.includes('it was deleted, is not watched, or was not seen yet')")
+    assert tab.run(drawn) == 0
+    assert tab.run("document.getElementById('stale').checkVisibility()") is False
+    exporter.put(healthy_view("orders", 1))
+    tab.wait_until(f"{drawn} === 3")
+
+
 def test_an_exporter_that_stops_answering_is_told_and_forgiven(chromium: Chromium, exporter: Exporter) -> None:
     tab = chromium.page()
     quick(tab)
@@ -363,6 +382,29 @@ def test_nothing_runs_out_of_the_page_sideways(chromium: Chromium, exporter: Exp
     for path in ("/", "/topics", "/partitions", PARTITION, "/brokers", "/broker?cluster=east&broker=1", "/alerts"):
         tab.open(exporter.url + path)
         assert tab.run("document.documentElement.scrollWidth") <= width, path
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_names_large_offsets_and_many_replicas_stay_in_the_page(chromium: Chromium, exporter: Exporter, width: int) -> None:
+    name, first = "a" * 200 + "._-" * 16 + "z", 2**62
+    view = healthy_view(name, 0, high_watermark=first + 900, log_end_offset=first + 1_000, assigned=[*range(1, 65)])
+    model = view.replicas[0]
+    view.replicas = [
+        msgspec.structs.replace(model, broker=b, log_start_offset=first, log_end_offset=first + 900 + b) for b in view.assigned
+    ]
+    exporter.fill(table([view]))
+    tab = chromium.page(width=width)
+    for path in ("/", "/topics", "/partitions", "/partition?" + urlencode({"cluster": "east", "topic": name, "partition": 0})):
+        tab.open(exporter.url + path)
+        assert tab.run("document.documentElement.scrollWidth") <= width, path
+    # A number that is cut in two is read wrongly.
+    mark = f"[...document.querySelectorAll('.figures dd')].find((dd) => dd.innerText.includes('{first + 900}'))"
+    assert (
+        tab.run(
+            f"(() => {{ const range = document.createRange(); range.selectNodeContents({mark}); return range.getClientRects().length; }})()"
+        )
+        == 1
+    )
 
 
 def shown(exporter: Exporter) -> dict[str, str]:

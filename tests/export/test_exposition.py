@@ -108,6 +108,16 @@ def test_nobody_is_up_in_a_pass_that_did_not_see_the_partition() -> None:
     ]
 
 
+def test_whether_a_broker_may_be_stopped_is_not_told_from_old_views() -> None:
+    table = Table()
+    table.apply("east/orders/0", view())
+    table.apply("west/orders/0", view(kafka_cluster="west", at=NOW - 40))
+    found = [s for s in samples(rendered(table)) if s.name == "tidemark_broker_stop_impact_partitions"]
+    assert {s.labels["kafka_cluster"] for s in found} == {"east"}
+    # What they host is told all the same.
+    assert {s.labels["kafka_cluster"] for s in samples(rendered(table)) if s.name == "tidemark_broker_replicas"} == {"east", "west"}
+
+
 def test_a_vanished_partition_vanishes() -> None:
     table = Table()
     table.apply("east/orders/0", view())

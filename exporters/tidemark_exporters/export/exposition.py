@@ -84,6 +84,7 @@ class Renderer:
         self._names = names
         self._max_series = export.max_series
         self._granularity = export.granularity
+        self._stale_seconds = export.stale_seconds
         self._selector = Selector(export.granularity, export.detail_topics)
         self._written: dict[str, _Written] = {}
         # label set of a topic's alert -> until when it is served although none is open
@@ -107,7 +108,7 @@ class Renderer:
             else:
                 gauges.append(written.body)
 
-        for name, values in _always(table, counters, now).items():
+        for name, values in _always(table, counters, now, self._stale_seconds).items():
             if name in self._names:
                 emit(name, values.keys(), values.values())
         budget = max(0, self._max_series - sum(series.values()))
@@ -167,7 +168,7 @@ def _urgency(item: tuple[object, Tally]) -> tuple[float, ...]:
     return (-tally.leaderless, -tally.under_min, -tally.under_replicated, -(tally.lag_records or 0))
 
 
-def _always(table: Table, counters: EventCounters, now: float) -> dict[str, Series]:
+def _always(table: Table, counters: EventCounters, now: float, stale_seconds: float) -> dict[str, Series]:
     """The cluster and broker tiers."""
     result: dict[str, Series] = {}
 
@@ -187,6 +188,9 @@ def _always(table: Table, counters: EventCounters, now: float) -> dict[str, Seri
         counters.known_broker(cluster, broker)
         for name, of_broker in BROKER_VALUES.items():
             put(name, of_broker(hosted), kafka_cluster=cluster, broker=broker)
+        if now - table.newest.get(cluster, 0.0) > stale_seconds:
+            # Whether a broker may be stopped now cannot be told from what was.
+            continue
         for effect, count in hosted.effects.items():
             # A partition of which nothing can be said is safe with no broker.
             unplaced = table.cluster_tallies[cluster].unplaced if effect == "unknown" else 0
