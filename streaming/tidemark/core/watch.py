@@ -97,7 +97,8 @@ def _anomalies(after: PartitionState, rare: Rare, event: Observation) -> list[An
     # The newest entry alone, as each pass reads it of a leader, refutes only what was said of the newest entry.
     whole = {broker for broker, lineage in read if len(lineage) > 1}
     single = {broker for broker, _ in read} - whole
-    kept = [item for item in rare.anomalies if item.broker not in whole and not (item.broker in single and item.of_newest)]
+    there = [item for item in rare.anomalies if item.broker in after.assigned]
+    kept = [item for item in there if item.broker not in whole and not (item.broker in single and item.of_newest)]
     since = {(item.broker, item.what): item.since for item in rare.anomalies}
     for broker, lineage in read:
         found = _anomaly(lineage, after, after.replica(broker), is_leader=broker == event.leader == after.leader)

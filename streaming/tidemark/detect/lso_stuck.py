@@ -9,19 +9,12 @@ from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, is_open, spoken
-
-ID = "LSO_STUCK"
+from tidemark.detect.context import Context, spoken
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Begins while the leader is seen; goes on while it is silent, for that ends no transaction."""
-    leader = state.replica(state.leader)
-    if (
-        state.rare is None
-        or state.rare.last_stable is None
-        or ((leader is None or leader.error is not None) and not is_open(state, ID, None))
-    ):
+    """It stands by what was seen of it; a leader that is silent, or does not show it, ends no transaction."""
+    if state.rare is None or state.rare.last_stable is None:
         return
     offset, since = state.rare.last_stable
     stood_ms = (context.now - since) * 1000.0
@@ -44,4 +37,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-LSO_STUCK = Detector(ID, "state", "The last stable offset stands still: a transaction hangs.", state=evaluate)
+def _is_shown(state: PartitionState) -> bool:
+    leader = state.replica(state.leader)
+    return leader is not None and leader.error is None and leader.last_stable_offset is not None
+
+
+LSO_STUCK = Detector("LSO_STUCK", "state", "The last stable offset stands still: a transaction hangs.", state=evaluate, sees=_is_shown)
