@@ -24,7 +24,11 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     if minimum is not None and len(members) < minimum:
         why = f"the in-sync set {members} is below min ISR {minimum}, so it may not move"
     else:
-        why = f"broker {holder} holds it" if holder is not None else "the replica that holds it is not known"
+        why = "the replica that holds it is not known"
+        if holder is not None and holder == state.leader:
+            why = f"every in-sync follower has them, so look at leader {holder}, and whether it reaches the controller"
+        elif holder is not None:
+            why = f"broker {holder} holds it"
     yield Condition(
         severity="warning",
         broker=holder if holder is not None else next(iter(state.missing), None),
@@ -44,13 +48,19 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 
 def _holder(state: PartitionState) -> int | None:
-    """The in-sync follower with the lowest log end; a silent one goes first, for its log end is the one not seen."""
+    """The in-sync follower with the lowest log end; a silent one goes first, for its log end is the one not seen.
+
+    The leader itself when every one of them has all that it had before they were asked.
+    """
     members = [r for r in state.replicas if r.broker != state.leader and r.broker in (state.in_sync_replicas or [])]
     silent = [r for r in members if r.error is not None]
     if silent:
         return silent[0].broker
     known = [r for r in members if r.log_end_offset is not None]
-    return min(known, key=lambda r: r.log_end_offset or 0).broker if known else None
+    last = min(known, key=lambda r: r.log_end_offset or 0, default=None)
+    if last is None or last.log_end_offset is None:
+        return None
+    return state.leader if state.leader_before is not None and last.log_end_offset >= state.leader_before else last.broker
 
 
 HW_STALLED = Detector(
