@@ -150,8 +150,25 @@ def judge_loss(protocol: Protocol, watched: Watched, last: ClusterState, told: s
         # Overwritten before two passes saw the leader short: the epochs that would tell do not exist yet.
         assert watched.short_looks < 2, told
         # A suspicion of loss says more than the truncation or the regression that it comes from.
-        assert watched.names & {"KafkaLogTruncation", "KafkaHwRegression", "KafkaLossRisk"}, told
-        yield "of them overwritten before two passes saw it"
+        if watched.names & {"KafkaLogTruncation", "KafkaHwRegression", "KafkaLossRisk"}:
+            yield "of them overwritten before two passes saw it"
+        else:
+            yield from judge_fork(watched, last, min(lost), told)
+
+
+def judge_fork(watched: Watched, last: ClusterState, lost: int, told: str) -> Iterator[str]:
+    """Nothing was ever seen to get shorter: the leader kept a record of its own where another was committed.
+
+    No offset tells that. The other record is still on a replica, and comparing batches finds it.
+    """
+    leader = last.quorum.leader
+    assert leader is not None
+    assert lost < len(last.logs[leader]), told
+    parted = [replica for replica, log in enumerate(last.logs) if lost < len(log) and log[lost] != last.logs[leader][lost]]
+    assert parted, told
+    watched.audit(last, leader, parted[0])
+    assert DIVERGENCE in watched.names or lost >= last.replicas[leader].high_watermark, told
+    yield "of them a fork that content alone shows"
 
 
 def judge_divergence(protocol: Protocol, watched: Watched, last: ClusterState, told: str) -> Iterator[str]:
