@@ -20,7 +20,7 @@ from tests.replay.make import trace
 from tests.unit.test_docs import anchors
 from tidemark.cli import cli
 from tidemark.core.identity import alert_name, group_of
-from tidemark.core.records import Alert, decode_record
+from tidemark.core.records import Alert, decode_record, view_key
 from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Detection
 from tidemark.replay.folding import Replay
@@ -132,6 +132,26 @@ def test_credentials_are_given_by_an_option_that_each_tool_takes() -> None:
     assert options.keys() <= asking
     for tool in asking:
         assert options.get(tool, "--command-config") in KAFKA[tool], tool
+
+
+def test_a_cluster_that_is_taken_out_takes_no_other_with_it(tmp_path: Path) -> None:
+    """The filter and the form of the tombstones, by the very programs that people paste; Kafka's own are left out."""
+    (listed,) = [words for words in commands() if words[:2] == ["grep", "-E"] and "(/|$)" in words[2]]
+    (written,) = [words for words in commands() if words[0] == "sed"]
+    of_orders = [view_key("orders"), view_key("orders", broker=3), view_key("orders", "payments", 0), view_key("orders", "orders-2", 11)]
+    others = [view_key("orders-2"), view_key("orders-2", "orders", 0), view_key("my.orders", "orders", 0), view_key("east", "orders", 1)]
+    found = subprocess.run(listed, input="\n".join([*others, *of_orders, ""]), capture_output=True, text=True, check=True).stdout
+    assert found.splitlines() == of_orders
+    views = tmp_path / "views.txt"
+    views.write_text(found)
+    made = subprocess.run([*written[:2], str(views)], capture_output=True, text=True, check=True).stdout
+    assert made == "".join(f"{key}\tNULL\n" for key in of_orders)
+    topics = {
+        words[words.index("--topic") + 1]
+        for words in commands()
+        if words[0].startswith("kafka-console") and "partition-views" in " ".join(words)
+    }
+    assert topics == {Topics().partition_views}
 
 
 def test_both_the_open_and_the_past_alerts_are_saved() -> None:
