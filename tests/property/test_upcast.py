@@ -55,7 +55,9 @@ def test_state_of_the_first_version_reads_on() -> None:
     assert fresh is not None
     # What version 1 did not have is unknown, and its detectors were fewer; all else is what it was.
     dated = [replace(entry, dated=True) for entry in known.committed]
-    assert replace(known, rare=fresh.rare, lives=fresh.lives, committed=dated) == fresh
+    assert replace(known, rare=fresh.rare, lives=fresh.lives, committed=dated, shrinks=fresh.shrinks) == fresh
+    # The causes are words too.
+    assert [shrink[:3] for shrink in known.shrinks] == [shrink[:3] for shrink in fresh.shrinks]
     detectors = {life.detector for life in known.lives}
     assert [told(life) for life in known.lives] == [told(life) for life in fresh.lives if life.detector in detectors]
     sent = len(now.batches)
@@ -69,7 +71,8 @@ def test_state_of_the_first_version_reads_on() -> None:
     assert again is not None
     assert there is not None
     dated = [replace(entry, dated=True) for entry in again.committed]
-    assert replace(again, rare=there.rare, lives=there.lives, view_digest=there.view_digest, committed=dated) == there
+    spoken = {"lives": there.lives, "shrinks": there.shrinks}
+    assert replace(again, rare=there.rare, view_digest=there.view_digest, committed=dated, **spoken) == there
 
 
 def test_a_view_can_be_made_of_it() -> None:

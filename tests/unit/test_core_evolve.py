@@ -145,6 +145,35 @@ def test_an_epoch_keeps_its_leader_whoever_cannot_name_it() -> None:
     assert fold(None, observation(leader_epoch=None), observation(leader=None, leader_epoch=None)).leader is None
 
 
+def test_a_leader_of_before_that_is_back_shows_what_else_it_had_taken() -> None:
+    old = fold(None, observation())
+    elected: dict[str, Any] = {"leader": 2, "leader_epoch": 5, "committed": 80, "observed_at": 12.0}
+    elected |= {"leader_log_end_offset_before": 80, "leader_log_end_offset_after": 85}
+    state = fold(old, observation(**elected, samples=[silent(1), answer(2, log_end_offset=80, leader_epoch=5)]))
+    assert [(entry.epoch, entry.log_end_offset) for entry in state.committed] == [(4, 100), (5, 85)]
+
+    def exposed(**fields: Any) -> int:
+        back = {"samples": [answer(1, log_end_offset=110), answer(2, log_end_offset=85, leader_epoch=5)], **elected, "observed_at": 13.0}
+        after = fold(state, observation(**{**back, **fields}))
+        assert [entry.log_end_offset for entry in state.committed] == [100, 85], "the state before is left as it is"
+        assert after.committed[-1].log_end_offset == max(85, after.leader_after or 0)
+        return after.committed[0].log_end_offset
+
+    assert exposed() == 110
+    assert exposed(leader_log_end_offset_after=110) == 100, "its successor has written as far since"
+    assert exposed(leader_log_end_offset_after=None) == 100
+    for samples in (
+        [silent(1), answer(2, log_end_offset=85)],
+        [answer(2, log_end_offset=85)],
+        [answer(1, log_end_offset=None), answer(2)],
+        [answer(1, log_end_offset=99), answer(2)],
+        [answer(1, log_end_offset=90), answer(2, log_end_offset=200)],
+    ):
+        assert exposed(samples=samples) == 100
+    again = observation(leader=1, leader_epoch=6, committed=70, observed_at=13.0, leader_log_end_offset_after=80)
+    assert fold(state, again).committed[0].log_end_offset == 100, "it leads: nothing shows whose records they are"
+
+
 def test_by_a_look_without_its_epoch_the_leader_was_not_seen() -> None:
     before = fold(None, observation())
     for event in (observation(leader=None, leader_epoch=None), observation(leader_epoch=3)):

@@ -112,6 +112,14 @@ def both(one: dict[str, Any] | None = None, other: dict[str, Any] | None = None)
     return following(samples=[answer(1, **first), answer(2, **second)])
 
 
+def test_who_has_more_than_the_leader_may_be_a_leader_of_before() -> None:
+    earlier = [Committed(3, 50, 5.0, 60, 2, dated=True)]
+    for number, end, taken in ((2, 110, True), (2, 111, False), (1, 111, True)):
+        state = known()
+        state.committed = [*earlier, *state.committed][-number:]
+        assert is_taken(state, both(other={"log_end_offset": end})) is taken
+
+
 @pytest.mark.parametrize(
     "event",
     [

@@ -142,6 +142,22 @@ def _take_leader(after: PartitionState, before: PartitionState, event: Observati
     if event.lineage is not None and is_ordered(event.lineage) and event.lineage_complete_from is not None:
         _take_lineage(after, event)
     _take_high_watermark(after, event)
+    _take_returned(after)
+
+
+def _take_returned(after: PartitionState) -> None:
+    """A leader of before that is back, and shows more than its successor has: the rest is of its own time, or older."""
+    end, epoch = after.leader_after, after.leader_epoch
+    if end is None or epoch is None or len(after.committed) < 2:
+        return
+    for number, entry in enumerate(after.committed):
+        former = after.replica(entry.leader)
+        if entry.epoch >= epoch or entry.leader == after.leader or former is None or former.sampled_at != after.observed_at:
+            continue
+        if former.log_end_offset is not None and former.log_end_offset > max(end, entry.log_end_offset):
+            seen = copy.copy(entry)
+            seen.log_end_offset = former.log_end_offset
+            after.committed = [*after.committed[:number], seen, *after.committed[number + 1 :]]
 
 
 def _take_ring(after: PartitionState, event: Observation) -> None:

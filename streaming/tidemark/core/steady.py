@@ -82,8 +82,8 @@ def _is_plain(state: PartitionState, event: Observation) -> bool:
 
 def _paired(state: PartitionState, event: Observation) -> list[tuple[ReplicaState, Replica]] | None:
     """Every replica with its sample, all answered, none fell; None when any is otherwise."""
-    high_watermark, committed = state.high_watermark, event.committed
-    assert high_watermark is not None and committed is not None
+    high_watermark, committed, newest = state.high_watermark, event.committed, event.leader_log_end_offset_after
+    assert high_watermark is not None and committed is not None and newest is not None
     replicas = {replica.broker: replica for replica in state.replicas}
     if len(replicas) != len(event.samples):
         return None
@@ -94,6 +94,9 @@ def _paired(state: PartitionState, event: Observation) -> list[tuple[ReplicaStat
             return None
         log_end, stable = sample.log_end_offset, sample.last_stable_offset
         if log_end is None or replica.log_end_offset is None or log_end < replica.log_end_offset or log_end < high_watermark:
+            return None
+        if log_end > newest and len(state.committed) > 1:
+            # A leader of before may be back, with more than its successor has.
             return None
         if sample.leader_epoch != replica.leader_epoch or sample.leads != replica.leads or (stable is not None and stable < committed):
             return None

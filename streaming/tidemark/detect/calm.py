@@ -47,7 +47,7 @@ def is_uneventful(before: PartitionState, after: PartitionState) -> bool:
         return False
     if after.loss_read is not None or before.leader_epoch != after.leader_epoch or before.leader != after.leader:
         return False
-    if len(before.replicas) != len(after.replicas):
+    if len(before.replicas) != len(after.replicas) or before.committed[:-1] != after.committed[:-1]:
         return False
     for old, new in zip(before.replicas, after.replicas, strict=True):
         if old.broker != new.broker or old.leader_epoch != new.leader_epoch:

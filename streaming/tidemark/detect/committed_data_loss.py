@@ -6,61 +6,83 @@ The proof stands in core/losses.py; here it becomes words, ranges and wall-clock
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from tidemark.core.conditions import Condition, Detector
-from tidemark.core.epochs import NO_EPOCH
+from tidemark.core.epochs import NO_EPOCH, Committed
 from tidemark.core.partition import LossRead, PartitionState
 from tidemark.core.ring import Ring, passed_at
 from tidemark.detect.context import Context, counted
 
+ID = "COMMITTED_DATA_LOSS"
+
 
 def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
-    """Fires at the second of two reads, of different passes, that show the same range to be gone."""
+    """Fires at the second of two reads, of different passes, that show the same range to be gone.
+
+    An open one is brought up to date when the old leader comes back and shows that it had more.
+    """
     loss = after.loss_read
-    if loss is None or not loss.confirmed:
+    if loss is not None and loss.confirmed:
+        yield _condition(_evidence(before, after, loss), context)
         return
-    count = loss.end - loss.start
-    exposed = [loss.end, loss.exposed_to] if loss.exposed_to > loss.end else None
-    written = _written_between(after.ring_before or after.ring, loss)
-    seen = next((entry for entry in after.committed if entry.epoch == loss.epoch_before), None)
+    for life in after.lives:
+        if life.detector == ID and life.evidence["leader_epoch_after"] == after.leader_epoch is not None:
+            seen = _committed_under(after, life.evidence["leader_epoch_before"])
+            told = (life.evidence["exposed"] or life.evidence["proven"])[1]
+            if seen is not None and seen.log_end_offset > told:
+                yield _condition({**life.evidence, "exposed": [life.evidence["proven"][1], seen.log_end_offset]}, context)
+
+
+def _evidence(before: PartitionState, after: PartitionState, loss: LossRead) -> dict[str, Any]:
+    seen = _committed_under(after, loss.epoch_before)
     epochless = loss.epoch_after == NO_EPOCH
-    tail = (
-        f" Another {counted(loss.exposed_to - loss.end, 'record')} in [{loss.end}, {loss.exposed_to}) may have been acknowledged by acks=1."
-        if exposed
-        else ""
-    )
-    yield Condition(
+    return {
+        "proven": [loss.start, loss.end],
+        "exposed": [loss.end, loss.exposed_to] if loss.exposed_to > loss.end else None,
+        "records": loss.end - loss.start,
+        "leader_epoch_before": None if epochless else loss.epoch_before,
+        "leader_epoch_after": None if epochless else loss.epoch_after,
+        "leader": after.leader,
+        "leader_before": None if seen is None else seen.leader,
+        "committed_seen_at": None if seen is None else seen.at,
+        "written_between": _written_between(after.ring_before or after.ring, loss),
+        "lineage": after.lineage,
+        "log_start_offset": getattr(after.replica(after.leader), "log_start_offset", None),
+        "in_sync_replicas_before": None if seen is None else _members_at(after, seen.at),
+        "in_sync_replicas": after.in_sync_replicas,
+        "read_at": [before.observed_at, after.observed_at],
+        "confidence": "proven",
+    }
+
+
+def _condition(evidence: dict[str, Any], context: Context) -> Condition:
+    (start, end), exposed = evidence["proven"], evidence["exposed"]
+    epochs = (evidence["leader_epoch_before"], evidence["leader_epoch_after"])
+    tail = ""
+    if exposed is not None:
+        tail = f" Another {counted(exposed[1] - end, 'record')} in [{end}, {exposed[1]}) may have been acknowledged by acks=1."
+    return Condition(
         severity="critical",
-        broker=after.leader,
+        broker=evidence["leader"],
         # Without epochs nothing else tells two losses of one partition apart.
-        epochs=(loss.start, loss.end) if epochless else (loss.epoch_before, loss.epoch_after),
-        description=f"{counted(count, 'committed record')} of {context.topic}-{context.partition} {'is' if count == 1 else 'are'} gone: offsets [{loss.start}, {loss.end}){_proof(after, loss)}."
-        f"{tail}{context.at_risk}",
-        evidence={
-            "proven": [loss.start, loss.end],
-            "exposed": exposed,
-            "records": count,
-            "leader_epoch_before": None if epochless else loss.epoch_before,
-            "leader_epoch_after": None if epochless else loss.epoch_after,
-            "leader": after.leader,
-            "leader_before": None if seen is None else seen.leader,
-            "committed_seen_at": None if seen is None else seen.at,
-            "written_between": written,
-            "lineage": after.lineage,
-            "log_start_offset": getattr(after.replica(after.leader), "log_start_offset", None),
-            "in_sync_replicas_before": None if seen is None else _members_at(after, seen.at),
-            "in_sync_replicas": after.in_sync_replicas,
-            "read_at": [before.observed_at, after.observed_at],
-            "confidence": "proven",
-        },
-        revision=f"{loss.start}-{loss.end}-{loss.exposed_to}",
+        epochs=(start, end) if epochs[1] is None else epochs,
+        description=f"{counted(end - start, 'committed record')} of {context.topic}-{context.partition} {'is' if end - start == 1 else 'are'} gone: "
+        f"offsets [{start}, {end}){_proof(evidence)}.{tail}{context.at_risk}",
+        evidence=evidence,
+        revision=f"{start}-{end}-{end if exposed is None else exposed[1]}",
     )
 
 
-def _proof(after: PartitionState, loss: LossRead) -> str:
-    if loss.epoch_after == NO_EPOCH:
-        return f", proven by the log end of leader {after.leader}, read twice (its brokers know no leader epochs)"
-    return f" of epochs up to {loss.epoch_before}, proven by leader {after.leader} of epoch {loss.epoch_after}"
+def _proof(evidence: dict[str, Any]) -> str:
+    leader, before, after = evidence["leader"], evidence["leader_epoch_before"], evidence["leader_epoch_after"]
+    if after is None:
+        return f", proven by the log end of leader {leader}, read twice (its brokers know no leader epochs)"
+    return f" of epochs up to {before}, proven by leader {leader} of epoch {after}"
+
+
+def _committed_under(state: PartitionState, epoch: int) -> Committed | None:
+    return next((entry for entry in state.committed if entry.epoch == epoch), None)
 
 
 def _members_at(after: PartitionState, at: float) -> list[int] | None:
@@ -73,4 +95,4 @@ def _written_between(ring: Ring, loss: LossRead) -> list[float | None]:
     return [passed_at(ring, loss.start)[0], passed_at(ring, loss.end - 1)[1]]
 
 
-COMMITTED_DATA_LOSS = Detector("COMMITTED_DATA_LOSS", "event", "Records that were committed are gone.", event=evaluate)
+COMMITTED_DATA_LOSS = Detector(ID, "event", "Records that were committed are gone.", event=evaluate)

@@ -59,6 +59,8 @@ def _condition(known: ReplicaState, replica: ReplicaState, cut: int, after: Part
     committed = highest_committed(after.committed, up_to=known.leader_epoch)
     below = committed is not None and cut < committed
     meaning = f"below {committed}, which was committed" if below else "above the high watermark: promised by acks=1 at most"
+    if committed is None:
+        meaning = "and what of it was committed was not seen"
     if below and replica.broker != after.leader and keeps_committed(after):
         meaning += f" (leader {after.leader} has them)"
     # Nothing is left of what it had: no truncation reaches so far, a new or emptied log directory does.
