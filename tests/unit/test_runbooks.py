@@ -154,6 +154,15 @@ def test_a_cluster_that_is_taken_out_takes_no_other_with_it(tmp_path: Path) -> N
     assert topics == {Topics().partition_views}
 
 
+def test_lines_about_partition_1_are_not_those_about_partition_10() -> None:
+    wanted = "{TOPIC}-{PARTITION}".format(**variables())
+    looked = [words for words in commands() if words[0] == "grep" and words[-1] == wanted]
+    assert looked
+    for words in looked:
+        told = subprocess.run(words, input=f"[Partition {wanted} broker=1]\n{wanted}1 with\n", capture_output=True, text=True, check=True)
+        assert told.stdout == f"[Partition {wanted} broker=1]\n"
+
+
 def test_both_the_open_and_the_past_alerts_are_saved() -> None:
     addresses = [urlsplit(word) for words in commands() if words[0] == "curl" for word in words if "/api/v1/" in word]
     assert {parse_qs(each.query).get("status", ["open"])[0] for each in addresses} == {"open", "past"}
