@@ -14,6 +14,7 @@ from tests.export.make import NOW, alert, cluster_view
 from tests.pages.make import HOSTILE, TRICKY, healthy_view, opened, site, table
 from tests.pages.markup import Element, ask, items, page, parse
 from tidemark.core.records import ReplicaView, View
+from tidemark_exporters.pages.history import History
 from tidemark_exporters.pages.html import PAGES
 from tidemark_exporters.pages.routes import POLICY, static_file, static_version
 from tidemark_exporters.pages.text import visible
@@ -193,6 +194,20 @@ def test_earlier_and_later_lead_to_where_something_is() -> None:
     assert links(**{"from": 0, "to": 50}) == {"Later"}
     assert links(**{"from": 50, "to": 100}) == {"Earlier"}
     assert links(**{"from": 20, "to": 70}) == {"Earlier", "Later"}
+
+
+def test_past_alerts_that_are_still_being_read_are_not_called_none() -> None:
+    pages = site()
+    for history, words in ((pages.history, "None kept."), (History(), "Still being read.")):
+        pages.history = history
+        for path, of in (
+            ("/topic", {"topic": "audit-log"}),
+            ("/partition", {"topic": "audit-log", "partition": 0}),
+            ("/broker", {"broker": 1}),
+        ):
+            assert words in page(pages, path, cluster="east", **of).one("main").text
+    assert items(pages, "alerts", status="past")["waiting"] == ["past alerts"]
+    assert items(pages, "alerts")["waiting"] == []
 
 
 def test_more_alerts_than_are_shown_are_a_link_away() -> None:

@@ -40,10 +40,11 @@ def answer(name: str, raw: str, board: Board, history: History, waiting: list[st
     following = None
     if found.first + found.limit < found.total:
         following = f"{name}?{urlencode({**query.given, 'page': found.page + 1})}"
+    reads_past = name == "alerts" and query.text("status") == "past" and not history.complete
     return _encoder.encode(
         {
             "at": board.now,
-            "waiting": waiting,
+            "waiting": [*waiting, "past alerts"] if reads_past else waiting,
             "stale": board.stale_clusters,
             "total": found.total,
             "page": found.page,

@@ -208,7 +208,6 @@ def alerts(page: Page) -> Context:
         "listing": listing.alerts(page.board, page.history, query),
         "status": query.choice("status", listing.STATUSES) or "open",
         "open_total": len(page.board.alerts),
-        "history_complete": page.history.complete,
         **_filters(page, query),
     }
 
@@ -233,7 +232,8 @@ PAGES: Final[dict[str, tuple[str, Callable[[Page], Context]]]] = {
 def render(path: str, page: Page, waiting: list[str], static: str) -> str:
     """The page at a path of PAGES. Raises BadRequestError and UnknownError."""
     template, make = PAGES[path]
-    return write(template, page.board, waiting, static, path=path, root="", **make(page))
+    shown = make(page)
+    return write(template, page.board, waiting, static, path=path, root="", history_complete=page.history.complete, **shown)
 
 
 def write(template: str, board: Board, waiting: list[str], static: str, **context: Any) -> str:
