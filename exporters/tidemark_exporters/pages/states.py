@@ -95,9 +95,7 @@ def broker_state(outcome: str | None, alerts: Iterable[OpenAlert] = (), *, fence
         return State("unknown", "unknown", "Unknown", "no pass told how it answers")
     words = outcome.replace("_", " ")
     if outcome == OK and fenced:
-        return State(
-            "fenced", "warning", "Fenced", "it answers, but the controller has fenced it: it leads nothing and is in no in-sync set"
-        )
+        return State("fenced", "warning", "Fenced", "it answers, but the controller has fenced it: it may not lead")
     if in_grace and outcome not in {OK, CONTROLLED_SHUTDOWN}:
         return State("restarting", "warning", "Restarting", f"at the last pass: {words}; put down to an orderly restart for now")
     if outcome == OK:
