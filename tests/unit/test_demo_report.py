@@ -110,6 +110,14 @@ def test_what_is_no_page_is_allowed_except_while_healthy(severity: str) -> None:
     assert verdict(rows_of([*all_came(), healthy])) == [f"{HEALTHY}: KafkaIsrChange came and was not expected ({TOPIC})"]
 
 
+def test_what_else_came_is_told_scene_by_scene_each_alert_once() -> None:
+    also = [alert(BEGAN[ROLLING] + 30, "KafkaIsrChange", severity="info", labels={"broker": broker}) for broker in (1, 2, 2)]
+    wanted = alert(BEGAN[PAUSED] + 30, "KafkaIsrChange", severity="info")
+    page = alert(BEGAN[ROLLING] + 30, "KafkaOffline", severity="critical")
+    ended = alert(BEGAN[ROLLING] + 40, "KafkaFollowerLag", status="resolved")
+    assert report().beside([*also, wanted, page, ended]) == [f"{ROLLING}, without a page: 2 KafkaIsrChange (info)"]
+
+
 def test_what_began_while_the_processes_came_up_is_no_alert_of_a_scene() -> None:
     stale = alert(BEGAN[HEALTHY] + 1, "TidemarkStreamStale", severity="critical", topic=None, starts_at=BEGAN[HEALTHY] - 5)
     assert verdict(rows_of([*all_came(), stale])) == []

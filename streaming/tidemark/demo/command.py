@@ -80,7 +80,7 @@ def _run(workdir: Path, jars: Path | None, keep: bool, table: LiveTable, alertma
         _write(rows)
         table.finish(rows)
         failures = verdict(rows)
-        _say_result(table, stage.report, rows, failures)
+        _say_result(table, stage.report, rows, stage.report.beside(stage.alerts()), failures)
         if keep:
             _hold(stage, table)
         return failures
@@ -130,14 +130,14 @@ def _write_deliveries(webhooks: WebhookReceiver, file: Path) -> None:
             output.write(json.dumps({"received_at": received_at, **payload}) + "\n")
 
 
-def _say_result(table: LiveTable, report: Report, rows: list[Row], failures: list[str]) -> None:
+def _say_result(table: LiveTable, report: Report, rows: list[Row], beside: list[str], failures: list[str]) -> None:
     click.echo("\n'page' = severity critical; s from detectable: since a probe apart from Tidemark first saw the condition.")
     click.echo(
         f"Allowed: {EXTRA_PASSES} passes + {EXTRA_SECONDS:.0f} s + the detector's hysteresis (3 passes for states, 2 reads for loss)."
     )
     if report.comparison is not None:
         click.echo(f"Committed data loss: {report.comparison.text()}.")
-    for remark in bars(rows):
+    for remark in [*bars(rows), *beside]:
         click.echo(remark[0].upper() + remark[1:] + ".")
     click.echo(f"Written: {Path(REPORT).absolute()}")
     for failure in failures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -146,6 +147,21 @@ class Report:
         """The range ("proven" or "exposed") that the newest notification of the loss carries."""
         texts = [a.annotations.get(kind) for a in alerts if a.name == alert_name(LOSS) and a.labels.get("topic") == self._topic]
         return parse_range(texts[-1]) if texts else None
+
+    def beside(self, alerts: Sequence[Received]) -> list[str]:
+        """What else fired in each scene and paged nobody, a line a scene: which alerts, of which severity, how many."""
+        lines = []
+        for scene in SCENES:
+            wanted = {expectation.alert for expectation in expected(scene)}
+            came = {
+                tuple(sorted(alert.labels.items())): alert
+                for alert in alerts
+                if alert.status == "firing" and alert.severity != PAGE and self.timeline.scene_at(_seconds(alert.starts_at)) == scene
+            }
+            counts = Counter(f"{alert.name} ({alert.severity})" for alert in came.values() if alert.name not in wanted)
+            if counts:
+                lines.append(f"{scene}, without a page: " + ", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+        return lines
 
     def _unexpected(self, scene: str, wanted: set[str], alerts: Sequence[Received]) -> list[Row]:
         """One row a kind that came although it was not to; one with received false where a scene was clean."""
