@@ -170,6 +170,9 @@ def test_a_leader_of_before_that_is_back_shows_what_else_it_had_taken() -> None:
         [answer(1, log_end_offset=90), answer(2, log_end_offset=200)],
     ):
         assert exposed(samples=samples) == 100
+    epochless = fold(None, observation(leader_epoch=None))
+    other = observation(leader=2, leader_epoch=None, leader_log_end_offset_after=80, samples=[answer(1, log_end_offset=110), answer(2)])
+    assert fold(epochless, other).committed[0].log_end_offset == 100, "without epochs nothing tells the times of leaders apart"
     again = observation(leader=1, leader_epoch=6, committed=70, observed_at=13.0, leader_log_end_offset_after=80)
     assert fold(state, again).committed[0].log_end_offset == 100, "it leads: nothing shows whose records they are"
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tidemark.core.cluster import ClusterState
+from tidemark.core.conditions import Condition
 from tidemark.core.epochs import NO_EPOCH, Committed
-from tidemark.core.partition import LossRead, PartitionState
+from tidemark.core.partition import Life, LossRead, PartitionState
 from tidemark.detect.committed_data_loss import evaluate
 from tidemark.detect.context import Context
 from tidemark.detect.thresholds import Thresholds
@@ -19,6 +20,26 @@ def test_a_loss_of_which_nothing_else_is_known_any_more() -> None:
     unknown = ("leader_before", "committed_seen_at", "log_start_offset", "in_sync_replicas_before", "lineage")
     assert [condition.evidence[name] for name in unknown] == [None] * len(unknown)
     assert condition.evidence["written_between"] == [None, None]
+
+
+def test_an_open_loss_is_told_anew_when_more_was_exposed_than_was_known() -> None:
+    after = PartitionState(leader=2, leader_epoch=5, loss_read=LossRead(4, 5, 60, 61, 61, 1, confirmed=True))
+    (first,) = evaluate(PartitionState(), after, CONTEXT)
+    assert first.description.startswith("1 committed record of orders-0 is gone: offsets [60, 61)")
+    assert first.evidence["exposed"] is None
+    life = Life("COMMITTED_DATA_LOSS", None, "critical", 10.0, firing=True, incident="a", evidence=first.evidence)
+
+    def again(epoch: int = 5, *committed: Committed) -> list[Condition]:
+        state = PartitionState(leader=2, leader_epoch=epoch, lives=[life], committed=[*committed])
+        return list(evaluate(PartitionState(), state, CONTEXT))
+
+    (more,) = again(5, Committed(4, 61, 10.0, 70, 1))
+    assert (more.evidence["exposed"], more.epochs, more.revision) == ([61, 70], first.epochs, "60-61-70")
+    assert "Another 9 records in [61, 70)" in more.description
+    assert first.evidence["exposed"] is None
+    assert again(5, Committed(4, 61, 10.0, 61, 1)) == []
+    assert again(5, Committed(3, 61, 10.0, 70, 1)) == [], "what was committed then is forgotten"
+    assert again(6, Committed(4, 61, 10.0, 70, 1)) == [], "another leader since"
 
 
 def test_the_in_sync_set_of_when_it_was_committed_is_named_while_it_is_remembered() -> None:

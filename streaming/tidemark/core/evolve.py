@@ -11,7 +11,7 @@ import copy
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.elections import take_election
-from tidemark.core.epochs import NO_EPOCH, commit, is_ordered
+from tidemark.core.epochs import NO_EPOCH, Committed, commit, is_ordered
 from tidemark.core.events import Observation, Replica
 from tidemark.core.leadership import begin_leadership, is_new_leadership
 from tidemark.core.losses import find_loss, serving_leader
@@ -147,17 +147,20 @@ def _take_leader(after: PartitionState, before: PartitionState, event: Observati
 
 def _take_returned(after: PartitionState) -> None:
     """A leader of before that is back, and shows more than its successor has: the rest is of its own time, or older."""
-    end, epoch = after.leader_after, after.leader_epoch
-    if end is None or epoch is None or len(after.committed) < 2:
-        return
-    for number, entry in enumerate(after.committed):
-        former = after.replica(entry.leader)
-        if entry.epoch >= epoch or entry.leader == after.leader or former is None or former.sampled_at != after.observed_at:
-            continue
-        if former.log_end_offset is not None and former.log_end_offset > max(end, entry.log_end_offset):
-            seen = copy.copy(entry)
-            seen.log_end_offset = former.log_end_offset
-            after.committed = [*after.committed[:number], seen, *after.committed[number + 1 :]]
+    end = after.leader_after
+    if end is not None and after.leader_epoch is not None:
+        after.committed = [_with_returned(after, entry, end) for entry in after.committed]
+
+
+def _with_returned(after: PartitionState, entry: Committed, end: int) -> Committed:
+    former = after.replica(entry.leader)
+    if former is None or former.broker == after.leader or former.sampled_at != after.observed_at or former.log_end_offset is None:
+        return entry
+    if former.log_end_offset <= max(end, entry.log_end_offset):
+        return entry
+    seen = copy.copy(entry)
+    seen.log_end_offset = former.log_end_offset
+    return seen
 
 
 def _take_ring(after: PartitionState, event: Observation) -> None:
