@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tidemark.core.losses import keeps_all_seen
 from tidemark.core.partition import PartitionState
 
+# Three passes of a large cluster, seconds.
+SEEN_LATELY = 15.0
 Verdict = Literal["unclean", "suspected unclean", "last known leader", "eligible leader replica"]
 
 
@@ -26,6 +29,7 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     Exact from one record of the metadata log to the next, and from "no leader at epoch e" to "leader at e + 1":
     without a leader nobody can have joined in between. A gap, or a leader that was still there when last seen, leaves a
     suspicion at most; so does a leader that one broker alone could not name, when those who were in sync are so still.
+    Nothing is suspected of a leader that joined between two looks: all the others are still there, or nothing is missing.
     """
     leader, epoch, known = after.leader, after.leader_epoch, before.leader_epoch
     if leader is None or epoch is None or known is None or epoch <= known or before.in_sync_replicas is None:
@@ -43,7 +47,9 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     if joined and before.leader is not None and not exact:
         return None
     unknown = not members and before.eligible_leader_replicas is None
-    return Election("unclean" if exact and not unknown else "suspected unclean", leader, known, epoch)
+    if exact and not unknown:
+        return Election("unclean", leader, known, epoch)
+    return None if _took_over_all(before, after, known) else Election("suspected unclean", leader, known, epoch)
 
 
 def take_election(after: PartitionState, before: PartitionState) -> None:
@@ -69,6 +75,16 @@ def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
         return False
     answers = [after.replica(broker) for broker in known]
     return all(replica is not None and replica.error is None and replica.leader_epoch == after.leader_epoch for replica in answers)
+
+
+def _took_over_all(before: PartitionState, after: PartitionState, known: int) -> bool:
+    """Whether the leader has every record that its predecessor was seen to have, a moment before: so it had joined, unseen.
+
+    Who lags behind the in-sync set lags by far more than a pass. Where the metadata log is read, it tells.
+    """
+    if after.rare is not None and after.rare.metadata is not None:
+        return False
+    return after.observed_at - before.observed_at <= SEEN_LATELY and keeps_all_seen(after, known)
 
 
 def _is_next_record(before: PartitionState, after: PartitionState) -> bool:

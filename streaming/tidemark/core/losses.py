@@ -29,13 +29,24 @@ def keeps_committed(state: PartitionState) -> bool:
     leader, epoch = serving_leader(state), state.leader_epoch
     if leader is None or epoch is None:
         return False
+    return all(_reaches(state, leader, entry.epoch, entry.high_watermark) for entry in state.committed if entry.epoch < epoch)
+
+
+def keeps_all_seen(state: PartitionState, known: int) -> bool:
+    """Whether the leader's lineage shows that its log holds every record that was ever seen under earlier epochs, `known` among them."""
+    leader, epoch = serving_leader(state), state.leader_epoch
+    if leader is None or epoch is None:
+        return False
+    former = [entry for entry in state.committed if entry.epoch < epoch]
+    return any(entry.epoch == known for entry in former) and all(
+        _reaches(state, leader, entry.epoch, entry.log_end_offset) for entry in former
+    )
+
+
+def _reaches(state: PartitionState, leader: ReplicaState, epoch: int, offset: int) -> bool:
     assert leader.log_end_offset is not None
-    for entry in state.committed:
-        if entry.epoch < epoch:
-            answer = end_offset_for(state.lineage or [], state.lineage_complete_from, entry.epoch)
-            if answer is None or min(answer[1], leader.log_end_offset) < entry.high_watermark:
-                return False
-    return True
+    answer = end_offset_for(state.lineage or [], state.lineage_complete_from, epoch)
+    return answer is not None and min(answer[1], leader.log_end_offset) >= offset
 
 
 def serving_leader(state: PartitionState) -> ReplicaState | None:
