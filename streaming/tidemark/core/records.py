@@ -94,7 +94,7 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     adding: list[int] = []
     removing: list[int] = []
     effective_min_in_sync_replicas: int | None = None
-    # Highest committed high watermark known, and the leader epoch it was committed under.
+    # The highest that the leader showed in its epoch; until it has shown one, the highest of any epoch.
     high_watermark: int | None = None
     log_end_offset: int | None = None
     log_start_offset: int | None = None

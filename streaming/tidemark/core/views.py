@@ -86,7 +86,7 @@ def _replica_view(state: PartitionState, replica: ReplicaState, now: float) -> R
         view.lag_records, view.lag_ms = (0, 0.0) if replica.error is None else (None, None)
     elif state.leader_before is not None and log_end is not None:
         view.lag_records = max(0, state.leader_before - log_end)
-        view.lag_ms = (age_ms(state.ring, log_end, now) or 0.0) if view.lag_records else 0.0
+        view.lag_ms = age_ms(state.ring, log_end, now) if view.lag_records else 0.0
     return view
 
 
