@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -60,6 +61,11 @@ def section_of(path: Path) -> str:
     """The folder below tests/ that a test stands in."""
     inside = path.relative_to(ROOT / "tests").parts
     return inside[0] if len(inside) > 1 else "other"
+
+
+def pytest_configure() -> None:
+    # A shell starts its background jobs deaf to Ctrl-C, and what they start inherits that: also what the tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
