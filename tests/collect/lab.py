@@ -23,7 +23,7 @@ class Lab:
             broker.metadata = lambda: (self.brokers, self.topics)
         cluster = Cluster(name="c", bootstrap_servers=[f"127.0.0.1:{self.brokers[0].port}"], topics_deny=["hidden"])
         self.loop = Loop()
-        settings = Collect(collector="k", broker_timeout_seconds=0.3, metadata_seconds=1e-6)
+        settings = Collect(collector="k", broker_timeout_seconds=1.0, metadata_seconds=1e-6)
         self.passes = Passes(self.loop, {}, cluster, settings, 4, 1_000)
         self.records: list[Record] = []
 
