@@ -5,6 +5,7 @@ Spark calls the listener on a thread of its own, after the batch; whatever fails
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ from tidemark.stream.job import READ, WRITTEN
 BUCKETS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 # A batch longer than this is worth a line of its own at warning level.
 SLOW_SECONDS: Final = 5.0
+# Spark's name for the sum of all phases.
+WHOLE: Final = "triggerExecution"
 
 log = structlog.get_logger()
 
@@ -86,8 +89,15 @@ class Listener(StreamingQueryListener):
         metrics.state_rows.set(sum(operator.numRowsTotal for operator in progress.stateOperators))
         metrics.state_bytes.set(sum(operator.memoryUsedBytes for operator in progress.stateOperators))
         metrics.last_batch.set(ended_at)
-        tell = log.warning if progress.batchDuration > SLOW_SECONDS * 1000 else log.info
-        tell("batch", number=progress.batchId, ms=progress.batchDuration, records=read["records"], age_seconds=round(age, 2), **counts)
+        slow = progress.batchDuration > SLOW_SECONDS * 1000
+        told = {"number": progress.batchId, "ms": progress.batchDuration, "records": read["records"], "age_seconds": round(age, 2)}
+        (log.warning if slow else log.info)("batch", **told, **counts, **({"phases": longest(progress.durationMs)} if slow else {}))
+
+
+def longest(phases: Mapping[str, int], count: int = 3) -> str:
+    """The phases of a batch that took longest, in Spark's names, milliseconds: where to look first."""
+    parts = sorted(((ms, name) for name, ms in phases.items() if name != WHOLE), reverse=True)
+    return " ".join(f"{name}={ms}" for ms, name in parts[:count])
 
 
 def parse_utc(text: str) -> float:
