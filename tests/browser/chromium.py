@@ -157,10 +157,19 @@ class Tab:
 
     def wait_until(self, expression: str, seconds: float = 10.0) -> None:
         deadline = time.monotonic() + seconds
-        while not self.run(expression):
+        while not self._is_true(expression):
             if time.monotonic() > deadline:
                 raise BrowserError(f"did not come true in {seconds:g} s: {expression}")
             time.sleep(0.05)
+
+    def _is_true(self, expression: str) -> bool:
+        try:
+            return bool(self.run(expression))
+        except BrowserError as error:
+            # A page that is being left while it is asked is not there yet.
+            if "navigated" in str(error):
+                return False
+            raise
 
     def press(self, key: str) -> None:
         code = {"Tab": 9, "Enter": 13}[key]

@@ -116,3 +116,12 @@ def test_java_option_in_stream_spark_replaces_and_wins() -> None:
 
 def test_reader_waits_briefly_at_the_end_of_its_range() -> None:
     assert source_options(connection(), Stream())["kafka.fetch.max.wait.ms"] == "20"
+
+
+def test_a_call_to_a_broker_that_hangs_ends_soon_and_never_before_its_request() -> None:
+    options = source_options(connection(), Stream())
+    assert (options["kafka.request.timeout.ms"], options["kafka.default.api.timeout.ms"]) == ("3000", "10000")
+    assert int(options["fetchOffset.numRetries"]) >= 10
+    assert int(options["kafka.metadata.max.age.ms"]) < 3_000
+    patient = source_options(connection(request_timeout_ms=20_000), Stream())
+    assert (patient["kafka.request.timeout.ms"], patient["kafka.default.api.timeout.ms"]) == ("20000", "20000")

@@ -49,12 +49,25 @@ REPLACED_BY: Final = {
 FETCH_WAIT_MS: Final = 20
 # A paused broker accepts connections and never answers: leave it for another one, or for the new leader, this soon.
 REQUEST_TIMEOUT_MS: Final = 3_000
+# The driver's Kafka 3.9 client can go on asking a paused broker for the topic as long as its call may last, 60 s by default,
+# whatever the request's own time-out. With fresh metadata it finds another broker within about a request's time-out.
+METADATA_AGE_MS: Final = 2_000
+# Should it not: Spark tries again with a new client.
+CALL_TIMEOUT_MS: Final = 10_000
+CALL_RETRIES: Final = 10
 
 
 def source_options(connection: Connection, stream: Stream) -> dict[str, str]:
     """Options of the Kafka source without the topic. Raises ConfigError for a client option that cannot be carried over."""
-    defaults = {"kafka.fetch.max.wait.ms": str(FETCH_WAIT_MS), "kafka.request.timeout.ms": str(REQUEST_TIMEOUT_MS)}
-    return {**defaults, **java_client(connection, stream.spark)}
+    given = {"kafka.request.timeout.ms": str(REQUEST_TIMEOUT_MS), **java_client(connection, stream.spark)}
+    defaults = {
+        "fetchOffset.numRetries": str(CALL_RETRIES),
+        # Kafka's client takes no call that is shorter than one of its requests.
+        "kafka.default.api.timeout.ms": str(max(CALL_TIMEOUT_MS, int(given["kafka.request.timeout.ms"]))),
+        "kafka.fetch.max.wait.ms": str(FETCH_WAIT_MS),
+        "kafka.metadata.max.age.ms": str(METADATA_AGE_MS),
+    }
+    return {**defaults, **given}
 
 
 def sink_options(connection: Connection, stream: Stream) -> dict[str, str]:
