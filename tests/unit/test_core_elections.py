@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.core.elections import Election, judge_election
+from tidemark.core.elections import SEEN_LATELY, Election, judge_election
+from tidemark.core.epochs import Committed
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.rare import MetadataPosition, Rare
 
@@ -171,3 +172,13 @@ def test_who_is_in_sync_with_all_that_were_joined_before_it_was_elected() -> Non
 )
 def test_anything_less_leaves_the_suspicion(one: PartitionState, other: PartitionState) -> None:
     assert verdict(one, other) == "suspected unclean"
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(1.0, None), (SEEN_LATELY, None), (SEEN_LATELY + 0.1, "suspected unclean")])
+def test_who_has_all_that_its_predecessor_had_a_moment_before_had_joined(seconds: float, expected: str | None) -> None:
+    at = 100.0 + seconds
+    leader = ReplicaState(2, log_end_offset=12, leader_epoch=5, leads=True, sampled_at=at)
+    taken_over = after(
+        observed_at=at, replicas=[leader], committed=[Committed(4, 9, 100.0, 10, 1)], lineage=[(4, 10), (5, 12)], lineage_complete_from=4
+    )
+    assert verdict(before(leader=1, observed_at=100.0), taken_over) == expected
