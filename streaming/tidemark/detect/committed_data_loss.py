@@ -10,6 +10,7 @@ from typing import Any
 
 from tidemark.core.conditions import Condition, Detector
 from tidemark.core.epochs import NO_EPOCH, Committed
+from tidemark.core.losses import serving_leader
 from tidemark.core.partition import LossRead, PartitionState
 from tidemark.core.ring import Ring, passed_at
 from tidemark.detect.context import Context, counted
@@ -25,6 +26,9 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     loss = after.loss_read
     if loss is not None and loss.confirmed:
         yield _condition(_evidence(before, after, loss), context)
+        return
+    if serving_leader(after) is None:
+        # Nothing is said of what is gone while nobody serves.
         return
     for life in after.lives:
         if life.detector == ID and life.evidence["leader_epoch_after"] == after.leader_epoch is not None:
