@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.core.cluster import ClusterState
 from tidemark.core.conditions import Condition
 from tidemark.core.epochs import NO_EPOCH, Committed
-from tidemark.core.partition import Life, LossRead, PartitionState
+from tidemark.core.partition import Life, LossRead, PartitionState, ReplicaState
 from tidemark.detect.committed_data_loss import evaluate
 from tidemark.detect.context import Context
 from tidemark.detect.thresholds import Thresholds
@@ -29,8 +29,9 @@ def test_an_open_loss_is_told_anew_when_more_was_exposed_than_was_known() -> Non
     assert first.evidence["exposed"] is None
     life = Life("COMMITTED_DATA_LOSS", None, "critical", 10.0, firing=True, incident="a", evidence=first.evidence)
 
-    def again(epoch: int = 5, *committed: Committed) -> list[Condition]:
-        state = PartitionState(leader=2, leader_epoch=epoch, lives=[life], committed=[*committed])
+    def again(epoch: int = 5, *committed: Committed, leads: bool = True) -> list[Condition]:
+        leader = ReplicaState(2, log_end_offset=60, leader_epoch=epoch, leads=leads, sampled_at=11.0)
+        state = PartitionState(leader=2, leader_epoch=epoch, lives=[life], committed=[*committed], replicas=[leader], observed_at=11.0)
         return list(evaluate(PartitionState(), state, CONTEXT))
 
     (more,) = again(5, Committed(4, 61, 10.0, 70, 1))
@@ -40,6 +41,7 @@ def test_an_open_loss_is_told_anew_when_more_was_exposed_than_was_known() -> Non
     assert again(5, Committed(4, 61, 10.0, 61, 1)) == []
     assert again(5, Committed(3, 61, 10.0, 70, 1)) == [], "what was committed then is forgotten"
     assert again(6, Committed(4, 61, 10.0, 70, 1)) == [], "another leader since"
+    assert again(5, Committed(4, 61, 10.0, 70, 1), leads=False) == [], "nobody serves"
 
 
 def test_the_in_sync_set_of_when_it_was_committed_is_named_while_it_is_remembered() -> None:
