@@ -166,8 +166,7 @@ def judge_fork(watched: Watched, last: ClusterState, lost: int, told: str) -> It
     assert lost < len(last.logs[leader]), told
     parted = [replica for replica, log in enumerate(last.logs) if lost < len(log) and log[lost] != last.logs[leader][lost]]
     assert parted, told
-    watched.audit(last, leader, parted[0])
-    assert DIVERGENCE in watched.names or lost >= last.replicas[leader].high_watermark, told
+    audit_finds(watched, last, leader, parted[0], told)
     yield "of them a fork that content alone shows"
 
 
@@ -197,12 +196,16 @@ def judge_divergence(protocol: Protocol, watched: Watched, last: ClusterState, t
     if DIVERGENCE in watched.names:
         yield "of them shown by lineages"
         return
-    follower = parted[0]
-    watched.audit(last, leader, follower)
-    offset = parting(last.logs[leader], last.logs[follower])
-    if offset is not None and offset < last.replicas[leader].high_watermark:
-        assert DIVERGENCE in watched.names, told
+    audit_finds(watched, last, leader, parted[0], told)
     yield "of them shown by content alone"
+
+
+def audit_finds(watched: Watched, last: ClusterState, leader: int, other: int, told: str) -> None:
+    """A comparison of two replicas' batches raises a divergence where they part below what is committed."""
+    watched.audit(last, leader, other)
+    offset = parting(last.logs[leader], last.logs[other])
+    assert offset is not None, told
+    assert DIVERGENCE in watched.names or offset >= last.replicas[leader].high_watermark, told
 
 
 def shows_by_lineage(last: ClusterState, leader: int, follower: int) -> bool:

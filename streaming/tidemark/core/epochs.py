@@ -6,6 +6,7 @@ brokers know no epochs (before 0.11) the internal epoch is NO_EPOCH.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -57,6 +58,11 @@ def end_offset_for(lineage: LineageEntries, complete_from: int | None, epoch: in
 def is_ordered(lineage: LineageEntries) -> bool:
     """Epochs strictly increase and end offsets do not decrease (an epoch without records ends where it began)."""
     return all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(lineage))
+
+
+def committed_under(table: Iterable[Committed], epoch: int | None) -> Committed | None:
+    """What the leader of one epoch was seen to have committed; None when nothing of it is remembered."""
+    return next((entry for entry in table if entry.epoch == epoch), None)
 
 
 def commit(table: list[Committed], epoch: int, high_watermark: int, log_end_offset: int, leader: int, at: float) -> None:

@@ -8,7 +8,7 @@ log start past h and an end at the log start without a second sign prove nothing
 
 from __future__ import annotations
 
-from tidemark.core.epochs import NO_EPOCH, Committed, end_offset_for
+from tidemark.core.epochs import NO_EPOCH, Committed, committed_under, end_offset_for
 from tidemark.core.partition import LossRead, PartitionState, ReplicaState
 
 
@@ -38,7 +38,7 @@ def keeps_all_seen(state: PartitionState, known: int) -> bool:
     if leader is None or epoch is None:
         return False
     former = [entry for entry in state.committed if entry.epoch < epoch]
-    return any(entry.epoch == known for entry in former) and all(
+    return committed_under(former, known) is not None and all(
         _reaches(state, leader, entry.epoch, entry.log_end_offset) for entry in former
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidemark.core.conditions import Condition, Detector
-from tidemark.core.epochs import NO_EPOCH, Committed
+from tidemark.core.epochs import NO_EPOCH, committed_under
 from tidemark.core.losses import serving_leader
 from tidemark.core.partition import LossRead, PartitionState
 from tidemark.core.ring import Ring, passed_at
@@ -27,19 +27,19 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     if loss is not None and loss.confirmed:
         yield _condition(_evidence(before, after, loss), context)
         return
-    if serving_leader(after) is None:
+    if serving_leader(after) is None or after.leader_epoch is None:
         # Nothing is said of what is gone while nobody serves.
         return
     for life in after.lives:
-        if life.detector == ID and life.evidence["leader_epoch_after"] == after.leader_epoch is not None:
-            seen = _committed_under(after, life.evidence["leader_epoch_before"])
+        if life.detector == ID and life.evidence["leader_epoch_after"] == after.leader_epoch:
+            seen = committed_under(after.committed, life.evidence["leader_epoch_before"])
             told = (life.evidence["exposed"] or life.evidence["proven"])[1]
             if seen is not None and seen.log_end_offset > told:
                 yield _condition({**life.evidence, "exposed": [life.evidence["proven"][1], seen.log_end_offset]}, context)
 
 
 def _evidence(before: PartitionState, after: PartitionState, loss: LossRead) -> dict[str, Any]:
-    seen = _committed_under(after, loss.epoch_before)
+    seen = committed_under(after.committed, loss.epoch_before)
     epochless = loss.epoch_after == NO_EPOCH
     return {
         "proven": [loss.start, loss.end],
@@ -83,10 +83,6 @@ def _proof(evidence: dict[str, Any]) -> str:
     if after is None:
         return f", proven by the log end of leader {leader}, read twice (its brokers know no leader epochs)"
     return f" of epochs up to {before}, proven by leader {leader} of epoch {after}"
-
-
-def _committed_under(state: PartitionState, epoch: int) -> Committed | None:
-    return next((entry for entry in state.committed if entry.epoch == epoch), None)
 
 
 def _members_at(after: PartitionState, at: float) -> list[int] | None:

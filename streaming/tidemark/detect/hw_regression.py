@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core.conditions import Condition, Detector
-from tidemark.core.epochs import NO_EPOCH, Committed
+from tidemark.core.epochs import NO_EPOCH, Committed, committed_under
 from tidemark.core.losses import keeps_committed
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.detect.context import Context, answered, lasted_ms, shows_leader
@@ -56,9 +56,9 @@ def _shown(state: PartitionState, leader: ReplicaState) -> int | None:
     """The highest high watermark that the leader gave under the fence of its present epoch, or as a broker sure to lead."""
     if leader.leader_epoch != state.leader_epoch:
         return None
-    fenced = next((entry.high_watermark for entry in state.committed if entry.epoch == state.leader_epoch), None)
-    own = leader.high_watermark if leader.leads else None
-    return max((value for value in (fenced, own) if value is not None), default=None)
+    fenced = committed_under(state.committed, state.leader_epoch)
+    shown = (None if fenced is None else fenced.high_watermark, leader.high_watermark if leader.leads else None)
+    return max((value for value in shown if value is not None), default=None)
 
 
 def _highest_before(state: PartitionState) -> Committed | None:
