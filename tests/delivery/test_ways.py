@@ -20,8 +20,10 @@ from tidemark.local.receiver import WebhookReceiver
 PLACES = [("orders", partition) for partition in range(4)]
 # A scrape, an evaluation, the group's wait, and a busy machine.
 TOLD_SECONDS = 30.0
-# Longer than a group waits: what would come twice has come.
-AFTER_SECONDS = 6.0
+# Longer than a group waits, and than the interval after which more of a loss is told: what would come twice has come.
+AFTER_SECONDS = 12.0
+# A state fires after three passes; where these are seconds apart its condition began longer ago than a group waits.
+BEGAN_SECONDS = 15.0
 
 
 class Source:
@@ -49,7 +51,7 @@ class Source:
 
 def happened(name: str, partition: int, severity: str = "warning", **options: Any) -> Alert:
     now = time.time()
-    return alert(name, at=now, starts_at=now, severity=severity, cluster=CLUSTER, partition=str(partition), **options)
+    return alert(name, at=now, starts_at=now - BEGAN_SECONDS, severity=severity, cluster=CLUSTER, partition=str(partition), **options)
 
 
 @pytest.fixture

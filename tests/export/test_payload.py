@@ -162,13 +162,13 @@ def test_times_are_rfc_3339_in_utc(seconds: float) -> None:
 
 def test_what_alertmanager_takes_always_starts_before_it_ends() -> None:
     fired = alert(starts_at=NOW - 3, at=NOW)
-    posted = postable(fired, "firing", NOW, 120.0, "http://x", None)
-    assert (posted["startsAt"], posted["endsAt"]) == (rfc3339(NOW - 3), rfc3339(NOW + 120))
+    posted = postable(fired, "firing", fired.at, NOW, 120.0, "http://x", None)
+    assert (posted["startsAt"], posted["endsAt"]) == (rfc3339(NOW), rfc3339(NOW + 120))
     # The collector's clock is ahead of ours: the alert must end now all the same, and not start after it.
     ahead = alert(state="resolved", starts_at=NOW + 50, at=NOW + 60, reason="cleared")
-    posted = postable(ahead, "resolved", NOW, 120.0, "http://x", None)
+    posted = postable(ahead, "resolved", NOW + 53, NOW, 120.0, "http://x", None)
     assert (posted["startsAt"], posted["endsAt"]) == (rfc3339(NOW), rfc3339(NOW))
     assert posted["annotations"]["reason"] == "cleared"
-    late = postable(ahead, "firing", NOW, 120.0, "http://x", NOW - 9)
+    late = postable(ahead, "firing", NOW + 53, NOW, 120.0, "http://x", NOW - 9)
     assert "reason" not in late["annotations"]
     assert late["annotations"]["stale_since"] == rfc3339(NOW - 9)

@@ -18,6 +18,7 @@ from tidemark_exporters.notify.board import RESEND_SECONDS, RESOLVED_SECONDS, Bo
 from tidemark_exporters.notify.delivery import Delivery
 from tidemark_exporters.notify.heartbeat import Heartbeat
 from tidemark_exporters.notify.maintenance import Mute, never
+from tidemark_exporters.notify.payload import rfc3339
 from tidemark_exporters.notify.pusher import Pusher
 from tidemark_exporters.notify.receiver import NotDeliveredError
 
@@ -127,7 +128,7 @@ def test_what_is_new_is_posted_at_once_and_what_is_open_every_30_seconds() -> No
     assert posted == {
         "labels": fired.labels,
         "annotations": fired.annotations,
-        "startsAt": "2027-01-15T07:59:57.000Z",
+        "startsAt": "2027-01-15T08:00:00.000Z",
         "endsAt": "2027-01-15T08:02:02.000Z",
         "generatorURL": f"http://tidemark.example/partition?cluster=east&topic=orders&partition=0#alert-{fired.fingerprint}",
     }
@@ -136,6 +137,36 @@ def test_what_is_new_is_posted_at_once_and_what_is_open_every_30_seconds() -> No
     assert {each["startsAt"] for post in rig.manager.posts for each in post} == {posted["startsAt"]}
     assert rig.manager.states() == ["firing"]
     assert rig.store.marks[0].offset == 1
+
+
+def test_it_starts_when_it_fired_and_not_long_before_whatever_comes_between() -> None:
+    """A group does not wait where an alert's start is older than its wait: Alertmanager would notify of the first alone."""
+    began, fired_at = NOW - 9, NOW + 1
+    rig = Rig()
+    rig.step()
+    rig.write(alert(starts_at=began, at=fired_at))
+    rig.step()
+    rig.restart()
+    rig.run(round(RESEND_SECONDS) + 1)
+    rig.write(alert(state="resolved", starts_at=began, at=NOW + 40))
+    rig.step()
+    rig.restart()
+    rig.run(round(RESEND_SECONDS) + 1)
+    posted = [each for post in rig.manager.posts for each in post]
+    assert {each["startsAt"] for each in posted} == {rfc3339(fired_at)}
+    assert rig.manager.states() == ["firing", "resolved"]
+
+
+def test_what_came_and_went_unheard_starts_when_it_fired() -> None:
+    rig = Rig()
+    rig.step()
+    rig.manager.failure = DOWN
+    rig.write(alert(starts_at=NOW - 9, at=NOW + 1), alert(state="resolved", starts_at=NOW - 9, at=NOW + 5))
+    rig.run(5)
+    rig.manager.failure = None
+    rig.run(120)
+    assert {each["startsAt"] for post in rig.manager.posts for each in post} == {rfc3339(NOW + 1)}
+    assert rig.manager.states() == ["firing", "resolved"]
 
 
 def test_an_update_changes_the_words_at_the_next_turn() -> None:

@@ -40,6 +40,8 @@ class Row:
 
     alert: Alert
     arrived: float
+    # When it began to fire: a pass or more after its condition began.
+    fired_at: float
     # Records that no instance was told of, with their state.
     positions: list[tuple[str, Position]] = field(default_factory=list)
     # Whether some instance knows that it fires; what ended before that is told as firing first, so that it is notified.
@@ -62,7 +64,8 @@ class Item(NamedTuple):
 
     alert: Alert
     state: str
-    positions: tuple[tuple[str, Position], ...]
+    fired_at: float
+    positions: tuple[tuple[str, Position], ...] = ()
     stale_since: float | None = None
 
     @property
@@ -153,7 +156,7 @@ class Board:
         if not wants(self._route, alert) or (row is not None and (not row.is_over or row.alert.starts_at >= alert.starts_at)):
             return
         known = alert.starts_at < horizon and not self._positions.fresh
-        self._put(Row(alert, now, told=known))
+        self._put(Row(alert, now, alert.at, told=known))
 
     def _recall(self, alert: Alert, now: float) -> None:
         """An earlier run told of this record."""
@@ -162,9 +165,9 @@ class Board:
             self._refresh(alert)
         elif alert.state == FIRING:
             if self._ledger.own.get(mark) != (RESOLVED, alert.starts_at):
-                self._put(Row(alert, now, told=True))
+                self._put(Row(alert, now, alert.at, told=True))
         elif now - alert.at < RESOLVED_SECONDS:
-            self._put(Row(alert, now, told=True, ended=alert.at))
+            self._put(Row(alert, now, self._fired_at(alert), told=True, ended=alert.at))
         else:
             self._rows.pop(mark, None)
 
@@ -176,7 +179,7 @@ class Board:
         if row is not None:
             self._settle_all(row, "history")
         entry = Entry(alert, position, now)
-        self._put(Row(alert, now, [(FIRING, position)] if position is not None else []))
+        self._put(Row(alert, now, alert.at, [(FIRING, position)] if position is not None else []))
         if position is not None and self._catch_up.old(entry, now):
             # What has to be let go for it is held by nothing any more, and so is told.
             self._catch_up.hold(entry, now)
@@ -186,7 +189,7 @@ class Board:
         held = self._catch_up.take(alert.fingerprint, now)
         if row is None:
             # Its firing was read by an earlier run, if by any: what an Alertmanager does not know it takes no notice of.
-            self._put(Row(alert, now, told=True, ended=now))
+            self._put(Row(alert, now, self._fired_at(alert), told=True, ended=now))
             self._settle(position, "history")
         elif row.is_over:
             self._settle(position, "duplicate")
@@ -198,6 +201,11 @@ class Board:
             row.alert, row.ended, row.arrived = alert, now, now
             if position is not None:
                 row.positions.append((RESOLVED, position))
+
+    def _fired_at(self, ended: Alert) -> float:
+        """When an alert that is over began to fire; its start where nobody knows any more."""
+        row = self._rows.get(ended.fingerprint)
+        return row.fired_at if row is not None and row.alert.starts_at == ended.starts_at else ended.starts_at
 
     def _forget(self, row: Row, position: Position | None, outcome: str) -> None:
         """It came and went, and nobody is to hear of it."""
@@ -248,13 +256,14 @@ class Board:
 
     def _items(self, now: float) -> Iterable[Item]:
         if self._heartbeat is not None and self._heartbeat.beats(now):
-            yield Item(self._heartbeat.alert(now), FIRING, ())
+            beat = self._heartbeat.alert(now)
+            yield Item(beat, FIRING, beat.starts_at)
         for row in self._rows.values():
             if row.is_over and row.told and now >= row.end_after:
-                yield Item(row.alert, RESOLVED, tuple(row.positions))
+                yield Item(row.alert, RESOLVED, row.fired_at, tuple(row.positions))
             elif row.told or not self._held(row, now):
                 fired = tuple(each for each in row.positions if each[0] == FIRING)
-                yield Item(row.alert, FIRING, fired, self._stale.get(row.alert.labels.get("kafka_cluster", "")))
+                yield Item(row.alert, FIRING, row.fired_at, fired, self._stale.get(row.alert.labels.get("kafka_cluster", "")))
 
     def _held(self, row: Row, now: float) -> bool:
         """Whether nobody is to hear of it yet."""

@@ -83,10 +83,14 @@ def annotations_of(alert: Alert) -> dict[str, str]:
     return annotations
 
 
-def postable(alert: Alert, state: str, now: float, ends_after: float, external_url: str, stale_since: float | None) -> dict[str, Any]:
+def postable(
+    alert: Alert, state: str, fired_at: float, now: float, ends_after: float, external_url: str, stale_since: float | None
+) -> dict[str, Any]:
     """One alert as Alertmanager's API v2 takes it: while it fires it ends `ends_after` seconds from now unless posted again.
 
-    Its start is always given, and never after its end: Alertmanager would invent the one and refuse the other.
+    It starts when it began to fire, as Prometheus has it: where its condition began longer ago than a group waits,
+    Alertmanager would notify at once of the first of the group, and of the others an interval later. The start is always
+    given, and never after the end: Alertmanager would invent the one and refuse the other.
     """
     annotations = annotations_of(alert)
     if state == "resolved":
@@ -99,7 +103,7 @@ def postable(alert: Alert, state: str, now: float, ends_after: float, external_u
     return {
         "labels": alert.labels,
         "annotations": annotations,
-        "startsAt": rfc3339(min(alert.starts_at, ends_at)),
+        "startsAt": rfc3339(min(fired_at, ends_at)),
         "endsAt": rfc3339(ends_at),
         "generatorURL": alert_url(external_url, alert),
     }

@@ -53,8 +53,8 @@ def _webhook(settings: Settings, receiver: Receiver) -> tuple[bool, str]:
 
 
 def _instance(settings: Settings, manager: Alertmanager, url: str) -> tuple[bool, str]:
-    transport = AlertmanagerTransport(manager, url)
-    body = postable(_alert(settings), "firing", time.time(), ENDS_AFTER_SECONDS, settings.notify.external_url, None)
+    transport, probe = AlertmanagerTransport(manager, url), _alert(settings)
+    body = postable(probe, "firing", probe.at, time.time(), ENDS_AFTER_SECONDS, settings.notify.external_url, None)
     return _told(f"Alertmanager `{manager.name}` at {_host(url)}", manager.timeout_seconds, lambda: transport.post([body]))
 
 

@@ -146,7 +146,9 @@ class Pusher:
             if now < line.not_before:
                 return
             items = self._board.due(line.instance, now)
-        bodies = [postable(item.alert, item.state, now, ENDS_AFTER_SECONDS, self._external_url, item.stale_since) for item in items]
+        bodies = [
+            postable(item.alert, item.state, item.fired_at, now, ENDS_AFTER_SECONDS, self._external_url, item.stale_since) for item in items
+        ]
         try:
             refused = post_splitting(line.transport.post, bodies)
         except NotDeliveredError as error:
