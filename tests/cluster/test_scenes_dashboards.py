@@ -55,16 +55,18 @@ def moved(scene: str, board: str, panel: str, low: float, high: float = 1e12, **
     return Moved(scene, f"tidemark-{board}", int(panel[:-1]), panel[-1], low, high, labels)
 
 
+# The watched partition and that of the consumers' offsets: both may change between two scrapes.
+BOTH = 2
 MOVED = [
-    moved(PAUSED, "overview", "5A", 1, 1),
+    moved(PAUSED, "overview", "5A", 1, BOTH),
     moved(PAUSED, "overview", "7A", 2, 120, broker="2"),
     moved(PAUSED, "overview", "8A", 1),
     moved(PAUSED, "overview", "9A", 0.5, 3, broker="2"),
     moved(PAUSED, "overview", "13A", 0, 0, broker="2"),
     moved(PAUSED, "overview", "15A", 2, 120, topic=WATCHED),
-    moved(PAUSED, "overview", "16A", 1, 1, alertname="KafkaFollowerLag"),
+    moved(PAUSED, "overview", "16A", 1, BOTH, alertname="KafkaFollowerLag"),
     moved(UNCLEAN, "overview", "2A", 1),
-    moved(UNCLEAN, "overview", "3A", 1, 1),
+    moved(UNCLEAN, "overview", "3A", 1, BOTH),
     moved(UNCLEAN, "overview", "10A", 0.5, 3, kind="confirmed"),
     moved(UNCLEAN, "overview", "10B", 0.5, 5),
     moved(UNCLEAN, "overview", "10C", 0.5, 5),
@@ -84,8 +86,8 @@ MOVED = [
     moved(PAUSED, "brokers", "1G", 0, 0, broker="2"),
     moved(PAUSED, "brokers", "4A", 0.5, 3, broker="2"),
     moved(PAUSED, "brokers", "5A", 0.5, 3, broker="1"),
-    moved(PAUSED, "brokers", "9A", 1, 1, broker="2"),
-    moved(UNCLEAN, "brokers", "1A", 1, 1, broker="1"),
+    moved(PAUSED, "brokers", "9A", 1, BOTH, broker="2"),
+    moved(UNCLEAN, "brokers", "1A", 1, BOTH, broker="1"),
 ]
 
 
