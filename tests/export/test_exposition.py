@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
@@ -183,6 +183,7 @@ def test_counters_are_born_at_0_for_every_cluster_seen() -> None:
 HOSTILE = st.text(alphabet=st.sampled_from('\\"\n\r{},= #\t\u2028é名\x00<>'), min_size=1, max_size=12) | st.text(min_size=1, max_size=12)
 
 
+@example("%a", "100%", "%%s")
 @given(cluster=HOSTILE, topic=HOSTILE, name=HOSTILE)
 def test_hostile_names_stay_values(cluster: str, topic: str, name: str) -> None:
     table, counters = Table(), EventCounters()
@@ -406,3 +407,18 @@ def test_a_refresh_shows_what_changed_and_drops_what_went() -> None:
         table.apply("east/orders/1", None if turn == 2 else view(partition=1, high_watermark=90 + turn))
         fresh = Renderer(Export()).render(table, counters, NOW)
         assert renderer.render(table, counters, NOW) == fresh
+
+
+OFFSETS = st.none() | st.integers(0, 3)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 3), OFFSETS, OFFSETS, st.booleans()), max_size=5), min_size=2, max_size=5))
+def test_a_refresh_writes_what_a_new_exporter_would(refreshes: list[list[tuple[int, int | None, int | None, bool]]]) -> None:
+    """Whatever is known of whichever partition comes, goes or changes in between."""
+    table, lasting = Table(), Renderer(Export(granularity="replica"))
+    for changes in refreshes:
+        for number, end, lag, gone in changes:
+            replicas = [ReplicaView(broker=1, log_end_offset=end), ReplicaView(broker=2, log_end_offset=end, lag_records=lag)]
+            table.apply(f"east/orders/{number}", None if gone else view("orders", number, high_watermark=end, replicas=replicas))
+        anew = render(table, EventCounters(), NOW, 50_000, "replica")
+        assert lasting.render(table, EventCounters(), NOW).body.decode() == anew.body.decode()

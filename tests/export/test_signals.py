@@ -17,7 +17,7 @@ from tidemark_exporters.export import exposition
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.export.text import family
+from tidemark_exporters.export.text import header
 from tidemark_exporters.notify.delivery import Delivery
 from tidemark_exporters.notify.metrics import DeliveryMetrics
 from tidemark_exporters.signals import SIGNALS, TIERS, signal_of
@@ -36,7 +36,7 @@ def test_names_follow_the_conventions(name: str) -> None:
 
 def test_a_metric_beside_the_table_cannot_be_rendered() -> None:
     with pytest.raises(KeyError):
-        family("tidemark_surprise", ["tidemark_surprise 1"])
+        header("tidemark_surprise")
 
 
 def test_everything_exposed_is_declared_with_its_type_and_labels() -> None:

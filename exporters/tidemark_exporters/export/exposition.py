@@ -14,7 +14,7 @@ from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.select import LINGER_SECONDS, Selector
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.tally import Tally
-from tidemark_exporters.export.text import family, label_set
+from tidemark_exporters.export.text import header, label_set, samples
 from tidemark_exporters.export.values import (
     BROKER_VALUES,
     CLUSTER_VALUES,
@@ -54,24 +54,32 @@ def render(table: Table, counters: EventCounters, now: float, max_series: int, g
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A metric as it was written last, and from what."""
+    """A metric as it was written last, and from what: the label sets that have a value, and their values."""
 
     labels: list[str]
-    values: list[Value]
-    series: int
+    values: list[int | float]
+    samples: bytes
     body: bytes
     openmetrics: bytes
 
 
 def _write(name: str, labels: list[str], values: list[Value], before: _Written | None) -> _Written:
-    """All lines of one metric. Half of the metrics (leaders, epochs, who is in sync) seldom change: those are not written anew."""
-    if before is not None and before.values == values and before.labels == labels:
+    """All lines of one metric. Half of the metrics (leaders, epochs, who is in sync) seldom change: those are not written anew.
+
+    Of the others the label sets seldom do: their lines are there already but for the values.
+    """
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        labels = [inside for inside, value in zip(labels, values, strict=True) if value is not None]
+    alike = before is not None and before.labels == labels
+    if before is not None and alike and before.values == known:
         return before
-    begin = f"{name}{{"
-    lines = [f"{begin}{inside}}} {value}" for inside, value in zip(labels, values, strict=True) if value is not None]
-    body = family(name, lines).encode("utf-8", "replace")
-    openmetrics = family(name, lines, openmetrics=True).encode("utf-8", "replace") if SIGNALS[name].kind == "counter" else b""
-    return _Written(labels, values, len(lines), body, openmetrics)
+    prepared = before.samples if before is not None and alike else samples(name, labels)
+    if not known:
+        return _Written(labels, known, prepared, b"", b"")
+    lines = prepared % tuple(known)
+    openmetrics = header(name, openmetrics=True) + lines if SIGNALS[name].kind == "counter" else b""
+    return _Written(labels, known, prepared, header(name) + lines, openmetrics)
 
 
 class Renderer:
@@ -101,7 +109,7 @@ class Renderer:
 
         def emit(name: str, labels: Iterable[str], values: Iterable[Value]) -> None:
             written = self._written[name] = _write(name, list(labels), list(values), self._written.get(name))
-            series[SIGNALS[name].tier] += written.series
+            series[SIGNALS[name].tier] += len(written.values)
             if SIGNALS[name].kind == "counter":
                 text.append(written.body)
                 openmetrics.append(written.openmetrics)

@@ -10,7 +10,7 @@ import heapq
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Final
 
 from tidemark_exporters.export.table import Row, Table
@@ -27,7 +27,7 @@ LINGER_SECONDS: Final = 900.0
 
 @dataclass(slots=True)
 class Selection:
-    """Rows to render by tier, and how many series (at most) were left out for want of budget."""
+    """Rows to render by tier, in an order that lasts, and how many series (at most) were left out for want of budget."""
 
     partitions: list[Row] = field(default_factory=list)
     replicas: list[Row] = field(default_factory=list)
@@ -55,15 +55,17 @@ class Selector:
         if self._granularity in {"cluster", "topic"}:
             return Selection()
         chosen = self._wanted(table, now)
-        with_replicas = self._granularity != "partition"
-        costs = [row.shape.replicas * per_replica for row in chosen.values()] if with_replicas else []
-        if len(chosen) * per_partition + sum(costs) <= budget:
-            rows = list(chosen.values())
-            result = Selection(rows, rows if with_replicas else [])
+        keys = list(chosen)
+        costs = [row.shape.replicas * per_replica for row in chosen.values()] if self._granularity != "partition" else []
+        if len(keys) * per_partition + sum(costs) <= budget:
+            told, detailed = len(keys), len(costs)
         else:
-            result = _cut(list(chosen.values()), costs, budget, per_partition)
-        self._keep(table, set(islice(chosen, len(result.partitions))))
-        return result
+            told, detailed = _cut(len(keys), costs, budget, per_partition)
+        self._keep(table, set(keys[:told]))
+        partitions = _in_order(table, keys[:told])
+        replicas = partitions if detailed == told else _in_order(table, keys[:detailed])
+        dropped = {"partition": (len(keys) - told) * per_partition, "replica": sum(costs[detailed:])}
+        return Selection(partitions, replicas, dropped)
 
     def _wanted(self, table: Table, now: float) -> dict[str, Row]:
         """Who should be served, the most urgent first: sick, listed, slow, served before, and then in the table's own order."""
@@ -108,16 +110,18 @@ def _lagging(table: Table) -> Iterator[tuple[int, str]]:
                 yield motion.lag_records, key
 
 
-def _cut(chosen: list[Row], costs: list[int], budget: int, per_partition: int) -> Selection:
-    """Partitions as far as they fit, then the replicas of the most urgent ones; `costs` is empty where no replica is wanted."""
-    kept = chosen[: budget // per_partition]
-    result = Selection(kept, dropped={"partition": (len(chosen) - len(kept)) * per_partition})
-    left = budget - len(kept) * per_partition
-    spent = 0
-    for row, cost in zip(kept, costs, strict=False):
-        if spent + cost > left:
-            break
-        spent += cost
-        result.replicas.append(row)
-    result.dropped["replica"] = sum(costs) - spent
-    return result
+def _in_order(table: Table, keys: list[str]) -> list[Row]:
+    """The rows of these keys as they stood in the last refresh too, if it had the same: their lines are written already."""
+    rows = table.partitions
+    return list(rows.values()) if len(keys) == len(rows) else [rows[key] for key in sorted(keys)]
+
+
+def _cut(partitions: int, costs: list[int], budget: int, per_partition: int) -> tuple[int, int]:
+    """How many of the partitions fit, and of how many of those the replicas do too.
+
+    `costs` of their replicas are in the order of urgency, and empty where no replica is wanted.
+    """
+    told = min(partitions, budget // per_partition)
+    left = budget - told * per_partition
+    fitting = sum(spent <= left for spent in accumulate(costs[:told]))
+    return told, fitting

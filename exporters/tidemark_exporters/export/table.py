@@ -254,18 +254,21 @@ class Table:
         self._topic(some.cluster, some.topic).move(key, motion)
         old = previous.motion.followers if previous is not None else ()
         changed = [(was, now) for was, now in zip_longest(old, motion.followers) if was != now]
-        if all(was and now and was[0] == now[0] and None not in was and None not in now for was, now in changed):
+        for was, now in changed:
+            if was is None or now is None or was[0] != now[0] or None in was or None in now:
+                break
+        else:
             # The usual case by far: the same followers, and both their lags are known as they were.
-            for _, (broker, records, milliseconds) in changed:
-                self._broker(some.cluster, broker).move(key, records, milliseconds)
+            for _, now in changed:
+                self._broker(some.cluster, now[0]).move(key, now)
             return
         # All that go before any that come: a follower may stand at another place now.
         for was, _ in changed:
             if was is not None:
-                self._broker(some.cluster, was[0]).follow(key, was[1], was[2], -1)
+                self._broker(some.cluster, was[0]).follow(key, was, -1)
         for _, now in changed:
             if now is not None:
-                self._broker(some.cluster, now[0]).follow(key, now[1], now[2], 1)
+                self._broker(some.cluster, now[0]).follow(key, now, 1)
 
     def _count_changes(self, previous: Row, row: Row, view: View) -> None:
         if view.leader is not None and previous.last_leader not in (None, view.leader):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tidemark.core.safe_to_stop import EFFECTS, Effect
-from tidemark_exporters.export.facts import Host, Motion, Shape
+from tidemark_exporters.export.facts import Follower, Host, Motion, Shape
 
 
 class _Figures(NamedTuple):
@@ -111,7 +111,7 @@ class Tally:
 
 
 class BrokerTally:
-    """Sums over the replicas that a broker hosts. `moving`: key -> (lag in records, lag in ms), where either is above 0."""
+    """Sums over the replicas that a broker hosts. `moving`: key -> the follower there, where either lag is above 0."""
 
     __slots__ = ("effects", "known_lag_ms", "known_lag_records", "leaders", "moving", "out_of_sync", "preferred", "replicas")
 
@@ -119,7 +119,7 @@ class BrokerTally:
         self.replicas = self.leaders = self.preferred = self.out_of_sync = 0
         self.known_lag_records = self.known_lag_ms = 0
         self.effects: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
-        self.moving: dict[str, tuple[int | None, float | None]] = {}
+        self.moving: dict[str, Follower] = {}
 
     def count(self, host: Host, sign: int) -> None:
         """Adds a replica (1) or takes it away (-1)."""
@@ -128,16 +128,20 @@ class BrokerTally:
         if host.effect is not None:
             self.effects[host.effect] += sign
 
-    def follow(self, key: str, records: int | None, milliseconds: float | None, sign: int) -> None:
+    def follow(self, key: str, follower: Follower, sign: int) -> None:
         """Adds the lag of a follower that the broker hosts (1) or takes it away (-1)."""
+        _, records, milliseconds = follower
         self.known_lag_records += sign * (records is not None)
         self.known_lag_ms += sign * (milliseconds is not None)
-        self.move(key, records if sign > 0 else None, milliseconds if sign > 0 else None)
+        if sign > 0:
+            self.move(key, follower)
+        else:
+            self.moving.pop(key, None)
 
-    def move(self, key: str, records: int | None, milliseconds: float | None) -> None:
+    def move(self, key: str, follower: Follower) -> None:
         """Takes over the newest lag of a follower that is counted already."""
-        if records or milliseconds:
-            self.moving[key] = (records, milliseconds)
+        if follower[1] or follower[2]:
+            self.moving[key] = follower
         else:
             self.moving.pop(key, None)
 
@@ -147,9 +151,11 @@ class BrokerTally:
 
     @property
     def lag_records(self) -> int | None:
-        return max((records for records, _ in self.moving.values() if records is not None), default=0) if self.known_lag_records else None
+        return (
+            max((records for _, records, _ in self.moving.values() if records is not None), default=0) if self.known_lag_records else None
+        )
 
     @property
     def lag_ms(self) -> float | None:
-        known = (milliseconds for _, milliseconds in self.moving.values() if milliseconds is not None)
+        known = (milliseconds for _, _, milliseconds in self.moving.values() if milliseconds is not None)
         return max(known, default=0.0) if self.known_lag_ms else None

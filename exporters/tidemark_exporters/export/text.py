@@ -1,4 +1,4 @@
-"""Prometheus' text format 0.0.4 and OpenMetrics 1.0, by hand: a prepared prefix and a value make a line (20 times cheaper than a Gauge)."""
+"""Prometheus' text format 0.0.4 and OpenMetrics 1.0, by hand: prepared lines take the values in (20 times cheaper than a Gauge)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ def label_set(**labels: object) -> str:
     return ",".join(f'{name}="{escape(str(value))}"' for name, value in labels.items())
 
 
-def family(name: str, lines: list[str], *, openmetrics: bool = False) -> str:
-    """All lines of one metric with a line end each, HELP and TYPE first; empty when it has no series.
+def header(name: str, *, openmetrics: bool = False) -> bytes:
+    """HELP and TYPE of one metric, with line ends.
 
     OpenMetrics differs for counters alone: the family goes without `_total`, its samples have it. `name` must be in
     the signals table (KeyError): no metric exists beside it.
     """
     signal = SIGNALS[name]
     of = name.removesuffix("_total") if openmetrics else name
-    return "\n".join([f"# HELP {of} {signal.help}", f"# TYPE {of} {signal.kind}", *lines, ""]) if lines else ""
+    return f"# HELP {of} {signal.help}\n# TYPE {of} {signal.kind}\n".encode()
+
+
+def samples(name: str, labels: list[str]) -> bytes:
+    """The lines of one metric with a line end each, `%a` where their values stand: `samples(…) % values` writes them all at once."""
+    return "".join([f"{name}{{{inside.replace('%', '%%')}}} %a\n" for inside in labels]).encode("utf-8", "replace")
