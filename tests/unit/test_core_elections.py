@@ -174,11 +174,41 @@ def test_anything_less_leaves_the_suspicion(one: PartitionState, other: Partitio
     assert verdict(one, other) == "suspected unclean"
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(1.0, None), (SEEN_LATELY, None), (SEEN_LATELY + 0.1, "suspected unclean")])
-def test_who_has_all_that_its_predecessor_had_a_moment_before_had_joined(seconds: float, expected: str | None) -> None:
-    at = 100.0 + seconds
-    leader = ReplicaState(2, log_end_offset=12, leader_epoch=5, leads=True, sampled_at=at)
-    taken_over = after(
-        observed_at=at, replicas=[leader], committed=[Committed(4, 9, 100.0, 10, 1)], lineage=[(4, 10), (5, 12)], lineage_complete_from=4
-    )
-    assert verdict(before(leader=1, observed_at=100.0), taken_over) == expected
+SEEN = Committed(4, 9, 50.0, 10, 1)
+
+
+def led(at: float | None = 100.0, **fields: Any) -> PartitionState:
+    """Broker 1 leads at epoch 4 and was sampled last at `at`."""
+    former = ReplicaState(1, log_end_offset=10, leader_epoch=4, leads=True, sampled_at=at)
+    return before(**{"leader": 1, "observed_at": 100.0, "replicas": [former], "committed": [SEEN], **fields})
+
+
+def taken_over(at: float = 101.0, end: int = 9, epoch: int = 5) -> PartitionState:
+    """Broker 2 leads; its records of epoch 4 end at `end`."""
+    leader = ReplicaState(2, log_end_offset=12, leader_epoch=epoch, leads=True, sampled_at=at)
+    known = {"lineage": [(4, end), (epoch, 12)], "lineage_complete_from": 4, "committed": [SEEN]}
+    return after(leader_epoch=epoch, observed_at=at, replicas=[leader], **known)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        # All that was committed is there; what stood above it need not be.
+        (led(), taken_over(), None),
+        (led(leader=None), taken_over(epoch=6), None),
+        (led(), taken_over(end=8), "suspected unclean"),
+        # When the former leader was seen last, not when the partition was.
+        (led(), taken_over(100.0 + SEEN_LATELY), None),
+        (led(), taken_over(100.1 + SEEN_LATELY), "suspected unclean"),
+        (led(84.0), taken_over(), "suspected unclean"),
+        (led(None), taken_over(), "suspected unclean"),
+        (led(replicas=[]), taken_over(), "suspected unclean"),
+        # Nothing is known of its epoch.
+        (led(committed=[]), taken_over(), "suspected unclean"),
+        (led(committed=[Committed(3, 9, 50.0, 10, 1)]), taken_over(), "suspected unclean"),
+    ],
+)
+def test_who_has_all_that_its_predecessor_had_committed_a_moment_before_had_joined(
+    one: PartitionState, other: PartitionState, expected: str | None
+) -> None:
+    assert verdict(one, other) == expected

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tidemark.core.epochs import NO_EPOCH, Committed
-from tidemark.core.losses import find_loss, keeps_all_seen, keeps_committed
+from tidemark.core.losses import find_loss, keeps_committed
 from tidemark.core.partition import LossRead, PartitionState, ReplicaState
 
 # Leader 1 committed 12 under epoch 0 and reached 15; broker 2 leads epoch 2, and its records of epochs <= 0 end at 5.
@@ -152,20 +152,3 @@ def test_before_epochs_a_log_that_ends_below_what_was_committed_earlier_proves()
 )
 def test_a_leader_keeps_what_was_committed(keeps: bool, looked_at: PartitionState) -> None:
     assert keeps_committed(looked_at) is keeps
-
-
-@pytest.mark.parametrize(
-    ("looked_at", "known", "keeps"),
-    [
-        (state(lineage=[(0, 15), (2, 16)], answer={"log_end_offset": 16}), 0, True),
-        # One record fewer than was seen, committed or not.
-        (state(lineage=[(0, 14), (2, 16)], answer={"log_end_offset": 16}), 0, False),
-        # Under the epoch before nothing was seen.
-        (state(lineage=[(0, 15), (2, 16)], answer={"log_end_offset": 16}), 1, False),
-        (state(lineage=[(0, 15), (2, 16)], answer={"log_end_offset": 16}, leader=None), 0, False),
-        # The present epoch is still being written: its end was read before its log end.
-        (state(lineage=[(0, 15), (2, 16)], answer={"log_end_offset": 17}, committed=[COMMITTED, Committed(2, 16, 10.0, 17, 2)]), 0, True),
-    ],
-)
-def test_whether_all_that_was_seen_is_kept(looked_at: PartitionState, known: int, keeps: bool) -> None:
-    assert keeps_all_seen(looked_at, known) is keeps

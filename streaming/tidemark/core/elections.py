@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tidemark.core.losses import keeps_all_seen
+from tidemark.core.epochs import committed_under
+from tidemark.core.losses import keeps_committed
 from tidemark.core.partition import PartitionState
 
 # Three passes of a large cluster, seconds.
@@ -78,13 +79,19 @@ def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
 
 
 def _took_over_all(before: PartitionState, after: PartitionState, known: int) -> bool:
-    """Whether the leader has every record that its predecessor was seen to have, a moment before: so it had joined, unseen.
+    """Whether the leader has all that its predecessor was seen to have committed, a moment before: so it had joined, unseen.
 
-    Who lags behind the in-sync set lags by far more than a pass. Where the metadata log is read, it tells.
+    A follower joins as soon as it reaches the high watermark (Partition.scala, isFollowerInSync), and who lags behind the
+    in-sync set lags by far more than a pass. What stood above it is cut off in a clean election too. Where the metadata
+    log is read, it tells.
     """
     if after.rare is not None and after.rare.metadata is not None:
         return False
-    return after.observed_at - before.observed_at <= SEEN_LATELY and keeps_all_seen(after, known)
+    seen = committed_under(before.committed, known)
+    former = None if seen is None else before.replica(seen.leader)
+    if former is None or former.sampled_at is None:
+        return False
+    return after.observed_at - former.sampled_at <= SEEN_LATELY and keeps_committed(after)
 
 
 def _is_next_record(before: PartitionState, after: PartitionState) -> bool:

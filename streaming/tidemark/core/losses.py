@@ -8,7 +8,7 @@ log start past h and an end at the log start without a second sign prove nothing
 
 from __future__ import annotations
 
-from tidemark.core.epochs import NO_EPOCH, Committed, committed_under, end_offset_for
+from tidemark.core.epochs import NO_EPOCH, Committed, end_offset_for
 from tidemark.core.partition import LossRead, PartitionState, ReplicaState
 
 
@@ -30,17 +30,6 @@ def keeps_committed(state: PartitionState) -> bool:
     if leader is None or epoch is None:
         return False
     return all(_reaches(state, leader, entry.epoch, entry.high_watermark) for entry in state.committed if entry.epoch < epoch)
-
-
-def keeps_all_seen(state: PartitionState, known: int) -> bool:
-    """Whether the leader's lineage shows that its log holds every record that was ever seen under earlier epochs, `known` among them."""
-    leader, epoch = serving_leader(state), state.leader_epoch
-    if leader is None or epoch is None:
-        return False
-    former = [entry for entry in state.committed if entry.epoch < epoch]
-    return committed_under(former, known) is not None and all(
-        _reaches(state, leader, entry.epoch, entry.log_end_offset) for entry in former
-    )
 
 
 def _reaches(state: PartitionState, leader: ReplicaState, epoch: int, offset: int) -> bool:
