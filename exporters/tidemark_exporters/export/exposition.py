@@ -71,10 +71,10 @@ def _write(name: str, labels: list[str], values: list[Value], before: _Written |
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         labels = [inside for inside, value in zip(labels, values, strict=True) if value is not None]
-    alike = before is not None and before.labels == labels
-    if before is not None and alike and before.values == known:
-        return before
-    prepared = before.samples if before is not None and alike else samples(name, labels)
+    alike = before if before is not None and before.labels == labels else None
+    if alike is not None and alike.values == known:
+        return alike
+    prepared = samples(name, labels) if alike is None else alike.samples
     if not known:
         return _Written(labels, known, prepared, b"", b"")
     lines = prepared % tuple(known)

@@ -57,10 +57,7 @@ class Selector:
         chosen = self._wanted(table, now)
         keys = list(chosen)
         costs = [row.shape.replicas * per_replica for row in chosen.values()] if self._granularity != "partition" else []
-        if len(keys) * per_partition + sum(costs) <= budget:
-            told, detailed = len(keys), len(costs)
-        else:
-            told, detailed = _cut(len(keys), costs, budget, per_partition)
+        told, detailed = _fitting(len(keys), costs, budget, per_partition)
         self._keep(table, set(keys[:told]))
         partitions = _in_order(table, keys[:told])
         replicas = partitions if detailed == told else _in_order(table, keys[:detailed])
@@ -116,12 +113,11 @@ def _in_order(table: Table, keys: list[str]) -> list[Row]:
     return list(rows.values()) if len(keys) == len(rows) else [rows[key] for key in sorted(keys)]
 
 
-def _cut(partitions: int, costs: list[int], budget: int, per_partition: int) -> tuple[int, int]:
+def _fitting(partitions: int, costs: list[int], budget: int, per_partition: int) -> tuple[int, int]:
     """How many of the partitions fit, and of how many of those the replicas do too.
 
     `costs` of their replicas are in the order of urgency, and empty where no replica is wanted.
     """
     told = min(partitions, budget // per_partition)
     left = budget - told * per_partition
-    fitting = sum(spent <= left for spent in accumulate(costs[:told]))
-    return told, fitting
+    return told, sum(spent <= left for spent in accumulate(costs[:told]))

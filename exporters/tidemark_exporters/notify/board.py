@@ -189,7 +189,7 @@ class Board:
         held = self._catch_up.take(alert.fingerprint, now)
         if row is None:
             # Its firing was read by an earlier run, if by any: what an Alertmanager does not know it takes no notice of.
-            self._put(Row(alert, now, self._fired_at(alert), told=True, ended=now))
+            self._put(Row(alert, now, alert.starts_at, told=True, ended=now))
             self._settle(position, "history")
         elif row.is_over:
             self._settle(position, "duplicate")
