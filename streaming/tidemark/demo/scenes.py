@@ -33,7 +33,7 @@ from tidemark.local.load import Load
 from tidemark.local.receiver import Received, WebhookReceiver
 
 HEALTHY_SECONDS: Final = 12.0
-# After a restart, long enough for a page that should not come.
+# After a scene's last step, long enough for a page that should not come, and for a scrape of what did.
 SETTLE_SECONDS: Final = 6.0
 ALERT_SECONDS: Final = 45.0
 RESOLVE_SECONDS: Final = 30.0
@@ -162,6 +162,7 @@ def unclean_election(stage: Stage) -> None:
     stage.wait_alerts(expected(UNCLEAN, RETURN_LEADER))
     stage.table.say(f"{UNCLEAN}: both replicas are back; the alerts on states must end")
     stage.wait_alerts(expected(UNCLEAN), ended=True)
+    stage.wait(lambda: False, SETTLE_SECONDS)
 
 
 def _led_by(broker: int) -> Callable[[Any], bool]:
