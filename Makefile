@@ -61,7 +61,7 @@ schema: setup ## Regenerates the JSON Schema of the events
 	@$(bin)/python -m tests.schema
 
 docs: setup ## Regenerates what docs/replication.md shows of the model
-	@$(bin)/python -m tests.docs_replication
+	@$(bin)/python -m tests.docs.replication
 
 clean: ## Removes .venv and what tools and tests left here
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants

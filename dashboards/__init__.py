@@ -1,4 +1,4 @@
 """Grafana dashboards and Prometheus rules as code; the generated files are committed beside the builders.
 
-Every metric name comes from the signals table (`tidemark_exporters.signals`). Development only: not in the wheel.
+Every metric name comes from the signals table (`tidemark.core.signals`). Development only: not in the wheel.
 """

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard
 from dashboards import frame
 from dashboards.panels import ANSWERS, AnyPanel, grid, lines, listing, number, queries, states
 from dashboards.promql import chosen, increase, sum_by
-from tidemark_exporters.signals import SIGNALS
+from tidemark.core.signals import SIGNALS
 
 UID = frame.BROKERS
 CLUSTER = "{{kafka_cluster}}"
@@ -22,9 +22,16 @@ def _of(metric: str, **matchers: str) -> str:
 
 
 def _safe_to_stop() -> AnyPanel:
-    effects = {"Offline": "offline", "Under min ISR": "under_min_isr", "Last copy": "last_copy", "Unknown": "unknown"}
+    effects = {
+        "Offline": "offline",
+        "Under min ISR": "under_min_isr",
+        "Last copy": "last_copy",
+        "Unknown": "unknown",
+    }
     counts = [(heading, _of(IMPACT, effect=effect)) for heading, effect in effects.items()]
-    up, replicas, leaders = (_of(f"tidemark_broker_{what}") for what in ("up", "replicas", "leaders"))
+    up, replicas, leaders = (
+        _of(f"tidemark_broker_{what}") for what in ("up", "replicas", "leaders")
+    )
     return listing(
         1,
         "Safe to stop",
@@ -38,7 +45,9 @@ def _safe_to_stop() -> AnyPanel:
 
 
 def _unsafe() -> list[AnyPanel]:
-    worst = sum_by(_of(IMPACT, effect="=~offline|under_min_isr|last_copy|unknown"), "kafka_cluster", "broker")
+    worst = sum_by(
+        _of(IMPACT, effect="=~offline|under_min_isr|last_copy|unknown"), "kafka_cluster", "broker"
+    )
     return [
         number(
             2,
@@ -49,7 +58,9 @@ def _unsafe() -> list[AnyPanel]:
             bad=None,
             absent="none, or none known",
         ),
-        number(3, "Brokers silent", "They did not answer the last pass.", _silent(), CLUSTER, bad=1),
+        number(
+            3, "Brokers silent", "They did not answer the last pass.", _silent(), CLUSTER, bad=1
+        ),
     ]
 
 
@@ -78,9 +89,19 @@ def _churn() -> list[AnyPanel]:
             unit="short",
         ),
         lines(
-            6, "Joins again", "Times that the broker joined one.", queries((counted("tidemark_isr_expands_total"), BROKER)), unit="short"
+            6,
+            "Joins again",
+            "Times that the broker joined one.",
+            queries((counted("tidemark_isr_expands_total"), BROKER)),
+            unit="short",
         ),
-        lines(7, "Suspected causes", "Of all shrinks of the cluster.", queries((causes, f"{CLUSTER} {{{{cause}}}}")), unit="short"),
+        lines(
+            7,
+            "Suspected causes",
+            "Of all shrinks of the cluster.",
+            queries((causes, f"{CLUSTER} {{{{cause}}}}")),
+            unit="short",
+        ),
     ]
 
 
@@ -114,7 +135,11 @@ def _behind() -> list[AnyPanel]:
 
 def build() -> dashboard.Dashboard:
     answers = states(
-        11, "Answers", "Whether the broker answered the last pass.", queries((_of("tidemark_broker_up"), BROKER)), words=ANSWERS
+        11,
+        "Answers",
+        "Whether the broker answered the last pass.",
+        queries((_of("tidemark_broker_up"), BROKER)),
+        words=ANSWERS,
     )
     metadata = lines(
         12,
@@ -128,7 +153,10 @@ def build() -> dashboard.Dashboard:
         13,
         "Metadata quorum",
         "Its leader and the epoch of that leader.",
-        queries((chosen("tidemark_quorum_leader"), f"{CLUSTER} leader"), (chosen("tidemark_quorum_epoch"), f"{CLUSTER} epoch")),
+        queries(
+            (chosen("tidemark_quorum_leader"), f"{CLUSTER} leader"),
+            (chosen("tidemark_quorum_epoch"), f"{CLUSTER} epoch"),
+        ),
         absent="not told: no quorum, or no right to ask it",
     )
     churn = _churn()
@@ -139,8 +167,22 @@ def build() -> dashboard.Dashboard:
         "Which broker can be stopped, which one causes the churn, and which one is behind.",
         [
             frame.clusters(),
-            frame.choice("broker", "Broker", "tidemark_broker_up", many=True, numeric=True, kafka_cluster="=~$kafka_cluster"),
+            frame.choice(
+                "broker",
+                "Broker",
+                "tidemark_broker_up",
+                many=True,
+                numeric=True,
+                kafka_cluster="=~$kafka_cluster",
+            ),
         ],
         [frame.annotation("Broker silent", "red", silent, BROKER)],
-        grid((4, _unsafe()), (9, [_safe_to_stop()]), (8, churn[:2]), (8, churn[2:]), (8, _behind()), (8, [answers, metadata, quorum])),
+        grid(
+            (4, _unsafe()),
+            (9, [_safe_to_stop()]),
+            (8, churn[:2]),
+            (8, churn[2:]),
+            (8, _behind()),
+            (8, [answers, metadata, quorum]),
+        ),
     )

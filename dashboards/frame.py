@@ -6,12 +6,20 @@ from collections.abc import Sequence
 
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.builder import Builder
-from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, DashboardLinkType, Panel, VariableRefresh, VariableSort
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardCursorSync,
+    DashboardLinkType,
+    Panel,
+    VariableRefresh,
+    VariableSort,
+)
 
 from dashboards.panels import SOURCE
 from dashboards.promql import series
 
-OVERVIEW, TOPIC, PARTITION, BROKERS, PIPELINE = (f"tidemark-{name}" for name in ("overview", "topic", "partition", "brokers", "pipeline"))
+OVERVIEW, TOPIC, PARTITION, BROKERS, PIPELINE = (
+    f"tidemark-{name}" for name in ("overview", "topic", "partition", "brokers", "pipeline")
+)
 TAGS = ["kafka", "tidemark"]
 
 
@@ -76,7 +84,9 @@ def board(
         .timezone("browser")
         .tooltip(DashboardCursorSync.CROSSHAIR)
         .link(links)
-        .with_variable(dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"))
+        .with_variable(
+            dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus")
+        )
     )
     for _, variable in variables:
         made = made.with_variable(variable)

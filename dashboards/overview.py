@@ -11,7 +11,12 @@ from dashboards.promql import chosen, increase, sum_by
 UID = frame.OVERVIEW
 CLUSTER = "{{kafka_cluster}}"
 BY_BROKER = f"{CLUSTER} broker {{{{broker}}}}"
-TO_BROKERS = link("Brokers", frame.BROKERS, kafka_cluster="${__field.labels.kafka_cluster}", broker="${__field.labels.broker}")
+TO_BROKERS = link(
+    "Brokers",
+    frame.BROKERS,
+    kafka_cluster="${__field.labels.kafka_cluster}",
+    broker="${__field.labels.broker}",
+)
 
 
 def _numbers() -> list[AnyPanel]:
@@ -20,11 +25,48 @@ def _numbers() -> list[AnyPanel]:
     critical = sum_by(chosen("tidemark_alert_open", severity="critical"), "kafka_cluster")
     at_minimum = "Assigned replicas are out of sync."
     return [
-        number(1, "Committed records lost", "Proven, within the time shown: a lower bound.", lost, CLUSTER, bad=0.5),
-        number(2, "Critical alerts open", "Alerts that page.", critical, CLUSTER, bad=1, absent="none known since the start"),
-        number(3, "Offline partitions", "No leader serves them.", chosen("tidemark_partitions_leaderless"), CLUSTER, bad=1),
-        number(4, "Under min ISR", "Producers with acks=all are refused.", chosen("tidemark_partitions_under_min_in_sync"), CLUSTER, bad=1),
-        number(5, "Under-replicated", at_minimum, chosen("tidemark_partitions_under_replicated"), CLUSTER, bad=1, colour="orange"),
+        number(
+            1,
+            "Committed records lost",
+            "Proven, within the time shown: a lower bound.",
+            lost,
+            CLUSTER,
+            bad=0.5,
+        ),
+        number(
+            2,
+            "Critical alerts open",
+            "Alerts that page.",
+            critical,
+            CLUSTER,
+            bad=1,
+            absent="none known since the start",
+        ),
+        number(
+            3,
+            "Offline partitions",
+            "No leader serves them.",
+            chosen("tidemark_partitions_leaderless"),
+            CLUSTER,
+            bad=1,
+        ),
+        number(
+            4,
+            "Under min ISR",
+            "Producers with acks=all are refused.",
+            chosen("tidemark_partitions_under_min_in_sync"),
+            CLUSTER,
+            bad=1,
+        ),
+        number(
+            5,
+            "Under-replicated",
+            at_minimum,
+            chosen("tidemark_partitions_under_replicated"),
+            CLUSTER,
+            bad=1,
+            colour="orange",
+        ),
         number(
             6,
             "Unseen partitions",
@@ -57,7 +99,12 @@ def _lists() -> list[AnyPanel]:
             16,
             "Open alerts",
             "Alerts open now, by name and severity; where and why is on Tidemark's status page.",
-            [("Open", f"{sum_by(chosen('tidemark_alert_open'), 'kafka_cluster', 'alertname', 'severity')} > 0")],
+            [
+                (
+                    "Open",
+                    f"{sum_by(chosen('tidemark_alert_open'), 'kafka_cluster', 'alertname', 'severity')} > 0",
+                )
+            ],
             labels={"kafka_cluster": "Cluster", "alertname": "Alert", "severity": "Severity"},
             sort="Open",
             absent="no open alert is known",
@@ -66,13 +113,20 @@ def _lists() -> list[AnyPanel]:
 
 
 def _graphs() -> list[list[AnyPanel]]:
-    shrinks = sum_by(increase(chosen("tidemark_isr_shrinks_total"), "$__rate_interval"), "kafka_cluster", "broker")
+    shrinks = sum_by(
+        increase(chosen("tidemark_isr_shrinks_total"), "$__rate_interval"),
+        "kafka_cluster",
+        "broker",
+    )
     unclean = increase(chosen("tidemark_unclean_elections_total"), "$__rate_interval")
     truncations = increase(chosen("tidemark_truncations_total"), "$__rate_interval")
     events = queries(
         (unclean, f"{CLUSTER} unclean election, {{{{kind}}}}"),
         (truncations, f"{CLUSTER} truncation, {{{{kind}}}}"),
-        (increase(chosen("tidemark_leader_elections_total"), "$__rate_interval"), f"{CLUSTER} elections"),
+        (
+            increase(chosen("tidemark_leader_elections_total"), "$__rate_interval"),
+            f"{CLUSTER} elections",
+        ),
     )
     waiting = "Records above the high watermarks: they wait for the in-sync followers."
     stands = "Grows while the collector or the stream stands still: then nothing else here is news."
@@ -86,11 +140,25 @@ def _graphs() -> list[list[AnyPanel]]:
                 unit="s",
                 links=[TO_BROKERS],
             ),
-            lines(8, "Uncommitted records", waiting, queries((chosen("tidemark_cluster_uncommitted_records"), CLUSTER)), unit="short"),
+            lines(
+                8,
+                "Uncommitted records",
+                waiting,
+                queries((chosen("tidemark_cluster_uncommitted_records"), CLUSTER)),
+                unit="short",
+            ),
         ],
         [
-            lines(9, "ISR churn by broker", "Times that the broker left an in-sync set.", queries((shrinks, BY_BROKER)), unit="short"),
-            lines(10, "Elections and truncations", "Events as they are found.", events, unit="short"),
+            lines(
+                9,
+                "ISR churn by broker",
+                "Times that the broker left an in-sync set.",
+                queries((shrinks, BY_BROKER)),
+                unit="short",
+            ),
+            lines(
+                10, "Elections and truncations", "Events as they are found.", events, unit="short"
+            ),
         ],
         [
             states(
@@ -112,7 +180,10 @@ def _graphs() -> list[list[AnyPanel]]:
 
 
 def build() -> dashboard.Dashboard:
-    lost, unclean = chosen("tidemark_committed_records_lost_total", kind="proven"), chosen("tidemark_unclean_elections_total")
+    lost, unclean = (
+        chosen("tidemark_committed_records_lost_total", kind="proven"),
+        chosen("tidemark_unclean_elections_total"),
+    )
     events = f"{increase(lost, '1m')} > 0 or {increase(unclean, '1m')} > 0"
     critical = f"{sum_by(chosen('tidemark_alert_open', severity='critical'), 'kafka_cluster', 'alertname')} > 0"
     return frame.board(

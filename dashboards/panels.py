@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.builders import (
+    common,
+    dashboard,
+    prometheus,
+    stat,
+    statetimeline,
+    table,
+    timeseries,
+)
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as common_models
 from grafana_foundation_sdk.models.common import DataSourceRef
@@ -38,9 +46,13 @@ AnyPanel = stat.Panel | timeseries.Panel | statetimeline.Panel | table.Panel
 Words = dict[str, tuple[str, str]]
 
 
-def query(expression: str, legend: str, ref: str = "A", *, instant: bool = False, as_table: bool = False) -> prometheus.Dataquery:
+def query(
+    expression: str, legend: str, ref: str = "A", *, instant: bool = False, as_table: bool = False
+) -> prometheus.Dataquery:
     """One PromQL query of a panel."""
-    target = prometheus.Dataquery().datasource(SOURCE).expr(expression).legend_format(legend).ref_id(ref)
+    target = (
+        prometheus.Dataquery().datasource(SOURCE).expr(expression).legend_format(legend).ref_id(ref)
+    )
     if as_table:
         target = target.format(PromQueryFormat.TABLE)
     return target.instant() if instant else target.range()
@@ -48,19 +60,28 @@ def query(expression: str, legend: str, ref: str = "A", *, instant: bool = False
 
 def queries(*pairs: tuple[str, str]) -> list[prometheus.Dataquery]:
     """Queries of (expression, legend), named A, B, …."""
-    return [query(expression, legend, chr(ord("A") + index)) for index, (expression, legend) in enumerate(pairs)]
+    return [
+        query(expression, legend, chr(ord("A") + index))
+        for index, (expression, legend) in enumerate(pairs)
+    ]
 
 
 def thresholds(bad: float | None, colour: str) -> dashboard.ThresholdsConfig:
     """Green, and `colour` from `bad` on; blue where nothing is bad about any value."""
     steps = [Threshold(value=None, color="blue" if bad is None else "green")]
-    return dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps([*steps, *([] if bad is None else [Threshold(bad, colour)])])
+    return (
+        dashboard.ThresholdsConfig()
+        .mode(ThresholdsMode.ABSOLUTE)
+        .steps([*steps, *([] if bad is None else [Threshold(bad, colour)])])
+    )
 
 
 def link(title: str, uid: str, **variables: str) -> DashboardLink:
     """A link to another dashboard that keeps time and data source; `variables`: what to hand over, in Grafana's own words."""
     chosen = "".join(f"&var-{name}={value}" for name, value in variables.items())
-    return DashboardLink(title=title, url=f"/d/{uid}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}")
+    return DashboardLink(
+        title=title, url=f"/d/{uid}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}"
+    )
 
 
 def number(
@@ -85,7 +106,11 @@ def number(
         .datasource(SOURCE)
         .unit(unit)
         .thresholds(thresholds(bad, colour))
-        .color_mode(common_models.BigValueColorMode.BACKGROUND if bad is not None else common_models.BigValueColorMode.NONE)
+        .color_mode(
+            common_models.BigValueColorMode.BACKGROUND
+            if bad is not None
+            else common_models.BigValueColorMode.NONE
+        )
         .graph_mode(common_models.BigValueGraphMode.NONE)
         .text_mode(common_models.BigValueTextMode.VALUE_AND_NAME)
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False))
@@ -128,7 +153,11 @@ def lines(
             .placement(common_models.LegendPlacement.BOTTOM)
             .calcs(["lastNotNull", "max"])
         )
-        .tooltip(common.VizTooltipOptions().mode(common_models.TooltipDisplayMode.MULTI).sort(common_models.SortOrder.DESCENDING))
+        .tooltip(
+            common.VizTooltipOptions()
+            .mode(common_models.TooltipDisplayMode.MULTI)
+            .sort(common_models.SortOrder.DESCENDING)
+        )
     )
     if from_zero:
         panel = panel.min(0)
@@ -164,12 +193,23 @@ def states(
         .fill_opacity(80)
         .no_value(absent)
         .thresholds(thresholds(bad, "red"))
-        .color_scheme(dashboard.FieldColor().mode(by_value if words is not None or bad is not None else by_series))
-        .legend(common.VizLegendOptions().show_legend(False).display_mode(common_models.LegendDisplayMode.LIST))
+        .color_scheme(
+            dashboard.FieldColor().mode(
+                by_value if words is not None or bad is not None else by_series
+            )
+        )
+        .legend(
+            common.VizLegendOptions()
+            .show_legend(False)
+            .display_mode(common_models.LegendDisplayMode.LIST)
+        )
         .tooltip(common.VizTooltipOptions().mode(common_models.TooltipDisplayMode.MULTI))
     )
     if words is not None:
-        options = {value: ValueMappingResult(text=text, color=colour) for value, (text, colour) in words.items()}
+        options = {
+            value: ValueMappingResult(text=text, color=colour)
+            for value, (text, colour) in words.items()
+        }
         panel = panel.mappings([ValueMap(options=options)])
     for target in targets:
         panel = panel.with_target(target)
@@ -209,7 +249,11 @@ def listing(
     names: dict[str, str] = dict(labels)
     for index, (heading, expression) in enumerate(columns):
         ref = chr(ord("A") + index)
-        panel = panel.with_target(query(f"max by ({', '.join(labels)}) ({expression})", "", ref, instant=True, as_table=True))
+        panel = panel.with_target(
+            query(
+                f"max by ({', '.join(labels)}) ({expression})", "", ref, instant=True, as_table=True
+            )
+        )
         names["Value" if len(columns) == 1 else f"Value #{ref}"] = heading
     if len(columns) > 1:
         panel = panel.with_transformation(DataTransformerConfig(id_val="merge", options={}))
@@ -224,7 +268,10 @@ def listing(
 
 
 def _properties(
-    heading: str, units: dict[str, str], bad: dict[str, float], links: dict[str, Sequence[DashboardLink]]
+    heading: str,
+    units: dict[str, str],
+    bad: dict[str, float],
+    links: dict[str, Sequence[DashboardLink]],
 ) -> list[DynamicConfigValue]:
     found: list[tuple[str, Any]] = []
     if heading in units:
@@ -248,6 +295,9 @@ def grid(*rows: tuple[int, Sequence[AnyPanel]]) -> list[Builder[Panel]]:
     top = 0
     for height, panels in rows:
         width = COLUMNS // len(panels)
-        placed += [panel.grid_pos(GridPos(h=height, w=width, x=index * width, y=top)) for index, panel in enumerate(panels)]
+        placed += [
+            panel.grid_pos(GridPos(h=height, w=width, x=index * width, y=top))
+            for index, panel in enumerate(panels)
+        ]
         top += height
     return placed

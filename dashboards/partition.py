@@ -5,13 +5,26 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
-from dashboards.panels import ANSWERS, IN_SYNC, NO_DETAIL, AnyPanel, grid, lines, link, number, queries, states
+from dashboards.panels import (
+    ANSWERS,
+    IN_SYNC,
+    NO_DETAIL,
+    AnyPanel,
+    grid,
+    lines,
+    link,
+    number,
+    queries,
+    states,
+)
 from dashboards.promql import series, sum_by
 
 UID = frame.PARTITION
 OF_TOPIC = {"kafka_cluster": "$kafka_cluster", "topic": "$topic"}
 BROKER = "broker {{broker}}"
-TO_BROKERS = link("Brokers", frame.BROKERS, kafka_cluster="$kafka_cluster", broker="${__field.labels.broker}")
+TO_BROKERS = link(
+    "Brokers", frame.BROKERS, kafka_cluster="$kafka_cluster", broker="${__field.labels.broker}"
+)
 
 
 def _of(metric: str, **matchers: str) -> str:
@@ -19,14 +32,20 @@ def _of(metric: str, **matchers: str) -> str:
 
 
 def _numbers() -> list[AnyPanel]:
-    def plain(panel_id: int, title: str, why: str, metric: str, bad: float | None = None) -> AnyPanel:
-        return number(panel_id, title, why, _of(metric), "", bad=bad, unit="none", absent="not shown")
+    def plain(
+        panel_id: int, title: str, why: str, metric: str, bad: float | None = None
+    ) -> AnyPanel:
+        return number(
+            panel_id, title, why, _of(metric), "", bad=bad, unit="none", absent="not shown"
+        )
 
     below = f"{_of('tidemark_partition_in_sync_replicas')} < bool {_of('tidemark_partition_min_in_sync_replicas')}"
     return [
         plain(1, "Leader", "Broker id; none while nobody leads.", "tidemark_partition_leader"),
         plain(2, "Leader epoch", "Rises with each election.", "tidemark_partition_leader_epoch"),
-        plain(3, "In-sync replicas", "Size of the in-sync set.", "tidemark_partition_in_sync_replicas"),
+        plain(
+            3, "In-sync replicas", "Size of the in-sync set.", "tidemark_partition_in_sync_replicas"
+        ),
         number(
             4,
             "Under min ISR",
@@ -37,8 +56,16 @@ def _numbers() -> list[AnyPanel]:
             unit="none",
             absent="not shown",
         ),
-        plain(5, "Offline", "1: no leader serves the partition.", "tidemark_partition_leaderless", 1),
-        plain(6, "Missed passes", "Passes in a row that did not see it: neither healthy nor lost.", "tidemark_partition_missed_passes", 3),
+        plain(
+            5, "Offline", "1: no leader serves the partition.", "tidemark_partition_leaderless", 1
+        ),
+        plain(
+            6,
+            "Missed passes",
+            "Passes in a row that did not see it: neither healthy nor lost.",
+            "tidemark_partition_missed_passes",
+            3,
+        ),
     ]
 
 
@@ -83,7 +110,14 @@ def _times() -> list[AnyPanel]:
             unit="s",
             absent=NO_DETAIL,
         ),
-        lines(10, "Uncommitted window", "Log end offset - high watermark at the leader.", window, unit="short", absent=NO_DETAIL),
+        lines(
+            10,
+            "Uncommitted window",
+            "Log end offset - high watermark at the leader.",
+            window,
+            unit="short",
+            absent=NO_DETAIL,
+        ),
         lines(
             11,
             "Age of the uncommitted window",
@@ -103,7 +137,13 @@ def _timelines() -> list[list[AnyPanel]]:
     topic_alerts = series("tidemark_topic_alert_open", **OF_TOPIC)
     return [
         [
-            states(12, "Leader epoch and leader", "Each change of the epoch is an election.", leadership, absent=NO_DETAIL),
+            states(
+                12,
+                "Leader epoch and leader",
+                "Each change of the epoch is an election.",
+                leadership,
+                absent=NO_DETAIL,
+            ),
             states(
                 13,
                 "In-sync set",
@@ -135,7 +175,9 @@ def _timelines() -> list[list[AnyPanel]]:
                 16,
                 "Alerts about the topic",
                 "How many are open, by name and severity; those of this partition are on Tidemark's status page.",
-                queries((sum_by(topic_alerts, "alertname", "severity"), "{{alertname}} {{severity}}")),
+                queries(
+                    (sum_by(topic_alerts, "alertname", "severity"), "{{alertname}} {{severity}}")
+                ),
                 bad=1,
                 absent="none known for a quarter of an hour",
             )
@@ -157,9 +199,23 @@ def build() -> dashboard.Dashboard:
         ],
         [
             frame.annotation(
-                "Alert about the topic", "orange", f"{sum_by(critical, 'alertname', 'severity')} > 0", "{{alertname}} {{severity}}"
+                "Alert about the topic",
+                "orange",
+                f"{sum_by(critical, 'alertname', 'severity')} > 0",
+                "{{alertname}} {{severity}}",
             ),
-            frame.annotation("Election", "blue", f"changes({_of('tidemark_partition_leader_epoch')}[1m]) > 0", "leader epoch rose"),
+            frame.annotation(
+                "Election",
+                "blue",
+                f"changes({_of('tidemark_partition_leader_epoch')}[1m]) > 0",
+                "leader epoch rose",
+            ),
         ],
-        grid((4, _numbers()), (11, _logs()[:1]), (8, _logs()[1:] + _times()[:1]), (8, _times()[1:]), *((7, row) for row in _timelines())),
+        grid(
+            (4, _numbers()),
+            (11, _logs()[:1]),
+            (8, _logs()[1:] + _times()[:1]),
+            (8, _times()[1:]),
+            *((7, row) for row in _timelines()),
+        ),
     )

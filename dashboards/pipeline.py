@@ -26,10 +26,19 @@ def _p99(metric: str, *by: str) -> str:
 
 def _numbers() -> list[AnyPanel]:
     age = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}"
-    lost = sum_by(increase(series("tidemark_deliveries_total", outcome="=~dropped|rejected"), "$__range"), "receiver")
+    lost = sum_by(
+        increase(series("tidemark_deliveries_total", outcome="=~dropped|rejected"), "$__range"),
+        "receiver",
+    )
     return [
         number(
-            1, "Age of the newest pass", "Over a minute: nothing here or on the other dashboards is news.", age, CLUSTER, bad=60, unit="s"
+            1,
+            "Age of the newest pass",
+            "Over a minute: nothing here or on the other dashboards is news.",
+            age,
+            CLUSTER,
+            bad=60,
+            unit="s",
         ),
         number(
             2,
@@ -52,7 +61,9 @@ def _numbers() -> list[AnyPanel]:
             4,
             "Unreadable records",
             "Met by the exporter, within the time shown.",
-            sum_by(increase(series("tidemark_export_records_undecodable_total"), "$__range"), "topic"),
+            sum_by(
+                increase(series("tidemark_export_records_undecodable_total"), "$__range"), "topic"
+            ),
             "{{topic}}",
             bad=0.5,
             colour="orange",
@@ -82,7 +93,8 @@ def _numbers() -> list[AnyPanel]:
 
 def _collect() -> list[AnyPanel]:
     events = queries(
-        (_rate("tidemark_event_records_total"), "written"), (_rate("tidemark_stream_input_records_total"), "read by the stream")
+        (_rate("tidemark_event_records_total"), "written"),
+        (_rate("tidemark_stream_input_records_total"), "read by the stream"),
     )
     return [
         lines(
@@ -101,17 +113,33 @@ def _collect() -> list[AnyPanel]:
             unit="short",
             absent=COLLECT,
         ),
-        lines(9, "Event records a second", "Written by collectors, and read by the stream: the two go together.", events, unit="cps"),
+        lines(
+            9,
+            "Event records a second",
+            "Written by collectors, and read by the stream: the two go together.",
+            events,
+            unit="cps",
+        ),
     ]
 
 
 def _stream() -> list[AnyPanel]:
     age = queries(
-        (series("tidemark_stream_end_to_end_age_seconds"), "age of the oldest event when its batch ended"),
+        (
+            series("tidemark_stream_end_to_end_age_seconds"),
+            "age of the oldest event when its batch ended",
+        ),
         (_p99("tidemark_stream_batch_duration_seconds"), "99th percentile of a batch"),
     )
     return [
-        lines(10, "Batches", "How long they take, and how old what they judge is when they end.", age, unit="s", absent=STREAM),
+        lines(
+            10,
+            "Batches",
+            "How long they take, and how old what they judge is when they end.",
+            age,
+            unit="s",
+            absent=STREAM,
+        ),
         lines(
             11,
             "Events behind",
@@ -145,7 +173,10 @@ def _export() -> list[AnyPanel]:
             14,
             "Series by tier",
             "Served about the watched clusters, and left out by export.max_series.",
-            queries((sum_by(series("tidemark_series"), "tier"), "{{tier}}"), (f"{dropped} > 0", "{{tier}}, left out")),
+            queries(
+                (sum_by(series("tidemark_series"), "tier"), "{{tier}}"),
+                (f"{dropped} > 0", "{{tier}}, left out"),
+            ),
             unit="short",
         ),
         lines(
@@ -159,7 +190,11 @@ def _export() -> list[AnyPanel]:
 
 
 def _deliver() -> list[AnyPanel]:
-    attempts = sum_by(increase(series("tidemark_delivery_attempts_total"), "$__rate_interval"), "receiver", "outcome")
+    attempts = sum_by(
+        increase(series("tidemark_delivery_attempts_total"), "$__rate_interval"),
+        "receiver",
+        "outcome",
+    )
     return [
         lines(
             16,
@@ -188,7 +223,9 @@ def _deliver() -> list[AnyPanel]:
 
 
 def build() -> dashboard.Dashboard:
-    undelivered = f"{increase(series('tidemark_deliveries_total', outcome='=~dropped|rejected'), '1m')} > 0"
+    undelivered = (
+        f"{increase(series('tidemark_deliveries_total', outcome='=~dropped|rejected'), '1m')} > 0"
+    )
     stale = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')} > 60"
     return frame.board(
         UID,
@@ -197,7 +234,11 @@ def build() -> dashboard.Dashboard:
         [frame.clusters()],
         [
             frame.annotation("No fresh pass", "red", stale, CLUSTER),
-            frame.annotation("Alerts not delivered", "orange", undelivered, "{{receiver}} {{outcome}}"),
+            frame.annotation(
+                "Alerts not delivered", "orange", undelivered, "{{receiver}} {{outcome}}"
+            ),
         ],
-        grid((5, _numbers()), *((8, row) for row in (_collect(), _stream(), _export(), _deliver()))),
+        grid(
+            (5, _numbers()), *((8, row) for row in (_collect(), _stream(), _export(), _deliver()))
+        ),
     )

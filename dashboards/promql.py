@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark_exporters.signals import SIGNALS
+from tidemark.core.signals import SIGNALS
 
 # The matcher of the dashboards' cluster variable.
 CHOSEN = {"kafka_cluster": "=~$kafka_cluster"}
@@ -19,7 +19,9 @@ def series(name: str, **matchers: str) -> str:
         if label not in signal.labels:
             raise ValueError(f"{name} has no label {label}")
         operator = next((o for o in ("=~", "!~", "!=") if value.startswith(o)), "=")
-        parts.append(f'{label}{operator}"{value.removeprefix(operator if operator != "=" else "")}"')
+        parts.append(
+            f'{label}{operator}"{value.removeprefix(operator if operator != "=" else "")}"'
+        )
     return f"{name}{{{','.join(parts)}}}" if parts else name
 
 
@@ -41,9 +43,7 @@ def happened(selector: str, window: str) -> str:
     counts sees both at once, and is not told of old events.
     """
     young = f"count_over_time({selector}[{window}]) < on (job, instance) group_left () count_over_time({series('tidemark_build_info')}[{window}])"
-    return (
-        f"{increase(selector, window)} > 0 or {selector} > last_over_time({selector}[1d] offset {window}) or ({selector} > 0 and {young})"
-    )
+    return f"{increase(selector, window)} > 0 or {selector} > last_over_time({selector}[1d] offset {window}) or ({selector} > 0 and {young})"
 
 
 def sum_by(expression: str, *labels: str) -> str:

@@ -32,12 +32,26 @@ WHERE = "Cluster {{ $labels.kafka_cluster }}"
 
 def _state(detector: str, expression: str, severity: Severity | None, description: str) -> Rule:
     hold = HOLD.get(detector, RESTART)
-    return Rule(alert_name(detector), expression, severity, DETECTORS[detector].summary, f"{WHERE}: {description}, for {hold}.", hold=hold)
+    return Rule(
+        alert_name(detector),
+        expression,
+        severity,
+        DETECTORS[detector].summary,
+        f"{WHERE}: {description}, for {hold}.",
+        hold=hold,
+    )
 
 
 def _event(detector: str, counter: str, severity: Severity | None, description: str) -> Rule:
     expression = happened(counter, WINDOW)
-    return Rule(alert_name(detector), expression, severity, DETECTORS[detector].summary, f"{WHERE}: {description}", keep=WINDOW)
+    return Rule(
+        alert_name(detector),
+        expression,
+        severity,
+        DETECTORS[detector].summary,
+        f"{WHERE}: {description}",
+        keep=WINDOW,
+    )
 
 
 def _by_the_figures() -> Iterator[tuple[str, Rule]]:
@@ -55,7 +69,12 @@ def _by_the_figures() -> Iterator[tuple[str, Rule]]:
             "critical",
             "{{ $value }} partitions under their minimum",
         ),
-        ("AT_MIN_ISR", f"{series('tidemark_partitions_at_min_in_sync')} > 0", "warning", "{{ $value }} partitions at their minimum"),
+        (
+            "AT_MIN_ISR",
+            f"{series('tidemark_partitions_at_min_in_sync')} > 0",
+            "warning",
+            "{{ $value }} partitions at their minimum",
+        ),
         (
             "UNDER_REPLICATED",
             f"{series('tidemark_partitions_under_replicated')} > 0",
@@ -68,7 +87,12 @@ def _by_the_figures() -> Iterator[tuple[str, Rule]]:
             "warning",
             "a replica on broker {{ $labels.broker }} is {{ $value | humanizeDuration }} behind",
         ),
-        ("COLLECTOR_GAP", f"{series('tidemark_partitions_blind')} > 0", "info", "{{ $value }} partitions unseen"),
+        (
+            "COLLECTOR_GAP",
+            f"{series('tidemark_partitions_blind')} > 0",
+            "info",
+            "{{ $value }} partitions unseen",
+        ),
     )
     for detector, expression, severity, description in rules:
         yield detector, _state(detector, expression, severity, description)  # type: ignore[arg-type]
@@ -85,7 +109,11 @@ def _by_the_figures() -> Iterator[tuple[str, Rule]]:
     unclean = "tidemark_unclean_elections_total"
     suspected = f"an election within {WINDOW} that may have been unclean ({{{{ $labels.kind }}}})"
     for kind, severity, words in (
-        ("confirmed", "critical", f"an unclean election within {WINDOW}; committed records may be lost"),
+        (
+            "confirmed",
+            "critical",
+            f"an unclean election within {WINDOW}; committed records may be lost",
+        ),
         ("=~suspected|last_known_leader", "warning", suspected),
     ):
         rule = _event("UNCLEAN_ELECTION", series(unclean, kind=kind), severity, f"{words}. {where}")  # type: ignore[arg-type]
@@ -93,7 +121,12 @@ def _by_the_figures() -> Iterator[tuple[str, Rule]]:
     truncations = series("tidemark_truncations_total")
     yield (
         "LOG_TRUNCATION",
-        _event("LOG_TRUNCATION", truncations, "info", f"a replica's log was cut back ({{{{ $labels.kind }}}}) within {WINDOW}."),
+        _event(
+            "LOG_TRUNCATION",
+            truncations,
+            "info",
+            f"a replica's log was cut back ({{{{ $labels.kind }}}}) within {WINDOW}.",
+        ),
     )
 
 
@@ -101,8 +134,18 @@ def _by_the_alerts(detector: str) -> Rule:
     """What only the stream can judge, with the severity that it gave."""
     name = alert_name(detector)
     if DETECTORS[detector].kind == "event":
-        return _event(detector, series("tidemark_alerts_fired_total", alertname=name), None, f"fired within {WINDOW}: {name}.")
-    return _state(detector, f"{series('tidemark_alert_open', alertname=name)} > 0", None, f"{{{{ $value }}}} open: {name}")
+        return _event(
+            detector,
+            series("tidemark_alerts_fired_total", alertname=name),
+            None,
+            f"fired within {WINDOW}: {name}.",
+        )
+    return _state(
+        detector,
+        f"{series('tidemark_alert_open', alertname=name)} > 0",
+        None,
+        f"{{{{ $value }}}} open: {name}",
+    )
 
 
 def rules() -> list[Rule]:
@@ -110,7 +153,11 @@ def rules() -> list[Rule]:
     figures: dict[str, list[Rule]] = {}
     for detector, rule in _by_the_figures():
         figures.setdefault(detector, []).append(rule)
-    return [rule for detector in DETECTORS for rule in figures.get(detector) or [_by_the_alerts(detector)]]
+    return [
+        rule
+        for detector in DETECTORS
+        for rule in figures.get(detector) or [_by_the_alerts(detector)]
+    ]
 
 
 FILE = RuleFile("kafka-replication", HEADER, rules())

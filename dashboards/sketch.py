@@ -30,7 +30,8 @@ def box(panel: dict[str, Any]) -> str:
     left, width = place["x"] * WIDTH_PIXELS / 24, place["w"] * WIDTH_PIXELS / 24
     style = f"left:{left}px;top:{place['y'] * ROW_PIXELS}px;width:{width}px;height:{place['h'] * ROW_PIXELS}px"
     legends = "".join(
-        f"<small><i>{target['refId']}</i> {html.escape(target['legendFormat'] or '(one series)')}</small>" for target in panel["targets"]
+        f"<small><i>{target['refId']}</i> {html.escape(target['legendFormat'] or '(one series)')}</small>"
+        for target in panel["targets"]
     )
     defaults = panel["fieldConfig"]["defaults"]
     kind = f"<small>{panel['type']}, unit {defaults['unit']}; empty: {html.escape(defaults['noValue'])}</small>"
@@ -42,7 +43,9 @@ def page(board: dict[str, Any]) -> str:
     """A dashboard's layout."""
     variables = ", ".join(variable["name"] for variable in board["templating"]["list"])
     marks = ", ".join(each["name"] for each in board["annotations"]["list"])
-    height = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in board["panels"]) * ROW_PIXELS
+    height = (
+        max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in board["panels"]) * ROW_PIXELS
+    )
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(board["title"])}</title><style>{STYLE}</style>'
         f"<h1>{html.escape(board['title'])}</h1><p>Layout only. Variables: {variables}. Annotations: {html.escape(marks)}.</p>"

@@ -5,7 +5,17 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
-from dashboards.panels import NO_DETAIL, AnyPanel, grid, lines, link, listing, number, queries, states
+from dashboards.panels import (
+    NO_DETAIL,
+    AnyPanel,
+    grid,
+    lines,
+    link,
+    listing,
+    number,
+    queries,
+    states,
+)
 from dashboards.promql import series, sum_by
 
 UID = frame.TOPIC
@@ -19,9 +29,25 @@ def _of(metric: str, **matchers: str) -> str:
 
 def _numbers() -> list[AnyPanel]:
     return [
-        number(1, "Partitions", "Partitions known.", _of("tidemark_topic_partitions"), "", bad=None),
-        number(2, "Offline", "No leader serves them.", _of("tidemark_topic_partitions_leaderless"), "", bad=1),
-        number(3, "Under min ISR", "Producers with acks=all are refused.", _of("tidemark_topic_partitions_under_min_in_sync"), "", bad=1),
+        number(
+            1, "Partitions", "Partitions known.", _of("tidemark_topic_partitions"), "", bad=None
+        ),
+        number(
+            2,
+            "Offline",
+            "No leader serves them.",
+            _of("tidemark_topic_partitions_leaderless"),
+            "",
+            bad=1,
+        ),
+        number(
+            3,
+            "Under min ISR",
+            "Producers with acks=all are refused.",
+            _of("tidemark_topic_partitions_under_min_in_sync"),
+            "",
+            bad=1,
+        ),
         number(
             4,
             "Under-replicated",
@@ -31,7 +57,15 @@ def _numbers() -> list[AnyPanel]:
             bad=1,
             colour="orange",
         ),
-        number(5, "Largest lag", "Of any follower, in time.", _of("tidemark_topic_replica_lag_seconds_max"), "", bad=2, unit="s"),
+        number(
+            5,
+            "Largest lag",
+            "Of any follower, in time.",
+            _of("tidemark_topic_replica_lag_seconds_max"),
+            "",
+            bad=2,
+            unit="s",
+        ),
         number(
             6,
             "Alerts open",
@@ -46,7 +80,11 @@ def _numbers() -> list[AnyPanel]:
 
 
 def _partitions() -> AnyPanel:
-    handed = {"kafka_cluster": "$kafka_cluster", "topic": "$topic", "partition": "${__data.fields.Partition}"}
+    handed = {
+        "kafka_cluster": "$kafka_cluster",
+        "topic": "$topic",
+        "partition": "${__data.fields.Partition}",
+    }
     return listing(
         11,
         "Partitions with series of their own",
@@ -94,7 +132,13 @@ def build() -> dashboard.Dashboard:
         (
             8,
             [
-                lines(9, "Uncommitted records", waiting, queries((_of("tidemark_topic_uncommitted_records"), "records")), unit="short"),
+                lines(
+                    9,
+                    "Uncommitted records",
+                    waiting,
+                    queries((_of("tidemark_topic_uncommitted_records"), "records")),
+                    unit="short",
+                ),
                 lines(
                     10,
                     "Age of the oldest uncommitted record",
@@ -112,7 +156,12 @@ def build() -> dashboard.Dashboard:
                     12,
                     "Alerts",
                     "How many are open, by name and severity.",
-                    queries((sum_by(_of("tidemark_topic_alert_open"), "alertname", "severity"), "{{alertname}} {{severity}}")),
+                    queries(
+                        (
+                            sum_by(_of("tidemark_topic_alert_open"), "alertname", "severity"),
+                            "{{alertname}} {{severity}}",
+                        )
+                    ),
                     bad=1,
                     absent="none known for a quarter of an hour",
                 ),
@@ -133,7 +182,13 @@ def build() -> dashboard.Dashboard:
         "One topic: state, lag, what is not committed yet, its alerts, and the partitions to look at.",
         [
             frame.clusters(many=False),
-            frame.choice("topic", "Topic", "tidemark_topic_partitions", many=False, kafka_cluster="$kafka_cluster"),
+            frame.choice(
+                "topic",
+                "Topic",
+                "tidemark_topic_partitions",
+                many=False,
+                kafka_cluster="$kafka_cluster",
+            ),
         ],
         [frame.annotation("Alert about the topic", "orange", alerts, "{{alertname}} {{severity}}")],
         panels,

@@ -19,8 +19,10 @@ ROOT = Path(__file__).parent.parent
 IN_CI = os.environ.get("CI") == "true"
 # Cheap and pure first: a broken reducer shows before a broker starts.
 SECTIONS = (
-    *("unit", "scenarios", "property", "model", "tie", "collect", "verbs", "replay", "inspect", "export", "pages"),
-    *("delivery", "rules", "dashboards", "spark", "cluster", "drills", "browser"),
+    *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "tie"),
+    *("settings", "kafka", "jvm", "local", "demo", "collect", "verbs", "export", "notify", "pages"),
+    *("docs", "deploy", "packaging", "mutation"),
+    *("delivery", "rules", "dashboards", "stream", "cluster", "drills", "browser"),
 )
 # Fixtures that are waited for.
 LATE = frozenset({"scenes", "outage"})
@@ -29,13 +31,22 @@ LATE = frozenset({"scenes", "outage"})
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None, print_blob=True)
 # For tests.mutation: few examples, and the first failing one is enough.
-settings.register_profile("mutation", max_examples=8, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+settings.register_profile(
+    "mutation",
+    max_examples=8,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+)
 settings.load_profile("ci" if IN_CI else "dev")
 
 
 def need(tool: str) -> str:
     """The path of a program that a test cannot do without; skips the test where it is missing, fails it in CI."""
-    return shutil.which(tool) or missing(f"{tool} is not installed (make system installs it as root on Debian)")
+    return shutil.which(tool) or missing(
+        f"{tool} is not installed (make system installs it as root on Debian)"
+    )
 
 
 def missing(reason: str) -> NoReturn:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import tidemark.core
-from tidemark.core.wire import json_schema
+from tidemark.core.codec import json_schema
 
 SCHEMA = Path(tidemark.core.__file__).parent / "replica-state.v1.schema.json"
 

@@ -13,8 +13,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tidemark.core.events import OK, REFUSED, TIMED_OUT, UNREACHABLE, Batch, BrokerAnswer, Event, Observation, Pass, Replica
-from tidemark.core.wire import encode_batch
+from tidemark.core.codec import encode_batch
+from tidemark.core.events import (
+    OK,
+    REFUSED,
+    TIMED_OUT,
+    UNREACHABLE,
+    Batch,
+    BrokerAnswer,
+    Event,
+    Observation,
+    Pass,
+    Replica,
+)
 
 ORIGIN = 1_000_000_000.0
 Sample = dict[str, Any]
@@ -46,9 +57,23 @@ def batches(lines: Iterable[str], topic: str = "trace") -> Iterator[Batch]:
         observation = _observation(samples, sorted(hosts), topic, at)
         period = 200.0 if previous is None else max(1.0, (at - previous) * 1000.0)
         answers = [BrokerAnswer(broker=s["broker"], outcome=_outcome(s)) for s in samples]
-        closing = Pass(number=number, started_at=at, ended_at=at, monotonic=at, period_ms=period, brokers=answers)
+        closing = Pass(
+            number=number,
+            started_at=at,
+            ended_at=at,
+            monotonic=at,
+            period_ms=period,
+            brokers=answers,
+        )
         events: list[Event] = [closing] if observation is None else [observation, closing]
-        yield Batch(v=1, cluster="trace", collector="trace", collector_epoch=1, pass_number=number, events=events)
+        yield Batch(
+            v=1,
+            cluster="trace",
+            collector="trace",
+            collector_epoch=1,
+            pass_number=number,
+            events=events,
+        )
         previous = at
 
 
@@ -59,14 +84,22 @@ def _outcome(sample: Sample) -> str:
     return {"TimeoutError": TIMED_OUT, "ConnectionRefusedError": REFUSED}.get(down, UNREACHABLE)
 
 
-def _observation(samples: list[Sample], asked: list[int], topic: str, at: float) -> Observation | None:
-    views = [sample for sample in samples if sample.get("isr") is not None and "leader" in sample and sample.get("p_err", 0) in (0, 5)]
+def _observation(
+    samples: list[Sample], asked: list[int], topic: str, at: float
+) -> Observation | None:
+    views = [
+        sample
+        for sample in samples
+        if sample.get("isr") is not None and "leader" in sample and sample.get("p_err", 0) in (0, 5)
+    ]
     assigned = next((sample["ar"] for sample in views if sample.get("ar")), None)
     hosts = assigned or asked
     newest = max(views, key=lambda sample: sample.get("epoch", 0), default=None)
     leader = newest["leader"] if newest is not None and newest["leader"] >= 0 else None
     epoch = newest.get("epoch") if newest is not None else None
-    agreeing = [s for s in views if s["leader"] < 0 and s.get("p_err") == 5 and s.get("epoch") == epoch]
+    agreeing = [
+        s for s in views if s["leader"] < 0 and s.get("p_err") == 5 and s.get("epoch") == epoch
+    ]
     own = next((s for s in samples if s["broker"] == leader), None)
     fenced = own is not None and _is_fenced(own, epoch)
     lineage = own.get("lineage") if fenced and own is not None else None
@@ -107,7 +140,9 @@ def _replica(sample: Sample) -> Replica:
     if "down" in sample:
         return Replica(broker=sample["broker"], error=_outcome(sample))
     if sample.get("lo_err") or sample.get("f_err"):
-        return Replica(broker=sample["broker"], error=f"error_{sample.get('lo_err') or sample.get('f_err')}")
+        return Replica(
+            broker=sample["broker"], error=f"error_{sample.get('lo_err') or sample.get('f_err')}"
+        )
     return Replica(
         broker=sample["broker"],
         log_end_offset=_known(sample.get("leo")),

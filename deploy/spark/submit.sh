@@ -18,7 +18,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 python=${TIDEMARK_PYTHON:-python3}
 master=${TIDEMARK_MASTER:-local[4]}
 
-jars=$("$python" -c 'from tidemark.local.jars import connector_jars; print(",".join(map(str, connector_jars())))')
+jars=$("$python" -c 'from tidemark.jvm.jars import connector_jars; print(",".join(map(str, connector_jars())))')
 logs=$("$python" -c 'from tidemark.stream.session import LOG_CONFIGURATION; print(LOG_CONFIGURATION.as_uri())')
 SPARK_HOME=${SPARK_HOME:-$("$python" -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)')}
 PYSPARK_PYTHON=${PYSPARK_PYTHON:-$(command -v "$python")}

@@ -22,8 +22,16 @@ from tidemark.settings import load_settings
     help="The YAML file; without one, defaults and environment.",
 )
 @click.option("--no-notify", is_flag=True, help="Deliver nothing: metrics and status page only.")
-@click.option("--only-notify", is_flag=True, help="Deliver only: /metrics shows the exporter itself; the status page is there.")
-@click.option("--dry-run-notify", is_flag=True, help="Show what would be sent to whom now, and end: nothing is sent, no offset committed.")
+@click.option(
+    "--only-notify",
+    is_flag=True,
+    help="Deliver only: /metrics shows the exporter itself; the status page is there.",
+)
+@click.option(
+    "--dry-run-notify",
+    is_flag=True,
+    help="Show what would be sent to whom now, and end: nothing is sent, no offset committed.",
+)
 def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_notify: bool) -> None:
     """Runs until SIGTERM or SIGINT, and is gone 10 s after it.
 
@@ -35,7 +43,9 @@ def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_noti
         )
     settings = load_settings(config)
     if only_notify and not settings.notify.routes:
-        raise ConfigError("--only-notify: the configuration has no receivers; list them under notify.receivers or notify.alertmanagers.")
+        raise ConfigError(
+            "--only-notify: the configuration has no receivers; list them under notify.receivers or notify.alertmanagers."
+        )
     configure_logs(settings.log_format)
     if dry_run_notify:
         from tidemark_exporters.notify.rehearsal import rehearse
@@ -49,7 +59,9 @@ def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_noti
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    exporter = Exporter(settings, serve_metrics=not only_notify, notify=not no_notify, settle=settle)
+    exporter = Exporter(
+        settings, serve_metrics=not only_notify, notify=not no_notify, settle=settle
+    )
     exporter.start()
     try:
         exporter.wait(stop)

@@ -8,7 +8,9 @@ from typing import Any
 def ranges(value: Any) -> list[tuple[int, int]]:
     """`[from, to)` or a list of such as pairs; anything else, an unknown end included, is no range."""
     if isinstance(value, list | tuple):
-        if len(value) == 2 and all(isinstance(bound, int) and not isinstance(bound, bool) for bound in value):
+        if len(value) == 2 and all(
+            isinstance(bound, int) and not isinstance(bound, bool) for bound in value
+        ):
             return [(value[0], value[1])] if value[0] < value[1] else []
         return [pair for item in value if isinstance(item, list | tuple) for pair in ranges(item)]
     return []

@@ -44,7 +44,12 @@ class Exporter:
     """
 
     def __init__(
-        self, settings: Settings, *, serve_metrics: bool = True, notify: bool = True, settle: Callable[[], None] = lambda: None
+        self,
+        settings: Settings,
+        *,
+        serve_metrics: bool = True,
+        notify: bool = True,
+        settle: Callable[[], None] = lambda: None,
     ) -> None:
         """`settle` is called once, when the topics have been read to their ends."""
         self._settings = settings
@@ -88,20 +93,33 @@ class Exporter:
         self._views.start()
         self._alerts.start(self.delivery.starts)
         self.delivery.start()
-        targets = {"views": self._read_views, "alerts": self._read_alerts, "ends": self._watch_ends, "past alerts": self._read_past}
+        targets = {
+            "views": self._read_views,
+            "alerts": self._read_alerts,
+            "ends": self._watch_ends,
+            "past alerts": self._read_past,
+        }
         # A thread of its own for the ends of topics: asking may block, and alerts must not wait for it.
         for name, target in targets.items():
             thread = threading.Thread(target=self._guarded, args=(target,), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
-        log.info("exporter started", listen=self._settings.export.listen, receivers=len(self.delivery.workers))
+        log.info(
+            "exporter started",
+            listen=self._settings.export.listen,
+            receivers=len(self.delivery.workers),
+        )
 
     def wait(self, stop: threading.Event) -> None:
         """Returns once `stop` is set; raises TidemarkError when a reader or a receiver's worker had to give up."""
         while not stop.wait(0.2):
             failure = self._failure or self.delivery.failure
             if failure is not None:
-                raise failure if isinstance(failure, TidemarkError) else TidemarkError(f"the exporter failed: {failure!r}.")
+                raise (
+                    failure
+                    if isinstance(failure, TidemarkError)
+                    else TidemarkError(f"the exporter failed: {failure!r}.")
+                )
 
     def stop(self) -> None:
         """Ends all threads within STOP_SECONDS; posts in hand are finished and committed."""
@@ -156,7 +174,11 @@ class Exporter:
         next_count = 0.0
         while not self._stopped.is_set():
             messages = self._alerts.poll(POLL_MS)
-            records = [(alert, (m.partition, m.offset)) for m in messages if (alert := self._alert(m)) is not None]
+            records = [
+                (alert, (m.partition, m.offset))
+                for m in messages
+                if (alert := self._alert(m)) is not None
+            ]
             if records:
                 self.delivery.alerts(records)
             self._check_caught_up("alerts", self._alerts)
@@ -187,7 +209,10 @@ class Exporter:
         record = None if message.value is None else self._decode(message.value, self._alerts.topic)
         if not isinstance(record, Alert):
             return None
-        if self._seen.first_sight(record.id) and message.offset >= self._alerts.end[message.partition]:
+        if (
+            self._seen.first_sight(record.id)
+            and message.offset >= self._alerts.end[message.partition]
+        ):
             self._counters.count(record)
         return record
 
@@ -197,7 +222,9 @@ class Exporter:
             return decode_record(value)
         except msgspec.DecodeError as error:
             self.own.undecodable.labels(topic=topic).inc()
-            log.warning("skipped a record that is no Tidemark record", topic=topic, reason=str(error)[:200])
+            log.warning(
+                "skipped a record that is no Tidemark record", topic=topic, reason=str(error)[:200]
+            )
             return None
 
     def _check_caught_up(self, what: str, reader: TopicReader) -> None:

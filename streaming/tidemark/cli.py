@@ -16,17 +16,38 @@ from tidemark.core.errors import TidemarkError
 
 # verb -> module:command, and the line `tidemark --help` shows without importing it
 VERBS = {
-    "collect": ("tidemark.collect.command:collect", "Observe clusters and publish replica-state events."),
-    "stream": ("tidemark.stream.command:stream", "Run the Structured Streaming job: events to views and alerts."),
+    "collect": (
+        "tidemark.collect.command:collect",
+        "Observe clusters and publish replica-state events.",
+    ),
+    "stream": (
+        "tidemark.stream.command:stream",
+        "Run the Structured Streaming job: events to views and alerts.",
+    ),
     "export": ("tidemark_exporters.command:export", "Serve metrics and deliver alerts."),
-    "replay": ("tidemark.replay.command:replay", "Feed events from files or - through the reducer and the detectors."),
-    "inspect": ("tidemark.inspect.command:inspect", "Show a topic's or partition's replicas, straight from the brokers; or what was lost."),
-    "safe-to-stop": ("tidemark.safe_to_stop.command:safe_to_stop", "What stopping a broker now would take offline or down to a last copy."),
-    "ack": ("tidemark.ack.command:ack", "Close an event alert."),
-    "model": ("tidemark.model_command:model", "Play replication step by step, and search its protocols for what breaks them."),
-    "demo": ("tidemark.demo.command:demo", "Play faults on a real local cluster and show whether the alerts came."),
-    "check-config": ("tidemark.config_command:check_config", "Check the configuration."),
-    "version": ("tidemark.config_command:version", "Print the version."),
+    "replay": (
+        "tidemark.verbs.replay.command:replay",
+        "Feed events from files or - through the reducer and the detectors.",
+    ),
+    "inspect": (
+        "tidemark.verbs.inspect.command:inspect",
+        "Show a topic's or partition's replicas, straight from the brokers; or what was lost.",
+    ),
+    "safe-to-stop": (
+        "tidemark.verbs.safe_to_stop.command:safe_to_stop",
+        "What stopping a broker now would take offline or down to a last copy.",
+    ),
+    "ack": ("tidemark.verbs.ack.command:ack", "Close an event alert."),
+    "model": (
+        "tidemark.verbs.model:model",
+        "Play replication step by step, and search its protocols for what breaks them.",
+    ),
+    "demo": (
+        "tidemark.demo.command:demo",
+        "Play faults on a real local cluster and show whether the alerts came.",
+    ),
+    "check-config": ("tidemark.verbs.config:check_config", "Check the configuration."),
+    "version": ("tidemark.verbs.config:version", "Print the version."),
 }
 
 

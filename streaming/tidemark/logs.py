@@ -11,7 +11,9 @@ import structlog
 def configure_logs(log_format: Literal["text", "json"]) -> None:
     """Sets structlog up for the whole process; a verb calls it once its configuration is read."""
     renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if log_format == "json" else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        structlog.processors.JSONRenderer()
+        if log_format == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
     structlog.configure(
         processors=[

@@ -52,7 +52,9 @@ class Memory:
             self._bodies[LIST_OFFSETS, len(asked.request().body)] = offsets(subset, end)
         for subset, leaders in ((plan.led, True), (plan.followed, False)):
             none = [0] * len(subset.indices)
-            self._bodies[FETCH, len(plan.probe_template(leaders).request(none).body)] = probes(subset, end)
+            self._bodies[FETCH, len(plan.probe_template(leaders).request(none).body)] = probes(
+                subset, end
+            )
 
     async def ask(self, request: Any, seconds: float) -> RawAnswer:
         return RawAnswer(self._bodies[request.API_KEY, len(request.body)], time.monotonic(), 0)
@@ -63,7 +65,11 @@ class Memory:
 
 def offsets(subset: Subset, end: int) -> bytes:
     """A ListOffsets v7 answer."""
-    return b"\x00\x00\x00\x00" + blocks(subset, lambda number: _OFFSETS.pack(number, 0, -1, end, 0)) + b"\x00"
+    return (
+        b"\x00\x00\x00\x00"
+        + blocks(subset, lambda number: _OFFSETS.pack(number, 0, -1, end, 0))
+        + b"\x00"
+    )
 
 
 def probes(subset: Subset, end: int) -> bytes:
@@ -95,11 +101,15 @@ def view() -> View:
 def cpu_seconds(moving: bool) -> float:
     """CPU of one pass, the middle one of some, after those that read the lineages."""
     loop = Loop()
-    passes = Passes(loop, {}, Cluster(name="c"), Collect(collector="k", metadata_seconds=1e9), 16, 1)
+    passes = Passes(
+        loop, {}, Cluster(name="c"), Collect(collector="k", metadata_seconds=1e9), 16, 1
+    )
     passes._read_views = list  # type: ignore[method-assign]
     passes._read_aside = lambda *_: None  # type: ignore[method-assign]
     passes.inventory.apply([view()])
-    passes.inventory.take_configurations({f"topic-{n}": TopicConfiguration(1, compacted=False) for n in range(TOPICS)})
+    passes.inventory.take_configurations(
+        {f"topic-{n}": TopicConfiguration(1, compacted=False) for n in range(TOPICS)}
+    )
     for watched in passes.inventory.partitions.values():
         watched.walks = {}
     passes._plan()
@@ -111,7 +121,10 @@ def cpu_seconds(moving: bool) -> float:
         began = time.process_time()
         loop.run(passes.run, set())
         taken.append(time.process_time() - began)
-    assert passes.observed == (TOPICS * PARTITIONS if moving else 0), (passes.observed, passes.missed)
+    assert passes.observed == (TOPICS * PARTITIONS if moving else 0), (
+        passes.observed,
+        passes.missed,
+    )
     passes.close()
     loop.close()
     return sorted(taken[2:])[PASSES // 2]
@@ -121,4 +134,9 @@ def rows() -> Iterator[Row]:
     size = f"{TOPICS * PARTITIONS:,} partitions x {len(BROKERS)} replicas on {len(BROKERS)} brokers, answers from memory, metadata aside"
     for name, moving in (("every offset moves", True), ("nothing moves", False)):
         how = f"{size}; {name}; CPU time of the middle one of {PASSES} passes"
-        yield Row(name=f"collect: a pass in which {name}", value=1000 * cpu_seconds(moving), unit="ms", how=how)
+        yield Row(
+            name=f"collect: a pass in which {name}",
+            value=1000 * cpu_seconds(moving),
+            unit="ms",
+            how=how,
+        )

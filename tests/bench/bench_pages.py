@@ -34,7 +34,17 @@ def view_of(number: int) -> View:
         )
         for place in range(3)
     ]
-    open_alerts = [open_alert(alert("KafkaUnderReplicated", severity="info", topic=topic, partition=str(partition)))] if lost else []
+    open_alerts = (
+        [
+            open_alert(
+                alert(
+                    "KafkaUnderReplicated", severity="info", topic=topic, partition=str(partition)
+                )
+            )
+        ]
+        if lost
+        else []
+    )
     return view(
         topic,
         partition,
@@ -52,7 +62,9 @@ def full_table() -> Table:
     table = Table()
     for number in range(PARTITIONS):
         each = view_of(number)
-        table.apply(view_key(each.kafka_cluster, each.topic, each.partition), each, encode_record(each))
+        table.apply(
+            view_key(each.kafka_cluster, each.topic, each.partition), each, encode_record(each)
+        )
     return table
 
 
@@ -71,7 +83,11 @@ def rows() -> Iterator[Row]:
     table = full_table()
     Pages(table, 30.0, list, clock=lambda: NOW).answer("/", "")
     asked: tuple[tuple[str, str, dict[str, object]], ...] = (
-        ("filter and page", "/partitions", {"q": "topic-7", "state": "under_replicated", "page": 3}),
+        (
+            "filter and page",
+            "/partitions",
+            {"q": "topic-7", "state": "under_replicated", "page": 3},
+        ),
         ("last page of all, worst first", "/partitions", {"page": 100}),
         ("API, last page of all", "/api/v1/partitions", {"page": 100}),
         ("overview", "/", {}),

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.row import Row
-from tests.spark.load import Load
+from tests.stream.load import Load
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord
-from tidemark.replay.command import replay
+from tidemark.verbs.replay.command import replay
 
 PARTITIONS = 2_000
 PASSES = 20
@@ -31,13 +31,23 @@ def rows() -> Iterator[Row]:
         offset += len(records)
         blob, _ = fold_group(blob, records, Detection(), 0, 1)
     seconds = time.process_time() - began
-    how = (
-        f"{PARTITIONS:,} partitions x 3 replicas whose offsets move each pass, {PASSES} passes, state decoded and encoded in each; CPU time"
+    how = f"{PARTITIONS:,} partitions x 3 replicas whose offsets move each pass, {PASSES} passes, state decoded and encoded in each; CPU time"
+    yield Row(
+        name="reduce: observations a second",
+        value=PARTITIONS * PASSES / seconds,
+        unit="1/s",
+        how=how,
     )
-    yield Row(name="reduce: observations a second", value=PARTITIONS * PASSES / seconds, unit="1/s", how=how)
     assert blob is not None
-    yield Row(name="replay: observations a second", value=replayed(passes), unit="1/s", how=f"`tidemark replay FILE --json`; {how}")
-    yield Row(name="reduce: state of a healthy partition", value=len(blob) / PARTITIONS, unit="B", how=how)
+    yield Row(
+        name="replay: observations a second",
+        value=replayed(passes),
+        unit="1/s",
+        how=f"`tidemark replay FILE --json`; {how}",
+    )
+    yield Row(
+        name="reduce: state of a healthy partition", value=len(blob) / PARTITIONS, unit="B", how=how
+    )
 
 
 def replayed(passes: list[list[bytes]]) -> float:
@@ -45,7 +55,10 @@ def replayed(passes: list[list[bytes]]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.jsonl"
         path.write_bytes(b"".join(value + b"\n" for values in passes for value in values))
-        with Path(os.devnull).open("w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        with (
+            Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+            contextlib.redirect_stdout(nowhere),
+        ):
             began = time.process_time()
             replay.main([str(path), "--json"], standalone_mode=False)
             return PARTITIONS * PASSES / (time.process_time() - began)

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from tests.bench.row import Row
-from tests.spark.conftest import StreamProcess, descendants
-from tests.spark.load import Load
-from tidemark.kafka import ensure_topics, make_producer
+from tests.stream.conftest import StreamProcess, descendants
+from tests.stream.load import Load
+from tidemark.kafka.client import ensure_topics, make_producer
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics
 
@@ -37,7 +37,12 @@ def rows() -> Iterator[Row]:
     with LocalCluster() as cluster, tempfile.TemporaryDirectory() as folder:
         yield from _loaded(cluster, Path(folder))
         yield from _small(cluster, Path(folder), "pre-loading worker daemon", {})
-        yield from _small(cluster, Path(folder), "stock worker daemon", {"spark.python.daemon.module": "pyspark.daemon"})
+        yield from _small(
+            cluster,
+            Path(folder),
+            "stock worker daemon",
+            {"spark.python.daemon.module": "pyspark.daemon"},
+        )
 
 
 def _settings(cluster: LocalCluster, folder: Path, prefix: str, spark: dict[str, str]) -> Settings:
@@ -57,19 +62,25 @@ class _Run:
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.topic = settings.topics.replica_state
         self.stream = StreamProcess(settings, folder)
-        self.producer: Any = make_producer(settings.kafka, acks=1, compression_type="gzip", linger_ms=5, batch_size=256 * 1024)
+        self.producer: Any = make_producer(
+            settings.kafka, acks=1, compression_type="gzip", linger_ms=5, batch_size=256 * 1024
+        )
         self.stream.wait_for(lambda: bool(self.stream.lines("query started")), "the query")
 
     def publish(self, load: Load, number: int) -> int:
         """One pass; how many records it took."""
-        sent = [self.producer.send(self.topic, value=value, partition=group) for group, value in load.records(number)]
+        sent = [
+            self.producer.send(self.topic, value=value, partition=group)
+            for group, value in load.records(number)
+        ]
         self.producer.flush()
         return len(sent)
 
     def wait_folded(self, records: int) -> None:
         """Returns when so many records went through finished batches."""
         self.stream.wait_for(
-            lambda: sum(int(batch["records"]) for batch in self.stream.lines("batch")) >= records, f"{records} records folded"
+            lambda: sum(int(batch["records"]) for batch in self.stream.lines("batch")) >= records,
+            f"{records} records folded",
         )
 
     def cpu_seconds(self) -> float:
@@ -77,7 +88,11 @@ class _Run:
         ticks = 0
         for pid in (self.stream.process.pid, *descendants(self.stream.process.pid)):
             with contextlib.suppress(OSError):
-                ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+                ticks += sum(
+                    map(
+                        int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+                    )
+                )
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
@@ -110,11 +125,23 @@ def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
         f"10,000 partitions x 3 replicas, one observation each per 5 s with moving offsets, {PASSES} passes after {WARM_UP_PASSES}, local[4] on "
         f"{os.cpu_count()} cores beside three brokers and the producer; {len(batches)} batches"
     )
-    yield Row(name="stream: longest micro-batch", value=max(seconds), unit="s", bar="< 2 s", met=max(seconds) < 2, how=how)
+    yield Row(
+        name="stream: longest micro-batch",
+        value=max(seconds),
+        unit="s",
+        bar="< 2 s",
+        met=max(seconds) < 2,
+        how=how,
+    )
     yield Row(name="stream: median micro-batch", value=median(seconds), unit="s", how=how)
     ages = [float(batch["age_seconds"]) for batch in batches]
     yield Row(name="stream: oldest event when its batch ends", value=max(ages), unit="s", how=how)
-    yield Row(name="stream: CPU per pass of 10,000 partitions", value=used / PASSES, unit="s", how=f"driver, JVM and Python workers; {how}")
+    yield Row(
+        name="stream: CPU per pass of 10,000 partitions",
+        value=used / PASSES,
+        unit="s",
+        how=f"driver, JVM and Python workers; {how}",
+    )
 
 
 def _small(cluster: LocalCluster, folder: Path, name: str, spark: dict[str, str]) -> Iterator[Row]:

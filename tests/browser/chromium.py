@@ -40,12 +40,19 @@ class Chromium:
         theirs_read, self._write = os.pipe()
         self._read, theirs_write = os.pipe()
         # Chromium reads commands from 3 and writes answers to 4: first out of the way of each other, then there.
-        high_read, high_write = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 20) for fd in (theirs_read, theirs_write))
+        high_read, high_write = (
+            fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 20) for fd in (theirs_read, theirs_write)
+        )
         with (folder / "chromium.log").open("w") as log:
             self.pid = os.posix_spawn(
                 program,
                 [program, *FLAGS, f"--user-data-dir={folder / 'profile'}", "about:blank"],
-                {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_CACHE_HOME": str(folder)},
+                {
+                    **os.environ,
+                    "HOME": str(folder),
+                    "XDG_CONFIG_HOME": str(folder),
+                    "XDG_CACHE_HOME": str(folder),
+                },
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, high_read, 3),
                     (os.POSIX_SPAWN_DUP2, high_write, 4),
@@ -64,7 +71,12 @@ class Chromium:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             self.call("Browser.close")
         except (BrowserError, OSError):
@@ -104,7 +116,9 @@ class Chromium:
                 self.events.append(answer)
 
     def forget(self, event: str, session: str) -> None:
-        self.events = [one for one in self.events if (one["method"], one.get("sessionId")) != (event, session)]
+        self.events = [
+            one for one in self.events if (one["method"], one.get("sessionId")) != (event, session)
+        ]
 
     def _next(self, deadline: float, what: str) -> dict[str, Any]:
         while b"\0" not in self._buffer:
@@ -117,14 +131,26 @@ class Chromium:
         message: dict[str, Any] = json.loads(line)
         return message
 
-    def page(self, width: int = 1280, height: int = 900, *, dark: bool = False, scripts: bool = True) -> Tab:
+    def page(
+        self, width: int = 1280, height: int = 900, *, dark: bool = False, scripts: bool = True
+    ) -> Tab:
         """A fresh tab of a context of its own: no storage is shared."""
         context = self.call("Target.createBrowserContext")["browserContextId"]
-        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
-        tab = Tab(self, self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)[
+            "targetId"
+        ]
+        tab = Tab(
+            self, self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        )
         for domain in ("Page", "Runtime", "Log", "Network"):
             tab.call(f"{domain}.enable")
-        tab.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        tab.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         tab.call("Emulation.setEmulatedMedia", features=scheme)
         if not scripts:
@@ -150,7 +176,9 @@ class Tab:
 
     def run(self, expression: str) -> Any:
         """The value of an expression. Raises BrowserError with what it threw."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise BrowserError(f"{expression[:200]}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
@@ -175,7 +203,14 @@ class Tab:
         code = {"Tab": 9, "Enter": 13}[key]
         text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode=code,
+                **text,
+            )
 
     def complaints(self) -> list[str]:
         """What the console and the log told: broken policy, failed loads, exceptions."""
@@ -191,11 +226,23 @@ class Tab:
     def requested(self) -> list[str]:
         """Addresses that the tab asked for."""
         mine = [event for event in self._browser.events if event.get("sessionId") == self._session]
-        return [event["params"]["request"]["url"] for event in mine if event["method"] == "Network.requestWillBeSent"]
+        return [
+            event["params"]["request"]["url"]
+            for event in mine
+            if event["method"] == "Network.requestWillBeSent"
+        ]
 
     def screenshot(self, path: Path) -> None:
         """The whole page, not only what is in sight."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
-        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        clip = {
+            "x": 0,
+            "y": 0,
+            "width": size["width"],
+            "height": min(size["height"], 6000),
+            "scale": 1,
+        }
+        taken = self.call(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
+        )
         path.write_bytes(base64.b64decode(taken["data"]))

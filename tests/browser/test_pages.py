@@ -19,7 +19,16 @@ import requests
 from tests.browser.chromium import Chromium, Tab
 from tests.conftest import ROOT, need
 from tests.export.make import NOW, alert
-from tests.pages.make import HOSTILE, TRICKY, healthy_view, key_of, lossy_view, opened, past_alerts, table
+from tests.pages.make import (
+    HOSTILE,
+    TRICKY,
+    healthy_view,
+    key_of,
+    lossy_view,
+    opened,
+    past_alerts,
+    table,
+)
 from tidemark_exporters.export.http import Site, serve
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.board import Boards
@@ -70,9 +79,15 @@ class Exporter:
 class _Breakable(Pages):
     exporter: Exporter
 
-    def answer(self, path: str, query: str, accept_encoding: str = "", if_none_match: str = "") -> Response:
+    def answer(
+        self, path: str, query: str, accept_encoding: str = "", if_none_match: str = ""
+    ) -> Response:
         if self.exporter.broken and not path.startswith("/static/"):
-            return Response(HTTPStatus.BAD_GATEWAY, [("Content-Type", "text/html")], b"<p>a proxy's own words</p>")
+            return Response(
+                HTTPStatus.BAD_GATEWAY,
+                [("Content-Type", "text/html")],
+                b"<p>a proxy's own words</p>",
+            )
         return super().answer(path, query, accept_encoding, if_none_match)
 
 
@@ -131,7 +146,9 @@ MEASURE = """
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("window", ["", "&from=0&to=1100000", "&from=1000200&to=1000320"])
-def test_bars_are_drawn_where_the_api_says(chromium: Chromium, exporter: Exporter, width: int, window: str) -> None:
+def test_bars_are_drawn_where_the_api_says(
+    chromium: Chromium, exporter: Exporter, width: int, window: str
+) -> None:
     drawn = opened_page(chromium, exporter, PARTITION + window, width=width).run(MEASURE)
     (item,) = exporter.get("/api/v1/partitions?topic=payments&partition=3")["items"]
     # Strokes are two pixels wide.
@@ -142,7 +159,11 @@ def test_bars_are_drawn_where_the_api_says(chromium: Chromium, exporter: Exporte
 
     for replica in item["view"]["replicas"]:
         shown = drawn["replicas"][str(replica["broker"])]
-        for mark, field in (("leo", "log_end_offset"), ("hw", "high_watermark"), ("start", "log_start_offset")):
+        for mark, field in (
+            ("leo", "log_end_offset"),
+            ("hw", "high_watermark"),
+            ("start", "log_start_offset"),
+        ):
             offset = replica.get(field)
             if offset is None or not in_sight(offset):
                 assert shown[mark] is None
@@ -152,11 +173,15 @@ def test_bars_are_drawn_where_the_api_says(chromium: Chromium, exporter: Exporte
             assert bar["from"] == pytest.approx(max(bar["start"], drawn["from"]), abs=near)
             assert bar["to"] == pytest.approx(min(bar["end"], drawn["to"]), abs=near)
         if shown["bars"]:
-            assert shown["bars"][-1]["to"] == pytest.approx(min(replica["log_end_offset"], drawn["to"]), abs=near)
+            assert shown["bars"][-1]["to"] == pytest.approx(
+                min(replica["log_end_offset"], drawn["to"]), abs=near
+            )
     ends = dict(item["view"]["lineage"])
     for bar in drawn["replicas"]["1"]["bars"][:-1]:
         # What is older than the lineage has no epoch.
-        assert bar["end"] == (ends[int(bar["epoch"])] if bar["epoch"] else item["view"]["lineage"][0][1])
+        assert bar["end"] == (
+            ends[int(bar["epoch"])] if bar["epoch"] else item["view"]["lineage"][0][1]
+        )
     assert drawn["tidemark"] == pytest.approx(item["view"]["high_watermark"], abs=near)
     (lost,) = drawn["lost"]
     start, end = item["view"]["alerts"][0]["evidence"]["proven"]
@@ -165,7 +190,9 @@ def test_bars_are_drawn_where_the_api_says(chromium: Chromium, exporter: Exporte
     assert lost == pytest.approx([start, max(end, start + narrowest)], abs=near)
 
 
-def test_an_epoch_has_one_colour_and_its_neighbour_another(chromium: Chromium, exporter: Exporter) -> None:
+def test_an_epoch_has_one_colour_and_its_neighbour_another(
+    chromium: Chromium, exporter: Exporter
+) -> None:
     for dark in (False, True):
         drawn = opened_page(chromium, exporter, PARTITION, dark=dark).run(MEASURE)
         colours: dict[str, set[str]] = {}
@@ -190,16 +217,29 @@ def test_an_epoch_has_one_colour_and_its_neighbour_another(chromium: Chromium, e
     ],
     ids=range(7),
 )
-def test_hostile_names_stay_text_and_nothing_runs(chromium: Chromium, exporter: Exporter, path: str) -> None:
+def test_hostile_names_stay_text_and_nothing_runs(
+    chromium: Chromium, exporter: Exporter, path: str
+) -> None:
     tab = opened_page(chromium, exporter, path)
-    assert ("<script>" if "script" in path or "?" not in path else "{{7*7}}") in tab.run("document.body.innerText")
+    assert ("<script>" if "script" in path or "?" not in path else "{{7*7}}") in tab.run(
+        "document.body.innerText"
+    )
     tab.run("for (const each of document.querySelectorAll('details')) each.open = true")
     assert tab.run("document.title").endswith(" · Tidemark")
-    assert tab.run("document.querySelectorAll('main script, main img, main iframe, [onerror], [style]').length") == 0
+    assert (
+        tab.run(
+            "document.querySelectorAll('main script, main img, main iframe, [onerror], [style]').length"
+        )
+        == 0
+    )
     assert tab.run("[...document.links].filter((a) => a.protocol !== 'http:').length") == 0
     # Nothing was refused by the policy, for nothing was tried.
     assert [text for text in tab.complaints() if "404" not in text] == []
-    assert {re.sub(r"^(http://[^/]+).*", r"\1", url) for url in tab.requested() if not url.startswith("about:")} == {exporter.url}
+    assert {
+        re.sub(r"^(http://[^/]+).*", r"\1", url)
+        for url in tab.requested()
+        if not url.startswith("about:")
+    } == {exporter.url}
 
 
 def test_a_script_that_did_get_in_would_not_run(chromium: Chromium, exporter: Exporter) -> None:
@@ -224,7 +264,9 @@ def test_every_page_works_without_scripts(chromium: Chromium, exporter: Exporter
     tab.run("document.querySelector('input[name=q]').value = 'orders'")
     tab.run("document.querySelector('select[name=state]').value = 'blind'")
     submit(tab)
-    assert tab.run("[...document.querySelectorAll('tbody th')].map((th) => th.innerText)") == ["orders-2"]
+    assert tab.run("[...document.querySelectorAll('tbody th')].map((th) => th.innerText)") == [
+        "orders-2"
+    ]
     tab.open(exporter.url + PARTITION)
     tab.run("document.querySelector('.figures-of summary').click()")
     assert tab.run("document.getElementById('epochs').checkVisibility()") is True
@@ -243,10 +285,15 @@ def submit(tab: Tab) -> None:
 
 def quick(tab: Tab) -> None:
     """Lets the page ask for itself several times a second, as if time went faster."""
-    tab.call("Page.addScriptToEvaluateOnNewDocument", source="const slow = setTimeout; window.setTimeout = (f, ms) => slow(f, ms / 20);")
+    tab.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="const slow = setTimeout; window.setTimeout = (f, ms) => slow(f, ms / 20);",
+    )
 
 
-def test_the_page_keeps_itself_new_and_leaves_the_reader_alone(chromium: Chromium, exporter: Exporter) -> None:
+def test_the_page_keeps_itself_new_and_leaves_the_reader_alone(
+    chromium: Chromium, exporter: Exporter
+) -> None:
     tab = chromium.page(height=500)
     quick(tab)
     tab.open(exporter.url + PARTITION)
@@ -258,15 +305,23 @@ def test_the_page_keeps_itself_new_and_leaves_the_reader_alone(chromium: Chromiu
     newer.log_end_offset = newer.replicas[0].log_end_offset = 1_000_555
     exporter.put(newer)
     tab.wait_until("document.querySelector('#replicas').innerText.includes('1000555')")
-    assert tab.run("document.querySelector('g[data-broker=\"1\"] svg.leo').dataset.offset") == "1000555"
-    assert tab.run("document.activeElement === window.kept && document.activeElement.isConnected") is True
+    assert (
+        tab.run("document.querySelector('g[data-broker=\"1\"] svg.leo').dataset.offset")
+        == "1000555"
+    )
+    assert (
+        tab.run("document.activeElement === window.kept && document.activeElement.isConnected")
+        is True
+    )
     assert tab.run("window.scrollY") == 400
     assert tab.run("document.querySelector('.figures-of').open") is True
     drawn = tab.run(MEASURE)
     assert drawn["replicas"]["1"]["leo"] == pytest.approx(1_000_555, abs=2.5 * drawn["pixel"] + 0.5)
 
 
-def test_rows_move_and_go_while_the_focus_stays_on_its_own(chromium: Chromium, exporter: Exporter) -> None:
+def test_rows_move_and_go_while_the_focus_stays_on_its_own(
+    chromium: Chromium, exporter: Exporter
+) -> None:
     exporter.fill(table([healthy_view("t", number) for number in range(6)]))
     tab = chromium.page()
     quick(tab)
@@ -278,7 +333,9 @@ def test_rows_move_and_go_while_the_focus_stays_on_its_own(chromium: Chromium, e
     exporter.table.apply("east/t/0", None)
     exporter.put(healthy_view("t", 7))
     expected = ["t-5", "t-4", "t-1", "t-2", "t-3", "t-7"]
-    tab.wait_until(f"JSON.stringify([...document.querySelectorAll('tbody th')].map((th) => th.innerText)) === JSON.stringify({expected})")
+    tab.wait_until(
+        f"JSON.stringify([...document.querySelectorAll('tbody th')].map((th) => th.innerText)) === JSON.stringify({expected})"
+    )
     assert tab.run("document.activeElement.innerText") == "t-4"
     assert tab.run("document.querySelector('input[name=q]').value") == "half typed"
     assert tab.run("document.querySelector('.total').innerText") == "6 partitions"
@@ -295,20 +352,26 @@ def test_a_partition_that_is_deleted_while_it_is_looked_at_is_said_to_be_gone_un
     assert tab.run(drawn) == 3
     exporter.table.apply("east/orders/1", None)
     exporter.put(healthy_view("orders", 0))
-    tab.wait_until("document.querySelector('main').innerText.includes('it was deleted, is not watched, or was not seen yet')")
+    tab.wait_until(
+        "document.querySelector('main').innerText.includes('it was deleted, is not watched, or was not seen yet')"
+    )
     assert tab.run(drawn) == 0
     assert tab.run("document.getElementById('stale').checkVisibility()") is False
     exporter.put(healthy_view("orders", 1))
     tab.wait_until(f"{drawn} === 3")
 
 
-def test_an_exporter_that_stops_answering_is_told_and_forgiven(chromium: Chromium, exporter: Exporter) -> None:
+def test_an_exporter_that_stops_answering_is_told_and_forgiven(
+    chromium: Chromium, exporter: Exporter
+) -> None:
     tab = chromium.page()
     quick(tab)
     tab.open(exporter.url + "/")
     assert tab.run("document.getElementById('stale').checkVisibility()") is False
     exporter.broken = True
-    tab.wait_until("document.getElementById('stale').innerText.startsWith('Stale: the exporter has not answered since 2')")
+    tab.wait_until(
+        "document.getElementById('stale').innerText.startsWith('Stale: the exporter has not answered since 2')"
+    )
     assert tab.run("document.getElementById('stale').getAttribute('role')") == "status"
     assert "payments-3" in tab.run("document.querySelector('main').innerText")
     exporter.broken = False
@@ -320,7 +383,9 @@ def test_refreshing_can_be_paused(chromium: Chromium, exporter: Exporter) -> Non
     quick(tab)
     tab.open(exporter.url + "/")
     tab.run("document.getElementById('pause').click()")
-    assert tab.run("[document.getElementById('pause').innerText, document.getElementById('pause').getAttribute('aria-pressed')]") == [
+    assert tab.run(
+        "[document.getElementById('pause').innerText, document.getElementById('pause').getAttribute('aria-pressed')]"
+    ) == [
         "Resume",
         "true",
     ]
@@ -331,9 +396,13 @@ def test_refreshing_can_be_paused(chromium: Chromium, exporter: Exporter) -> Non
     tab.wait_until("document.querySelector('main').innerText.includes('late-0')")
 
 
-def test_the_keyboard_reaches_everything_in_reading_order(chromium: Chromium, exporter: Exporter) -> None:
+def test_the_keyboard_reaches_everything_in_reading_order(
+    chromium: Chromium, exporter: Exporter
+) -> None:
     tab = opened_page(chromium, exporter, PARTITION)
-    expected = tab.run("document.querySelectorAll('a[href], button:not([hidden]), input, select, summary, [tabindex=\"0\"]').length")
+    expected = tab.run(
+        "document.querySelectorAll('a[href], button:not([hidden]), input, select, summary, [tabindex=\"0\"]').length"
+    )
     places: list[dict[str, Any]] = []
     for _ in range(expected + 5):
         tab.press("Tab")
@@ -350,7 +419,9 @@ def test_the_keyboard_reaches_everything_in_reading_order(chromium: Chromium, ex
     assert [place["n"] for place in places] == list(range(len(places)))
     assert all(place["after"] for place in places)
     assert [place["text"] for place in places if not place["seen"] or not place["width"]] == []
-    hidden = tab.run("[...document.querySelectorAll('details:not([open]) [href], details:not([open]) [tabindex=\"0\"]')].length")
+    hidden = tab.run(
+        "[...document.querySelectorAll('details:not([open]) [href], details:not([open]) [tabindex=\"0\"]')].length"
+    )
     assert len(places) == expected - hidden
 
 
@@ -366,35 +437,79 @@ def test_skipping_leads_to_the_content(chromium: Chromium, exporter: Exporter) -
 def test_a_reader_hears_names_roles_and_figures(chromium: Chromium, exporter: Exporter) -> None:
     tab = opened_page(chromium, exporter, PARTITION)
     nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
-    heard = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
+    heard = [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in nodes
+        if not node["ignored"]
+    ]
     roles = {role for role, _ in heard}
-    assert {"banner", "navigation", "main", "contentinfo", "table", "columnheader", "rowheader", "heading"} <= roles
+    assert {
+        "banner",
+        "navigation",
+        "main",
+        "contentinfo",
+        "table",
+        "columnheader",
+        "rowheader",
+        "heading",
+    } <= roles
     pictures = [name for role, name in heard if role in {"image", "img"}]
     assert pictures == ["Replica logs of payments-3", "In-sync replicas of payments-3 over time"]
-    assert [role for role, name in heard if role in {"link", "button", "textbox", "combobox", "searchbox"} and not name] == []
+    assert [
+        role
+        for role, name in heard
+        if role in {"link", "button", "textbox", "combobox", "searchbox"} and not name
+    ] == []
     headings = [name for role, name in heard if role == "heading"]
-    assert headings[:4] == ["payments-3", "Replica logs", "In-sync replicas over time", "Open alerts"]
+    assert headings[:4] == [
+        "payments-3",
+        "Replica logs",
+        "In-sync replicas over time",
+        "Open alerts",
+    ]
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_runs_out_of_the_page_sideways(chromium: Chromium, exporter: Exporter, width: int) -> None:
+def test_nothing_runs_out_of_the_page_sideways(
+    chromium: Chromium, exporter: Exporter, width: int
+) -> None:
     tab = chromium.page(width=width)
-    for path in ("/", "/topics", "/partitions", PARTITION, "/brokers", "/broker?cluster=east&broker=1", "/alerts"):
+    for path in (
+        "/",
+        "/topics",
+        "/partitions",
+        PARTITION,
+        "/brokers",
+        "/broker?cluster=east&broker=1",
+        "/alerts",
+    ):
         tab.open(exporter.url + path)
         assert tab.run("document.documentElement.scrollWidth") <= width, path
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_long_names_large_offsets_and_many_replicas_stay_in_the_page(chromium: Chromium, exporter: Exporter, width: int) -> None:
+def test_long_names_large_offsets_and_many_replicas_stay_in_the_page(
+    chromium: Chromium, exporter: Exporter, width: int
+) -> None:
     name, first = "a" * 200 + "._-" * 16 + "z", 2**62
-    view = healthy_view(name, 0, high_watermark=first + 900, log_end_offset=first + 1_000, assigned=[*range(1, 65)])
+    view = healthy_view(
+        name, 0, high_watermark=first + 900, log_end_offset=first + 1_000, assigned=[*range(1, 65)]
+    )
     model = view.replicas[0]
     view.replicas = [
-        msgspec.structs.replace(model, broker=b, log_start_offset=first, log_end_offset=first + 900 + b) for b in view.assigned
+        msgspec.structs.replace(
+            model, broker=b, log_start_offset=first, log_end_offset=first + 900 + b
+        )
+        for b in view.assigned
     ]
     exporter.fill(table([view]))
     tab = chromium.page(width=width)
-    for path in ("/", "/topics", "/partitions", "/partition?" + urlencode({"cluster": "east", "topic": name, "partition": 0})):
+    for path in (
+        "/",
+        "/topics",
+        "/partitions",
+        "/partition?" + urlencode({"cluster": "east", "topic": name, "partition": 0}),
+    ):
         tab.open(exporter.url + path)
         assert tab.run("document.documentElement.scrollWidth") <= width, path
     # A number that is cut in two is read wrongly.
@@ -433,10 +548,24 @@ FOUR_WAYS = {"clusters", "partition", "alerts"}
 
 def sane_views() -> list[Any]:
     hostile = (HOSTILE, TRICKY)
-    lag = alert("KafkaFollowerLag", topic="clickstream.page-views", partition="5", broker="2", description="Follower 2 is 4.2 s behind.")
+    lag = alert(
+        "KafkaFollowerLag",
+        topic="clickstream.page-views",
+        partition="5",
+        broker="2",
+        description="Follower 2 is 4.2 s behind.",
+    )
     slow = healthy_view("clickstream.page-views", 5, alerts=[opened(lag)])
-    slow.replicas[1].lag_ms, slow.replicas[1].lag_records, slow.replicas[1].log_end_offset = 4_200.0, 61, 39
-    made = [row.view for row in table().partitions.values()] + list(table().clusters.values()) + list(table().brokers.values())
+    slow.replicas[1].lag_ms, slow.replicas[1].lag_records, slow.replicas[1].log_end_offset = (
+        4_200.0,
+        61,
+        39,
+    )
+    made = (
+        [row.view for row in table().partitions.values()]
+        + list(table().clusters.values())
+        + list(table().brokers.values())
+    )
     many = [healthy_view("clickstream.page-views", number) for number in range(24) if number != 5]
     return [*(view for view in made if view.topic not in hostile), *many, slow]
 

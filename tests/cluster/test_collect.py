@@ -9,13 +9,13 @@ import pytest
 
 from tidemark.collect.loop import Loop
 from tidemark.collect.passes import Passes
+from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import Event, Gone, Observation, Pass
-from tidemark.core.wire import decode_batch
-from tidemark.inspect.command import look
-from tidemark.kafka import checked_options, ensure_topics, make_admin, make_producer
+from tidemark.kafka.client import checked_options, ensure_topics, make_admin, make_producer
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster, Collect, Connection, Topics
+from tidemark.verbs.inspect.command import look
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -33,7 +33,9 @@ def brokers() -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def passes(brokers: LocalCluster) -> Iterator[tuple[Loop, Passes]]:
-    cluster = Cluster(name="c", bootstrap_servers=brokers.bootstrap_servers, topics_allow=["t", "short"])
+    cluster = Cluster(
+        name="c", bootstrap_servers=brokers.bootstrap_servers, topics_allow=["t", "short"]
+    )
     options = checked_options(cluster)
     loop = Loop(**options)
     made = Passes(loop, options, cluster, Collect(collector="k"), 4, 1)
@@ -48,7 +50,13 @@ def run(passes: tuple[Loop, Passes], number: int = 1, pause: float = 0.2) -> lis
 
     async def work() -> None:
         for _ in range(number):
-            found.append([event for record in await passes[1].run(set()) for event in decode_batch(record.payload).events])
+            found.append(
+                [
+                    event
+                    for record in await passes[1].run(set())
+                    for event in decode_batch(record.payload).events
+                ]
+            )
             await passes[0].sleep(pause)
 
     passes[0].run(work)
@@ -58,10 +66,16 @@ def run(passes: tuple[Loop, Passes], number: int = 1, pause: float = 0.2) -> lis
 @contextlib.contextmanager
 def producing(brokers: LocalCluster, acks: int | str = "all") -> Iterator[Callable[[int], None]]:
     """Sends so many records to both partitions. One is sent at the start: kafka-python asks any broker, a paused one too, for its metadata."""
-    producer = make_producer(Connection(bootstrap_servers=brokers.bootstrap_servers), acks=acks, enable_idempotence=False)
+    producer = make_producer(
+        Connection(bootstrap_servers=brokers.bootstrap_servers), acks=acks, enable_idempotence=False
+    )
 
     def send(count: int) -> None:
-        sent = [producer.send("t", value=str(n).encode(), partition=partition) for n in range(count) for partition in (0, 1)]
+        sent = [
+            producer.send("t", value=str(n).encode(), partition=partition)
+            for n in range(count)
+            for partition in (0, 1)
+        ]
         for future in sent:
             future.get(10)
 
@@ -79,24 +93,38 @@ def last(events: list[list[Event]], topic: str, partition: int) -> Observation:
     )
 
 
-def test_every_replica_is_read_and_the_high_watermark_is_the_leaders(brokers: LocalCluster, passes: tuple[Loop, Passes]) -> None:
+def test_every_replica_is_read_and_the_high_watermark_is_the_leaders(
+    brokers: LocalCluster, passes: tuple[Loop, Passes]
+) -> None:
     with producing(brokers) as send:
         send(4)
     events = run(passes, 6, 0.3)
     seen = last(events, "t", 1)
-    assert (seen.leader, seen.leader_epoch, seen.committed, seen.effective_min_in_sync_replicas) == (2, 0, 5, 2)
-    assert {s.broker: (s.log_end_offset, s.high_watermark, s.log_start_offset, s.error) for s in seen.samples} == dict.fromkeys(
-        (1, 2, 3), (5, 5, 0, None)
-    )
+    assert (
+        seen.leader,
+        seen.leader_epoch,
+        seen.committed,
+        seen.effective_min_in_sync_replicas,
+    ) == (2, 0, 5, 2)
+    assert {
+        s.broker: (s.log_end_offset, s.high_watermark, s.log_start_offset, s.error)
+        for s in seen.samples
+    } == dict.fromkeys((1, 2, 3), (5, 5, 0, None))
     assert seen.eligible_leader_replicas == []
     assert (seen.lineage, seen.lineage_complete_from) == ([(0, 5)], 0)
     assert seen.leader_log_end_offset_before == seen.leader_log_end_offset_after == 5
     assert passes[1].inventory.partitions["t", 1].compacted is False
     ended = next(event for event in events[-1] if isinstance(event, Pass))
-    assert {b.broker: (b.preferred, b.preferred_led, b.in_sync) for b in ended.brokers} == {1: (1, 1, 3), 2: (1, 1, 2), 3: (1, 1, 3)}
+    assert {b.broker: (b.preferred, b.preferred_led, b.in_sync) for b in ended.brokers} == {
+        1: (1, 1, 3),
+        2: (1, 1, 2),
+        3: (1, 1, 3),
+    }
 
 
-def test_a_paused_broker_shows_the_gap_from_the_live_leader(brokers: LocalCluster, passes: tuple[Loop, Passes]) -> None:
+def test_a_paused_broker_shows_the_gap_from_the_live_leader(
+    brokers: LocalCluster, passes: tuple[Loop, Passes]
+) -> None:
     with producing(brokers, acks=1) as send:
         before = last(run(passes, 3), "t", 0)
         brokers.pause_broker(3)
@@ -117,7 +145,11 @@ def test_a_paused_broker_shows_the_gap_from_the_live_leader(brokers: LocalCluste
     assert gaps == {4}
     assert (seen.leader, seen.in_sync_replicas) == (before.leader, before.in_sync_replicas)
     ended = [next(event for event in one if isinstance(event, Pass)) for one in events]
-    assert {answer.broker: answer.outcome for answer in ended[-1].brokers} == {1: "ok", 2: "ok", 3: "timed_out"}
+    assert {answer.broker: answer.outcome for answer in ended[-1].brokers} == {
+        1: "ok",
+        2: "ok",
+        3: "timed_out",
+    }
     # Once it is known to be silent, nobody waits for it; on a busy machine one pass or another may be slow for its own reasons.
     assert min(one.ended_at - one.started_at for one in ended[2:]) < 0.5
     assert ended[-1].quorum_leader == 100
@@ -154,4 +186,6 @@ def test_a_deleted_topic_is_gone(brokers: LocalCluster, passes: tuple[Loop, Pass
     for _ in range(20):
         passes[1].hurry = True
         events += run(passes)[0]
-    assert [(event.topic, event.partition) for event in events if isinstance(event, Gone)] == [("short", 0)]
+    assert [(event.topic, event.partition) for event in events if isinstance(event, Gone)] == [
+        ("short", 0)
+    ]

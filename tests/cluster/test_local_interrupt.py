@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import missing
 from tidemark.core.errors import TidemarkError
-from tidemark.local.java import find_java
+from tidemark.jvm.java import find_java
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -41,8 +41,12 @@ def wait_for(workdir: Path, wanted: int, exact: bool = False) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_nothing_is_left_of_an_interrupted_demo(tmp_path: Path, end: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize(
+    ("end", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_nothing_is_left_of_an_interrupted_demo(
+    tmp_path: Path, end: signal.Signals, code: int
+) -> None:
     try:
         find_java()
     except TidemarkError as error:

@@ -31,7 +31,9 @@ def test_the_demo_ends_well(scenes: Scenes) -> None:
 
 def test_every_expected_alert_came_and_nothing_else(scenes: Scenes) -> None:
     assert {row["scene"] for row in scenes.report} == set(SCENES)
-    assert {(e.scene, e.alert) for e in EXPECTATIONS} == {(row["scene"], row["alert"]) for row in scenes.report if row["expected"]}
+    assert {(e.scene, e.alert) for e in EXPECTATIONS} == {
+        (row["scene"], row["alert"]) for row in scenes.report if row["expected"]
+    }
     assert [row for row in scenes.report if row["received"] != row["expected"]] == []
 
 
@@ -68,20 +70,40 @@ def test_the_proven_loss_is_a_true_lower_bound_with_an_exact_start(scenes: Scene
     assert loss["true"][0] < loss["proven"][1] <= loss["true"][1]
 
 
-def test_the_proven_loss_lies_in_what_the_producer_was_told_under_the_old_leader(scenes: Scenes) -> None:
+def test_the_proven_loss_lies_in_what_the_producer_was_told_under_the_old_leader(
+    scenes: Scenes,
+) -> None:
     loss = row_of(scenes, UNCLEAN, "KafkaCommittedDataLoss")
     elected_at = row_of(scenes, UNCLEAN, "KafkaUncleanElection")["detectable_at"]
-    before = {record["offset"] for record in records_of(scenes.workdir / "acknowledged.jsonl") if record["acked_at"] < elected_at}
+    before = {
+        record["offset"]
+        for record in records_of(scenes.workdir / "acknowledged.jsonl")
+        if record["acked_at"] < elected_at
+    }
     assert set(range(*loss["proven"])) <= before
 
 
 def test_the_probe_saw_the_lag_while_the_follower_was_still_in_sync(scenes: Scenes) -> None:
-    lag, shrink = row_of(scenes, PAUSED, "KafkaFollowerLag"), row_of(scenes, PAUSED, "KafkaIsrChange")
+    lag, shrink = (
+        row_of(scenes, PAUSED, "KafkaFollowerLag"),
+        row_of(scenes, PAUSED, "KafkaIsrChange"),
+    )
     assert lag["detectable_at"] < shrink["detectable_at"]
     samples = records_of(scenes.workdir / "probe.jsonl")
-    between = [sample for sample in samples if lag["detectable_at"] < sample["at"] < shrink["detectable_at"] - 1]
-    assert any(sample["committed"] is not None and sample["log_end_offset"] > sample["committed"] for sample in between)
-    assert all(sorted(sample["in_sync_replicas"]) == [1, 2] for sample in between if sample["in_sync_replicas"])
+    between = [
+        sample
+        for sample in samples
+        if lag["detectable_at"] < sample["at"] < shrink["detectable_at"] - 1
+    ]
+    assert any(
+        sample["committed"] is not None and sample["log_end_offset"] > sample["committed"]
+        for sample in between
+    )
+    assert all(
+        sorted(sample["in_sync_replicas"]) == [1, 2]
+        for sample in between
+        if sample["in_sync_replicas"]
+    )
 
 
 def test_nothing_is_left_running(scenes: Scenes) -> None:
@@ -89,7 +111,9 @@ def test_nothing_is_left_running(scenes: Scenes) -> None:
     left = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            arguments = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            arguments = (
+                (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            )
         except OSError:
             continue
         if str(scenes.workdir) in arguments:

@@ -25,16 +25,33 @@ from tidemark.demo.services import CLUSTER_NAME, WATCHED
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
 BOARDS: dict[str, dict[str, Any]] = {
-    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
+    path.stem: json.loads(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
 }
-CHOSEN = {"kafka_cluster": CLUSTER_NAME, "topic": WATCHED, "partition": "0", "broker": "1|2|3", "__rate_interval": "10s", "__range": "20m"}
+CHOSEN = {
+    "kafka_cluster": CLUSTER_NAME,
+    "topic": WATCHED,
+    "partition": "0",
+    "broker": "1|2|3",
+    "__rate_interval": "10s",
+    "__range": "20m",
+}
 STEP_SECONDS = 1
 # From the fault to its last alert.
 PAUSE = "the pause alone"
 # Served by the collector and the stream themselves, which listen nowhere in the demo; nor is a series left out or a node silent
 # about its metadata.
 NOT_THERE = {
-    "tidemark-pipeline": {(7, "A"), (8, "A"), (9, "B"), (10, "A"), (10, "B"), (11, "A"), (12, "A"), (14, "B")},
+    "tidemark-pipeline": {
+        (7, "A"),
+        (8, "A"),
+        (9, "B"),
+        (10, "A"),
+        (10, "B"),
+        (11, "A"),
+        (12, "A"),
+        (14, "B"),
+    },
 }
 
 
@@ -51,7 +68,9 @@ class Moved:
     labels: dict[str, str]
 
 
-def moved(scene: str, board: str, panel: str, low: float, high: float = 1e12, **labels: str) -> Moved:
+def moved(
+    scene: str, board: str, panel: str, low: float, high: float = 1e12, **labels: str
+) -> Moved:
     return Moved(scene, f"tidemark-{board}", int(panel[:-1]), panel[-1], low, high, labels)
 
 
@@ -97,22 +116,39 @@ def stage(scenes: Scenes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     if not data.exists():
         missing("the scenes ran without Prometheus (make system installs it as root on Debian)")
     with asking(tmp_path_factory.mktemp("prometheus"), data) as stage:
-        found = stage.ask("query_range", query="up", start=time.time() - 3600, end=time.time(), step=5)["result"]
+        found = stage.ask(
+            "query_range", query="up", start=time.time() - 3600, end=time.time(), step=5
+        )["result"]
         assert found, "the scenes' Prometheus scraped nothing"
         paused, unclean = (
-            min(row["fault_at"] for row in scenes.report if row["scene"] == scene and row["fault_at"]) for scene in (PAUSED, UNCLEAN)
+            min(
+                row["fault_at"]
+                for row in scenes.report
+                if row["scene"] == scene and row["fault_at"]
+            )
+            for scene in (PAUSED, UNCLEAN)
         )
         ended = max(float(moment) for moment, _ in found[0]["values"])
-        stage.spans = {"whole": (float(found[0]["values"][0][0]), ended), PAUSED: (paused, unclean), UNCLEAN: (unclean, ended)}
+        stage.spans = {
+            "whole": (float(found[0]["values"][0][0]), ended),
+            PAUSED: (paused, unclean),
+            UNCLEAN: (unclean, ended),
+        }
         # Without the rolling restart, whose quick elections may be suspected.
-        told = max(row["received_at"] for row in scenes.report if row["scene"] == PAUSED and row["expected"])
+        told = max(
+            row["received_at"]
+            for row in scenes.report
+            if row["scene"] == PAUSED and row["expected"]
+        )
         stage.spans[PAUSE] = (paused, told)
         yield stage
 
 
 def over(stage: Stage, scene: str, expression: str) -> list[tuple[dict[str, str], list[float]]]:
     began, ended = stage.spans[scene]
-    found = stage.ask("query_range", query=filled(expression, CHOSEN), start=began, end=ended, step=STEP_SECONDS)["result"]
+    found = stage.ask(
+        "query_range", query=filled(expression, CHOSEN), start=began, end=ended, step=STEP_SECONDS
+    )["result"]
     return [(series["metric"], [float(value) for _, value in series["values"]]) for series in found]
 
 
@@ -123,16 +159,27 @@ def expression_of(board: str, panel: int, ref: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "each", MOVED, ids=lambda each: f"{each.scene}-{each.board}-{each.panel}{each.ref}-{'-'.join(each.labels.values())}"
+    "each",
+    MOVED,
+    ids=lambda each: (
+        f"{each.scene}-{each.board}-{each.panel}{each.ref}-{'-'.join(each.labels.values())}"
+    ),
 )
 def test_a_scene_moves_what_shows_it(stage: Stage, each: Moved) -> None:
     found = over(stage, each.scene, expression_of(each.board, each.panel, each.ref))
-    fitting = [value for labels, values in found if each.labels.items() <= labels.items() for value in values]
+    fitting = [
+        value
+        for labels, values in found
+        if each.labels.items() <= labels.items()
+        for value in values
+    ]
     assert fitting, [labels for labels, _ in found]
     assert any(each.low <= value <= each.high for value in fitting), (min(fitting), max(fitting))
 
 
-def test_the_proven_loss_on_the_overview_is_that_of_the_report(stage: Stage, scenes: Scenes) -> None:
+def test_the_proven_loss_on_the_overview_is_that_of_the_report(
+    stage: Stage, scenes: Scenes
+) -> None:
     start, end = row_of(scenes, UNCLEAN, "KafkaCommittedDataLoss")["proven"]
     found = over(stage, UNCLEAN, 'tidemark_committed_records_lost_total{kind="proven"}')
     assert max(value for _, values in found for value in values) == end - start

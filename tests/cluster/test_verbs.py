@@ -11,18 +11,18 @@ from click.testing import CliRunner
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from tests.inspect.test_losses import alert
-from tidemark.ack.command import ack
+from tests.verbs.inspect.test_losses import alert
+from tidemark.core.codec import decode_batch
 from tidemark.core.events import Ack
 from tidemark.core.records import encode_record
-from tidemark.core.wire import decode_batch
-from tidemark.detect.at_risk import coordinating_partition
-from tidemark.inspect.command import inspect
-from tidemark.kafka import ensure_topics, make_admin, make_consumer, make_producer
+from tidemark.detect.internal_topics import coordinating_partition
+from tidemark.kafka.client import ensure_topics, make_admin, make_consumer, make_producer
+from tidemark.kafka.topic_reader import TopicLog
 from tidemark.local.cluster import LocalCluster
-from tidemark.own_topics import TopicLog
-from tidemark.safe_to_stop.command import safe_to_stop
 from tidemark.settings import Connection, Topics
+from tidemark.verbs.ack.command import ack
+from tidemark.verbs.inspect.command import inspect
+from tidemark.verbs.safe_to_stop.command import safe_to_stop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -31,7 +31,11 @@ TOPICS = Topics()
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[LocalCluster]:
-    overrides = {"replica.lag.time.max.ms": "60000", "broker.session.timeout.ms": "9000", "offsets.topic.num.partitions": "3"}
+    overrides = {
+        "replica.lag.time.max.ms": "60000",
+        "broker.session.timeout.ms": "9000",
+        "offsets.topic.num.partitions": "3",
+    }
     with LocalCluster(overrides=overrides) as cluster:
         cluster.create_topic("wide", {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
         cluster.create_topic("pair", {0: [1, 2]}, {"min.insync.replicas": "1"})
@@ -46,7 +50,11 @@ def connection(brokers: LocalCluster) -> Connection:
 
 def run(command: click.Command, brokers: LocalCluster, *arguments: str) -> tuple[object, str]:
     """What the verb returned (its exit code) and printed."""
-    result = CliRunner().invoke(command, [*arguments, "--bootstrap", ",".join(brokers.bootstrap_servers)], standalone_mode=False)
+    result = CliRunner().invoke(
+        command,
+        [*arguments, "--bootstrap", ",".join(brokers.bootstrap_servers)],
+        standalone_mode=False,
+    )
     assert result.exception is None, result.exception
     return result.return_value, result.stdout
 
@@ -56,7 +64,9 @@ def impacts(brokers: LocalCluster, broker: int) -> dict[str, str]:
     told = json.loads(out)
     assert code == (0 if told["safe"] else 3)
     assert told["partitions"] >= 4 + TOPICS.partitions
-    return {f"{impact['topic']}-{impact['partition']}": impact["effect"] for impact in told["impacts"]}
+    return {
+        f"{impact['topic']}-{impact['partition']}": impact["effect"] for impact in told["impacts"]
+    }
 
 
 def test_what_each_broker_holds_alone(brokers: LocalCluster) -> None:
@@ -75,15 +85,21 @@ def test_losses_and_their_acknowledgement(brokers: LocalCluster) -> None:
     code, out = run(inspect, brokers, "--losses", "--csv")
     assert (code, out.splitlines()[1][:22]) == (3, "main,orders,3,5,12,197")
     _, out = run(ack, brokers, loss.fingerprint, "--by", "ada", "--wait", "0.5")
-    assert out.startswith(f"sent: KafkaCommittedDataLoss main/orders/3 ({loss.fingerprint}), by ada.")
+    assert out.startswith(
+        f"sent: KafkaCommittedDataLoss main/orders/3 ({loss.fingerprint}), by ada."
+    )
     with TopicLog(connection(brokers), TOPICS.replica_state) as log:
         events = [decode_batch(record).events for record in log.to_end()]
     assert len(events) == TOPICS.partitions
-    assert all(isinstance(event, Ack) and event.fingerprint == loss.fingerprint for (event,) in events)
+    assert all(
+        isinstance(event, Ack) and event.fingerprint == loss.fingerprint for (event,) in events
+    )
 
 
 def test_the_groups_that_a_partition_coordinates_are_named(brokers: LocalCluster) -> None:
-    consumer = make_consumer(connection(brokers), "wide", group_id="orders-service", enable_auto_commit=False)
+    consumer = make_consumer(
+        connection(brokers), "wide", group_id="orders-service", enable_auto_commit=False
+    )
     consumer.poll(timeout_ms=5000)
     consumer.commit({TopicPartition("wide", 0): OffsetAndMetadata(0, "", -1)})
     admin = make_admin(connection(brokers))
@@ -93,11 +109,15 @@ def test_the_groups_that_a_partition_coordinates_are_named(brokers: LocalCluster
     _, out = run(inspect, brokers, "__consumer_offsets", str(partition))
     consumer.close(autocommit=False)
     assert "consumer groups coordinated here: orders-service\n" in out
-    _, out = run(inspect, brokers, "__consumer_offsets", str((partition + 1) % len(offsets["partitions"])))
+    _, out = run(
+        inspect, brokers, "__consumer_offsets", str((partition + 1) % len(offsets["partitions"]))
+    )
     assert "consumer groups coordinated here: none now\n" in out
 
 
-def test_a_silent_follower_counts_for_nothing_though_in_sync_on_paper(brokers: LocalCluster) -> None:
+def test_a_silent_follower_counts_for_nothing_though_in_sync_on_paper(
+    brokers: LocalCluster,
+) -> None:
     brokers.pause_broker(3)
     try:
         found = impacts(brokers, 2)

@@ -9,19 +9,45 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+)
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 
 FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 1, 2, 3, 18
 VERSIONS = {FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 12), API_VERSIONS: (0, 3)}
-REQUESTS = {FETCH: FetchRequest, LIST_OFFSETS: ListOffsetsRequest, METADATA: MetadataRequest, API_VERSIONS: ApiVersionsRequest}
+REQUESTS = {
+    FETCH: FetchRequest,
+    LIST_OFFSETS: ListOffsetsRequest,
+    METADATA: MetadataRequest,
+    API_VERSIONS: ApiVersionsRequest,
+}
 
 
 class Log:
     """A replica: its epochs as ascending (epoch, end offset), its high watermark, and the leader epoch its broker knows."""
 
-    def __init__(self, epochs: list[tuple[int, int]], high_watermark: int, leader_epoch: int, leads: bool = False) -> None:
-        self.epochs, self.high_watermark, self.leader_epoch, self.leads = epochs, high_watermark, leader_epoch, leads
+    def __init__(
+        self,
+        epochs: list[tuple[int, int]],
+        high_watermark: int,
+        leader_epoch: int,
+        leads: bool = False,
+    ) -> None:
+        self.epochs, self.high_watermark, self.leader_epoch, self.leads = (
+            epochs,
+            high_watermark,
+            leader_epoch,
+            leads,
+        )
 
     @property
     def end(self) -> int:
@@ -34,7 +60,12 @@ class FakeBroker:
     def __init__(self, broker: int, versions: dict[int, tuple[int, int]] | None = None) -> None:
         self.broker = broker
         self.logs: dict[tuple[str, int], Log] = {}
-        self.metadata: Callable[[], tuple[list[FakeBroker], dict[str, dict[int, tuple[int, int, list[int], list[int], int]]]]] = lambda: (
+        self.metadata: Callable[
+            [],
+            tuple[
+                list[FakeBroker], dict[str, dict[int, tuple[int, int, list[int], list[int], int]]]
+            ],
+        ] = lambda: (
             [],
             {},
         )
@@ -82,18 +113,37 @@ class FakeBroker:
         key, version, correlation = struct.unpack_from(">hhi", data)
         if self.hangs(key):
             return
-        request = REQUESTS[key].decode(data, version=version, header=True) if key != API_VERSIONS else None
-        self.requests.append(request)
-        body = {FETCH: self._fetch, LIST_OFFSETS: self._list_offsets, METADATA: self._metadata, API_VERSIONS: self._api_versions}[key](
-            request, version
+        request = (
+            REQUESTS[key].decode(data, version=version, header=True)
+            if key != API_VERSIONS
+            else None
         )
-        flexible = {FETCH: version >= 12, LIST_OFFSETS: version >= 6, METADATA: version >= 9, API_VERSIONS: False}[key]
+        self.requests.append(request)
+        body = {
+            FETCH: self._fetch,
+            LIST_OFFSETS: self._list_offsets,
+            METADATA: self._metadata,
+            API_VERSIONS: self._api_versions,
+        }[key](request, version)
+        flexible = {
+            FETCH: version >= 12,
+            LIST_OFFSETS: version >= 6,
+            METADATA: version >= 9,
+            API_VERSIONS: False,
+        }[key]
         payload = struct.pack(">i", correlation) + (b"\x00" if flexible else b"") + body
         connection.sendall(struct.pack(">i", len(payload)) + payload)
 
     def _api_versions(self, _: Any, version: int) -> bytes:
-        keys = [ApiVersionsResponse.ApiVersion(api_key=k, min_version=low, max_version=high) for k, (low, high) in self.versions.items()]
-        return bytes(ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0).encode(version=version))
+        keys = [
+            ApiVersionsResponse.ApiVersion(api_key=k, min_version=low, max_version=high)
+            for k, (low, high) in self.versions.items()
+        ]
+        return bytes(
+            ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0).encode(
+                version=version
+            )
+        )
 
     def _metadata(self, request: Any, version: int) -> bytes:
         brokers, topics = self.metadata()
@@ -111,11 +161,27 @@ class FakeBroker:
                     isr_nodes=in_sync,
                     offline_replicas=[],
                 )
-                for number, (leader, epoch, replicas, in_sync, error) in topics.get(name, {}).items()
+                for number, (leader, epoch, replicas, in_sync, error) in topics.get(
+                    name, {}
+                ).items()
             ]
-            listed.append(topic_class(error_code=0 if name in topics else 3, name=name, is_internal=False, partitions=partitions))
-        nodes = [MetadataResponse.MetadataResponseBroker(node_id=b.broker, host="127.0.0.1", port=b.port, rack=None) for b in brokers]
-        answer = MetadataResponse(throttle_time_ms=0, brokers=nodes, cluster_id="fake", controller_id=1, topics=listed)
+            listed.append(
+                topic_class(
+                    error_code=0 if name in topics else 3,
+                    name=name,
+                    is_internal=False,
+                    partitions=partitions,
+                )
+            )
+        nodes = [
+            MetadataResponse.MetadataResponseBroker(
+                node_id=b.broker, host="127.0.0.1", port=b.port, rack=None
+            )
+            for b in brokers
+        ]
+        answer = MetadataResponse(
+            throttle_time_ms=0, brokers=nodes, cluster_id="fake", controller_id=1, topics=listed
+        )
         return bytes(answer.encode(version=version))
 
     def _list_offsets(self, request: Any, version: int) -> bytes:
@@ -126,11 +192,17 @@ class FakeBroker:
             for asked in topic.partitions:
                 log = self.logs.get((topic.name, asked.partition_index))
                 code, offset, epoch = _offset(
-                    log, request.replica_id, -1 if asked.current_leader_epoch is None else asked.current_leader_epoch
+                    log,
+                    request.replica_id,
+                    -1 if asked.current_leader_epoch is None else asked.current_leader_epoch,
                 )
                 partitions.append(
                     topic_class.ListOffsetsPartitionResponse(
-                        partition_index=asked.partition_index, error_code=code, timestamp=-1, offset=offset, leader_epoch=epoch
+                        partition_index=asked.partition_index,
+                        error_code=code,
+                        timestamp=-1,
+                        offset=offset,
+                        leader_epoch=epoch,
                     )
                 )
             topics.append(topic_class(name=topic.name, partitions=partitions))
@@ -140,9 +212,14 @@ class FakeBroker:
         topic_class = FetchResponse.FetchableTopicResponse
         topics = []
         for topic in request.topics:
-            partitions = [_fetched(self.logs.get((topic.topic, asked.partition)), asked, self.log_start) for asked in topic.partitions]
+            partitions = [
+                _fetched(self.logs.get((topic.topic, asked.partition)), asked, self.log_start)
+                for asked in topic.partitions
+            ]
             topics.append(topic_class(topic=topic.topic, partitions=partitions))
-        answer = FetchResponse(throttle_time_ms=0, error_code=0, session_id=0, responses=topics, node_endpoints=[])
+        answer = FetchResponse(
+            throttle_time_ms=0, error_code=0, session_id=0, responses=topics, node_endpoints=[]
+        )
         return bytes(answer.encode(version=version))
 
 
@@ -170,7 +247,9 @@ def _fetched(log: Log | None, asked: Any, log_start: int) -> Any:
         if not log.epochs or asked.last_fetched_epoch > log.epochs[-1][0] or not older:
             code = 1
         else:
-            extra["diverging_epoch"] = part_class.EpochEndOffset(epoch=older[-1][0], end_offset=older[-1][1])
+            extra["diverging_epoch"] = part_class.EpochEndOffset(
+                epoch=older[-1][0], end_offset=older[-1][1]
+            )
     elif not code and log is not None and asked.fetch_offset > log.end:
         code = 1
     high_watermark = -1 if code or log is None else log.high_watermark

@@ -6,8 +6,8 @@ from tests.collect.fake_broker import FakeBroker, Log
 from tidemark.collect.loop import Loop
 from tidemark.collect.pack import Record
 from tidemark.collect.passes import Passes
+from tidemark.core.codec import decode_batch
 from tidemark.core.events import Event, Observation, Pass
-from tidemark.core.wire import decode_batch
 from tidemark.settings import Cluster, Collect
 
 Topics = dict[str, dict[int, tuple[int, int, list[int], list[int], int]]]
@@ -21,7 +21,11 @@ class Lab:
         self.topics: Topics = {}
         for broker in self.brokers:
             broker.metadata = lambda: (self.brokers, self.topics)
-        cluster = Cluster(name="c", bootstrap_servers=[f"127.0.0.1:{self.brokers[0].port}"], topics_deny=["hidden"])
+        cluster = Cluster(
+            name="c",
+            bootstrap_servers=[f"127.0.0.1:{self.brokers[0].port}"],
+            topics_deny=["hidden"],
+        )
         self.loop = Loop()
         settings = Collect(collector="k", broker_timeout_seconds=1.0, metadata_seconds=1e-6)
         self.passes = Passes(self.loop, {}, cluster, settings, 4, 1_000)
@@ -54,4 +58,7 @@ class Lab:
 
 
 def outcomes(events: list[Event]) -> dict[int, str]:
-    return {answer.broker: answer.outcome for answer in next(e for e in events if isinstance(e, Pass)).brokers}
+    return {
+        answer.broker: answer.outcome
+        for answer in next(e for e in events if isinstance(e, Pass)).brokers
+    }

@@ -11,8 +11,17 @@ from tidemark.core.events import Observation
 
 def leader_only(lab: Lab, broker: int) -> list[tuple[int, int]]:
     """The (partition, fence) that a broker was asked for as its leader."""
-    asked = [r for r in lab.brokers[broker - 1].requests if isinstance(r, ListOffsetsRequest) and r.replica_id == -1]
-    return [(p.partition_index, p.current_leader_epoch) for request in asked for topic in request.topics for p in topic.partitions]
+    asked = [
+        r
+        for r in lab.brokers[broker - 1].requests
+        if isinstance(r, ListOffsetsRequest) and r.replica_id == -1
+    ]
+    return [
+        (p.partition_index, p.current_leader_epoch)
+        for request in asked
+        for topic in request.topics
+        for p in topic.partitions
+    ]
 
 
 def forget(lab: Lab) -> None:
@@ -35,7 +44,11 @@ def test_a_broker_behind_the_epoch_tells_whether_it_believes_to_lead(lab: Lab) -
     forget(lab)
     observed = lab.one()
     assert (observed.leader, observed.leader_epoch) == (2, 5)
-    assert [(s.leads, s.leader_epoch, s.log_end_offset) for s in observed.samples] == [(True, 4, 9), (True, 5, 7), (None, 5, 7)]
+    assert [(s.leads, s.leader_epoch, s.log_end_offset) for s in observed.samples] == [
+        (True, 4, 9),
+        (True, 5, 7),
+        (None, 5, 7),
+    ]
     # Its high watermark is no committed offset, whatever it says.
     assert observed.committed == 7
     assert leader_only(lab, 1) == [(0, 4)]
@@ -53,7 +66,9 @@ def test_what_a_believer_says_is_never_committed_though_nobody_leads(lab: Lab) -
 
 def test_a_believer_is_told_in_every_pass_though_no_offset_moves(lab: Lab) -> None:
     zombie(lab)
-    assert [sum(isinstance(event, Observation) for event in lab.run()) for _ in range(10)] == [1] * 10
+    assert [sum(isinstance(event, Observation) for event in lab.run()) for _ in range(10)] == [
+        1
+    ] * 10
 
 
 def test_a_former_leader_that_knows_its_successor_is_asked_for_some_passes(lab: Lab) -> None:

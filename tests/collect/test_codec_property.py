@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+)
 
 from tidemark.collect import codec_fetch, codec_list_offsets
 from tidemark.collect.codec_fetch import FetchTemplate, decode_fetch
@@ -22,7 +27,10 @@ VERSIONS = st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 9])
 @st.composite
 def blocks(draw: st.DrawFn) -> tuple[tuple[str, tuple[int, ...]], ...]:
     names = draw(st.lists(NAMES, max_size=5, unique=True))
-    return tuple((name, tuple(draw(st.lists(st.integers(0, 2**31 - 1), max_size=9, unique=True)))) for name in names)
+    return tuple(
+        (name, tuple(draw(st.lists(st.integers(0, 2**31 - 1), max_size=9, unique=True))))
+        for name in names
+    )
 
 
 def count(asked: tuple[tuple[str, tuple[int, ...]], ...]) -> int:
@@ -30,7 +38,9 @@ def count(asked: tuple[tuple[str, tuple[int, ...]], ...]) -> int:
 
 
 @given(blocks(), VERSIONS, st.sampled_from([-1, -2]), st.data())
-def test_list_offsets_requests_equal_the_librarys(asked: Any, version: int, replica: int, data: st.DataObject) -> None:
+def test_list_offsets_requests_equal_the_librarys(
+    asked: Any, version: int, replica: int, data: st.DataObject
+) -> None:
     template = ListOffsetsTemplate(asked, version, replica)
     for _ in range(2):
         # The second time the bytes of the first are patched.
@@ -41,7 +51,10 @@ def test_list_offsets_requests_equal_the_librarys(asked: Any, version: int, repl
             topic_class(
                 name=topic,
                 partitions=[
-                    topic_class.ListOffsetsPartition(partition_index=n, current_leader_epoch=next(column), timestamp=-1) for n in numbers
+                    topic_class.ListOffsetsPartition(
+                        partition_index=n, current_leader_epoch=next(column), timestamp=-1
+                    )
+                    for n in numbers
                 ],
             )
             for topic, numbers in asked
@@ -123,7 +136,13 @@ def test_list_offsets_answers_decode_as_the_librarys(answer: Any, version: int) 
     data = bytes(answer.encode(version=version))
     theirs = ListOffsetsResponse.decode(data, version=version)
     expected = [
-        (t.name, [(p.partition_index, p.error_code, p.offset, p.leader_epoch if version >= 4 else -1) for p in t.partitions])
+        (
+            t.name,
+            [
+                (p.partition_index, p.error_code, p.offset, p.leader_epoch if version >= 4 else -1)
+                for p in t.partitions
+            ],
+        )
         for t in theirs.topics
     ]
     assert decode_list_offsets(data, version) == expected
@@ -139,16 +158,26 @@ def fetch_answers(draw: st.DrawFn) -> Any:
     for name, numbers in draw(blocks()):
         partitions = []
         for number in numbers:
-            kind = "healthy" if odd == "none" else draw(st.sampled_from(["healthy", "error", "leader", "records", "aborted"]))
+            kind = (
+                "healthy"
+                if odd == "none"
+                else draw(st.sampled_from(["healthy", "error", "leader", "records", "aborted"]))
+            )
             if odd == "errors":
                 kind = "error"
             extra: dict[str, Any] = {}
             if kind != "error":
-                extra["diverging_epoch"] = part_class.EpochEndOffset(epoch=draw(INT32), end_offset=draw(OFFSETS))
+                extra["diverging_epoch"] = part_class.EpochEndOffset(
+                    epoch=draw(INT32), end_offset=draw(OFFSETS)
+                )
             if kind == "leader":
-                extra["current_leader"] = part_class.LeaderIdAndEpoch(leader_id=1, leader_epoch=draw(INT32))
+                extra["current_leader"] = part_class.LeaderIdAndEpoch(
+                    leader_id=1, leader_epoch=draw(INT32)
+                )
             aborted = (
-                [part_class.AbortedTransaction(producer_id=3, first_offset=4)] if kind == "aborted" else draw(st.sampled_from([None, []]))
+                [part_class.AbortedTransaction(producer_id=3, first_offset=4)]
+                if kind == "aborted"
+                else draw(st.sampled_from([None, []]))
             )
             partitions.append(
                 part_class(
@@ -159,12 +188,16 @@ def fetch_answers(draw: st.DrawFn) -> Any:
                     log_start_offset=draw(OFFSETS),
                     aborted_transactions=aborted,
                     preferred_read_replica=draw(INT32),
-                    records=draw(st.binary(min_size=1, max_size=90)) if kind == "records" else draw(st.sampled_from([None, b""])),
+                    records=draw(st.binary(min_size=1, max_size=90))
+                    if kind == "records"
+                    else draw(st.sampled_from([None, b""])),
                     **extra,
                 )
             )
         topics.append(topic_class(topic=name, partitions=partitions))
-    return FetchResponse(throttle_time_ms=0, error_code=0, session_id=0, responses=topics, node_endpoints=[])
+    return FetchResponse(
+        throttle_time_ms=0, error_code=0, session_id=0, responses=topics, node_endpoints=[]
+    )
 
 
 @given(fetch_answers())
@@ -178,13 +211,24 @@ def test_fetch_answers_decode_as_the_librarys(answer: Any) -> None:
         for p in topic.partitions:
             end = p.diverging_epoch
             epochs = (-1, -1) if end is None else (end.epoch, end.end_offset)
-            rows.append((p.partition_index, p.error_code, p.high_watermark, p.last_stable_offset, p.log_start_offset, *epochs))
+            rows.append(
+                (
+                    p.partition_index,
+                    p.error_code,
+                    p.high_watermark,
+                    p.last_stable_offset,
+                    p.log_start_offset,
+                    *epochs,
+                )
+            )
         expected.append((topic.topic, rows))
     assert decode_fetch(data) == (0, expected)
 
 
 @given(fetch_answers(), st.data())
-def test_a_truncated_or_lengthened_fetch_answer_is_refused(answer: Any, data: st.DataObject) -> None:
+def test_a_truncated_or_lengthened_fetch_answer_is_refused(
+    answer: Any, data: st.DataObject
+) -> None:
     whole = bytes(answer.encode(version=12))
     cut = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(WireError):
@@ -194,7 +238,9 @@ def test_a_truncated_or_lengthened_fetch_answer_is_refused(answer: Any, data: st
 
 
 @given(list_offsets_answers(), VERSIONS, st.data())
-def test_a_truncated_or_lengthened_list_offsets_answer_is_refused(answer: Any, version: int, data: st.DataObject) -> None:
+def test_a_truncated_or_lengthened_list_offsets_answer_is_refused(
+    answer: Any, version: int, data: st.DataObject
+) -> None:
     whole = bytes(answer.encode(version=version))
     cut = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(WireError):
@@ -205,7 +251,9 @@ def test_a_truncated_or_lengthened_list_offsets_answer_is_refused(answer: Any, v
 
 @given(fetch_answers(), st.data())
 @settings(max_examples=300)
-def test_a_changed_byte_gives_an_error_or_what_the_library_reads(answer: Any, data: st.DataObject) -> None:
+def test_a_changed_byte_gives_an_error_or_what_the_library_reads(
+    answer: Any, data: st.DataObject
+) -> None:
     whole = bytearray(answer.encode(version=12))
     where = data.draw(st.integers(0, len(whole) - 1))
     whole[where] ^= data.draw(st.integers(1, 255))
@@ -214,7 +262,11 @@ def test_a_changed_byte_gives_an_error_or_what_the_library_reads(answer: Any, da
     except WireError:
         return
     theirs = FetchResponse.decode(bytes(whole), version=12)
-    found = [(p.partition_index, p.error_code, p.high_watermark, p.log_start_offset) for t in theirs.responses for p in t.partitions]
+    found = [
+        (p.partition_index, p.error_code, p.high_watermark, p.log_start_offset)
+        for t in theirs.responses
+        for p in t.partitions
+    ]
     assert [(e[0], e[1], e[2], e[4]) for _, entries in ours for e in entries] == found
 
 

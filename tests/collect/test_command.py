@@ -12,7 +12,13 @@ from tidemark.cli import main
 from tidemark.collect import command
 from tidemark.collect.command import chosen_settings
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka import _answering, check_reachable, checked_options, outcome_of, topic_specifications
+from tidemark.kafka.client import (
+    _answering,
+    check_reachable,
+    checked_options,
+    outcome_of,
+    topic_specifications,
+)
 from tidemark.settings import Cluster, Connection, Settings, Topics
 
 
@@ -47,7 +53,9 @@ def test_an_unreachable_cluster_is_one_line_and_exit_1(
     assert f"127.0.0.1:{nothing_there} refused the connection" in line
 
 
-def test_lines_by_hand_leave_the_port_to_the_collector_on_duty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_by_hand_leave_the_port_to_the_collector_on_duty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To standard output it starts although the configured port is taken; to the topic it does not."""
     monkeypatch.setattr(command, "_reach", lambda _: None)
     monkeypatch.setattr(command, "_watch", lambda *_: None)
@@ -55,13 +63,17 @@ def test_lines_by_hand_leave_the_port_to_the_collector_on_duty(tmp_path: Path, m
     monkeypatch.setattr(command, "KafkaPublisher", lambda _: None)
     file = tmp_path / "t.yaml"
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        file.write_text(f"clusters: [{{name: a}}]\ncollect: {{listen: '127.0.0.1:{taken.getsockname()[1]}'}}\n")
+        file.write_text(
+            f"clusters: [{{name: a}}]\ncollect: {{listen: '127.0.0.1:{taken.getsockname()[1]}'}}\n"
+        )
         command.collect.callback(file, None, None, "-", 1)  # type: ignore[misc]
         with pytest.raises(ConfigError, match="cannot listen on"):
             command.collect.callback(file, None, None, "topic", 1)  # type: ignore[misc]
 
 
-def test_no_cluster_is_one_line_and_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_cluster_is_one_line_and_exit_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "t.yaml"
     file.write_text("clusters: [{name: a}]\n")
     code, line = failure(["collect", "--config", str(file), "--cluster", "b"], capsys)
@@ -97,7 +109,9 @@ def test_client_options_are_checked() -> None:
         checked_options(Connection(client={"sasl_mechanisms": "PLAIN"}))
     with pytest.raises(ConfigError, match="`kafka` is no"):
         checked_options(Connection(bootstrap_servers=["kafka"]))
-    assert checked_options(Connection(client={"sasl_mechanism": "PLAIN"}))["sasl_mechanism"] == "PLAIN"
+    assert (
+        checked_options(Connection(client={"sasl_mechanism": "PLAIN"}))["sasl_mechanism"] == "PLAIN"
+    )
 
 
 def test_flags_name_one_cluster_without_a_file() -> None:
@@ -119,7 +133,11 @@ def test_topics_are_specified_as_designed() -> None:
     assert {configuration["min.insync.replicas"] for _, configuration in made.values()} == {"2"}
     assert made["tidemark.replica-state"][1]["retention.ms"] == "86400000"
     views = made["tidemark.partition-views"][1]
-    assert (views["cleanup.policy"], views["segment.ms"], views["min.cleanable.dirty.ratio"]) == ("compact", "600000", "0.1")
+    assert (views["cleanup.policy"], views["segment.ms"], views["min.cleanable.dirty.ratio"]) == (
+        "compact",
+        "600000",
+        "0.1",
+    )
     assert made["tidemark.alerts"][1]["retention.ms"] == "604800000"
 
 

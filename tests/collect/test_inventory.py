@@ -7,12 +7,23 @@ from tidemark.settings import Cluster
 NODES = {1: Address("h", 1, None), 2: Address("h", 2, None), 3: Address("h", 3, None)}
 
 
-def seat(leader: int = 1, epoch: int = 0, in_sync: tuple[int, ...] = (1, 2), error: int = 0) -> Seat:
+def seat(
+    leader: int = 1, epoch: int = 0, in_sync: tuple[int, ...] = (1, 2), error: int = 0
+) -> Seat:
     return Seat(leader, epoch, (1, 2), in_sync, error)
 
 
-def view(broker: int, topics: dict[str, dict[int, Seat]], at: float = 1.0, topic_id: str | None = "id") -> View:
-    return View(broker, at, "cluster", 1, NODES, {name: TopicView(topic_id, 0, seats) for name, seats in topics.items()})
+def view(
+    broker: int, topics: dict[str, dict[int, Seat]], at: float = 1.0, topic_id: str | None = "id"
+) -> View:
+    return View(
+        broker,
+        at,
+        "cluster",
+        1,
+        NODES,
+        {name: TopicView(topic_id, 0, seats) for name, seats in topics.items()},
+    )
 
 
 def inventory(**options: object) -> Inventory:
@@ -21,7 +32,12 @@ def inventory(**options: object) -> Inventory:
 
 def test_the_highest_leader_epoch_wins_whoever_answers_last() -> None:
     watched = inventory()
-    watched.apply([view(2, {"t": {0: seat(epoch=3, leader=2)}}, at=1.0), view(3, {"t": {0: seat(epoch=2)}}, at=2.0)])
+    watched.apply(
+        [
+            view(2, {"t": {0: seat(epoch=3, leader=2)}}, at=1.0),
+            view(3, {"t": {0: seat(epoch=2)}}, at=2.0),
+        ]
+    )
     one = watched.partitions["t", 0]
     assert (one.leader, one.leader_epoch, one.metadata_from) == (2, 3, (2,))
     applied = watched.apply([view(3, {"t": {0: seat(epoch=1)}}, at=3.0)])
@@ -30,7 +46,12 @@ def test_the_highest_leader_epoch_wins_whoever_answers_last() -> None:
 
 def test_at_one_epoch_the_leaders_own_image_is_believed() -> None:
     watched = inventory()
-    watched.apply([view(1, {"t": {0: seat(in_sync=(1,))}}, at=1.0), view(3, {"t": {0: seat(in_sync=(1, 2))}}, at=2.0)])
+    watched.apply(
+        [
+            view(1, {"t": {0: seat(in_sync=(1,))}}, at=1.0),
+            view(3, {"t": {0: seat(in_sync=(1, 2))}}, at=2.0),
+        ]
+    )
     assert watched.partitions["t", 0].seat.in_sync == (1,)
     assert watched.partitions["t", 0].metadata_from == (1,)
 
@@ -40,9 +61,16 @@ def test_an_image_that_is_behind_in_one_partition_is_believed_in_none() -> None:
     old = {"t": {0: seat(), 1: seat(in_sync=(1, 2))}, "u": {0: seat(in_sync=(1, 2))}}
     new = {"t": {0: seat(epoch=1), 1: seat(in_sync=(2,))}, "u": {0: seat(in_sync=(2,))}}
     # It leads t-1 by its own image, and answers last.
-    for at, views in ((1.0, [view(2, new), view(1, old, at=9.0)]), (10.0, [view(1, old, at=11.0), view(3, new, at=10.0)])):
+    for at, views in (
+        (1.0, [view(2, new), view(1, old, at=9.0)]),
+        (10.0, [view(1, old, at=11.0), view(3, new, at=10.0)]),
+    ):
         watched.apply(views)
-        assert {place: w.seat.in_sync for place, w in watched.partitions.items()} == {("t", 0): (1, 2), ("t", 1): (2,), ("u", 0): (2,)}, at
+        assert {place: w.seat.in_sync for place, w in watched.partitions.items()} == {
+            ("t", 0): (1, 2),
+            ("t", 1): (2,),
+            ("u", 0): (2,),
+        }, at
     # With no other witness, what does not contradict the known epochs is taken.
     watched.apply([view(1, old, at=20.0)])
     assert watched.partitions["t", 0].leader_epoch == 1
@@ -59,7 +87,9 @@ def test_an_image_of_a_topic_that_was_made_anew_is_not_behind() -> None:
 def test_a_change_of_in_sync_replicas_needs_no_new_requests() -> None:
     watched = inventory()
     assert watched.apply([view(1, {"t": {0: seat()}})]).replan
-    assert watched.apply([view(1, {"t": {0: seat(in_sync=(1,))}})]) == Applied(False, False, set(), set(), [])
+    assert watched.apply([view(1, {"t": {0: seat(in_sync=(1,))}})]) == Applied(
+        False, False, set(), set(), []
+    )
     moved = watched.apply([view(1, {"t": {0: seat(leader=2, epoch=1)}})])
     assert (moved.replan, moved.epoch_changed) == (True, True)
 
@@ -67,12 +97,21 @@ def test_a_change_of_in_sync_replicas_needs_no_new_requests() -> None:
 def test_a_topic_made_anew_is_believed_of_two_brokers() -> None:
     watched = inventory()
     watched.apply([view(1, {"t": {0: seat(epoch=7), 1: seat()}}, topic_id="old")])
-    one = watched.apply([view(1, {"t": {0: seat()}}, topic_id="new"), view(2, {"t": {0: seat(epoch=7), 1: seat()}}, topic_id="old")])
+    one = watched.apply(
+        [
+            view(1, {"t": {0: seat()}}, topic_id="new"),
+            view(2, {"t": {0: seat(epoch=7), 1: seat()}}, topic_id="old"),
+        ]
+    )
     assert one.recreated == []
     assert watched.partitions["t", 0].topic_id == "old"
-    both = watched.apply([view(1, {"t": {0: seat()}}, topic_id="new"), view(2, {"t": {0: seat()}}, topic_id="new")])
+    both = watched.apply(
+        [view(1, {"t": {0: seat()}}, topic_id="new"), view(2, {"t": {0: seat()}}, topic_id="new")]
+    )
     assert sorted((w.topic_id, w.number) for w in both.recreated) == [("old", 0), ("old", 1)]
-    assert [(place, w.topic_id, w.leader_epoch) for place, w in watched.partitions.items()] == [(("t", 0), "new", 0)]
+    assert [(place, w.topic_id, w.leader_epoch) for place, w in watched.partitions.items()] == [
+        (("t", 0), "new", 0)
+    ]
 
 
 def test_a_topic_is_absent_when_two_named_brokers_leave_it_out() -> None:
@@ -128,7 +167,10 @@ def test_reassignments_are_laid_over_all_partitions() -> None:
     watched.apply([view(1, {"t": {0: seat(), 1: seat()}})])
     watched.take_reassignments({("t", 0): ((3,), (1,)), ("unknown", 0): ((3,), ())})
     watched.take_configurations({"t": TopicConfiguration(2, compacted=True)})
-    assert [(w.adding, w.removing, w.min_in_sync) for w in watched.partitions.values()] == [((3,), (1,), 2), ((), (), 2)]
+    assert [(w.adding, w.removing, w.min_in_sync) for w in watched.partitions.values()] == [
+        ((3,), (1,), 2),
+        ((), (), 2),
+    ]
     watched.take_reassignments({})
     assert watched.partitions["t", 0].adding == ()
     assert [w.compacted for w in watched.partitions.values()] == [True, True]
@@ -137,7 +179,20 @@ def test_reassignments_are_laid_over_all_partitions() -> None:
 def test_what_a_broker_should_lead_and_what_it_leads() -> None:
     """Assigned to 1 and 2: 1 comes first everywhere."""
     watched = inventory()
-    watched.apply([view(1, {"t": {0: seat(), 1: seat(leader=2, epoch=1), 2: seat(leader=2, epoch=1, in_sync=(2,))}})])
+    watched.apply(
+        [
+            view(
+                1,
+                {
+                    "t": {
+                        0: seat(),
+                        1: seat(leader=2, epoch=1),
+                        2: seat(leader=2, epoch=1, in_sync=(2,)),
+                    }
+                },
+            )
+        ]
+    )
     assert [watched.tally(broker) for broker in (1, 2, 3)] == [(3, 1, 2), (0, 0, 3), (0, 0, 0)]
     watched.apply([view(1, {"t": {1: seat(epoch=2)}})])
     assert watched.tally(1) == (3, 2, 2)

@@ -13,7 +13,11 @@ Log = list[tuple[int, int]]
 @st.composite
 def logs(draw: st.DrawFn) -> Log:
     epochs = sorted(draw(st.sets(st.integers(0, 12), max_size=11)))
-    ends = sorted(draw(st.lists(st.integers(1, 1000), min_size=len(epochs), max_size=len(epochs), unique=True)))
+    ends = sorted(
+        draw(
+            st.lists(st.integers(1, 1000), min_size=len(epochs), max_size=len(epochs), unique=True)
+        )
+    )
     return list(zip(epochs, ends, strict=True))
 
 
@@ -36,7 +40,9 @@ def walked(log: Log, known: int, hints: list[int], tip: bool) -> Walk:
 
 
 @given(logs(), st.integers(0, 2), st.sets(st.integers(0, 14)), st.booleans())
-def test_a_walk_finds_the_newest_epochs_whatever_the_hints(log: Log, ahead: int, hints: set[int], tip: bool) -> None:
+def test_a_walk_finds_the_newest_epochs_whatever_the_hints(
+    log: Log, ahead: int, hints: set[int], tip: bool
+) -> None:
     known = (log[-1][0] if log else 0) + ahead
     walk = walked(log, known, sorted(hints), tip)
     assert not walk.failed

@@ -6,8 +6,8 @@ from kafka.protocol.metadata import MetadataRequest
 from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, VERSIONS, Log
 from tests.collect.lab import Lab, outcomes
 from tidemark.collect.pack import Record
+from tidemark.core.codec import decode_batch
 from tidemark.core.events import Gone, Observation, Pass
-from tidemark.core.wire import decode_batch
 
 
 def test_a_healthy_partition_is_one_observation_with_all_replicas(lab: Lab) -> None:
@@ -17,9 +17,17 @@ def test_a_healthy_partition_is_one_observation_with_all_replicas(lab: Lab) -> N
     seen = [event for event in events if isinstance(event, Observation)]
     assert [event.topic for event in seen] == ["t"]
     observed = seen[0]
-    assert (observed.leader, observed.leader_epoch, observed.committed, observed.leaderless) == (1, 0, 7, False)
+    assert (observed.leader, observed.leader_epoch, observed.committed, observed.leaderless) == (
+        1,
+        0,
+        7,
+        False,
+    )
     assert observed.leader_log_end_offset_before == observed.leader_log_end_offset_after == 7
-    assert [(s.broker, s.log_end_offset, s.high_watermark, s.log_start_offset, s.leader_epoch, s.error) for s in observed.samples] == [
+    assert [
+        (s.broker, s.log_end_offset, s.high_watermark, s.log_start_offset, s.leader_epoch, s.error)
+        for s in observed.samples
+    ] == [
         (1, 7, 7, 0, 0, None),
         (2, 7, 7, 0, 0, None),
         (3, 7, 7, 0, 0, None),
@@ -31,7 +39,9 @@ def test_a_healthy_partition_is_one_observation_with_all_replicas(lab: Lab) -> N
     assert leader.requested_ms is not None
     assert follower.answered_ms <= leader.requested_ms
     # A pass record ends every group of the topic.
-    assert [sum(isinstance(e, Pass) for e in decode_batch(r.payload).events) for r in lab.records].count(1) == 4
+    assert [
+        sum(isinstance(e, Pass) for e in decode_batch(r.payload).events) for r in lab.records
+    ].count(1) == 4
     assert outcomes(events) == {1: "ok", 2: "ok", 3: "ok"}
 
 
@@ -39,7 +49,11 @@ def test_a_pass_tells_what_each_broker_should_lead_and_is_in_sync_with(lab: Lab)
     lab.topic("t", 7)
     lab.topics["t"][0] = (2, 1, [1, 2, 3], [2, 3], 0)
     closing = next(event for event in lab.run() if isinstance(event, Pass))
-    assert [(b.broker, b.preferred, b.preferred_led, b.in_sync) for b in closing.brokers] == [(1, 1, 0, 0), (2, 0, 0, 1), (3, 0, 0, 1)]
+    assert [(b.broker, b.preferred, b.preferred_led, b.in_sync) for b in closing.brokers] == [
+        (1, 1, 0, 0),
+        (2, 0, 0, 1),
+        (3, 0, 0, 1),
+    ]
     assert closing.shard is None
     lab.passes.cluster.shards = 4
     assert next(event for event in lab.run() if isinstance(event, Pass)).shard == "0/4"
@@ -49,9 +63,16 @@ def test_no_broker_is_impersonated_and_no_topic_created(lab: Lab) -> None:
     lab.topic("t", 1)
     lab.run(2)
     asked = [request for broker in lab.brokers for request in broker.requests]
-    assert {request.replica_id for request in asked if isinstance(request, ListOffsetsRequest)} == {-1, -2}
+    assert {request.replica_id for request in asked if isinstance(request, ListOffsetsRequest)} == {
+        -1,
+        -2,
+    }
     assert {request.replica_id for request in asked if isinstance(request, FetchRequest)} == {-1}
-    assert {request.allow_auto_topic_creation for request in asked if isinstance(request, MetadataRequest)} == {False}
+    assert {
+        request.allow_auto_topic_creation
+        for request in asked
+        if isinstance(request, MetadataRequest)
+    } == {False}
 
 
 def test_a_broker_that_hangs_costs_no_other_brokers_samples(lab: Lab) -> None:
@@ -67,8 +88,14 @@ def test_a_broker_that_hangs_costs_no_other_brokers_samples(lab: Lab) -> None:
         assert outcomes(events) == {1: "ok", 2: "timed_out", 3: "ok"}
     lab.brokers[1].hangs = lambda _: False
     # It is asked again in every pass, by an attempt that holds up none of them.
-    back = next(events for events in (lab.run() for _ in range(100_000)) if outcomes(events)[2] == "ok")
-    assert [s.error for event in back if isinstance(event, Observation) for s in event.samples] == [None, None, None]
+    back = next(
+        events for events in (lab.run() for _ in range(100_000)) if outcomes(events)[2] == "ok"
+    )
+    assert [s.error for event in back if isinstance(event, Observation) for s in event.samples] == [
+        None,
+        None,
+        None,
+    ]
 
 
 def test_a_broker_that_falls_silent_half_way_keeps_what_it_said(lab: Lab) -> None:
@@ -96,7 +123,11 @@ def test_a_follower_without_the_newest_epoch_still_shows_its_offsets(lab: Lab) -
     lab.brokers[0].logs["t", 0].epochs = [(0, 7), (4, 9)]
     for _ in range(3):
         observed = lab.one()
-        assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [(9, 6, 4), (7, 6, 4), (7, 6, 4)]
+        assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [
+            (9, 6, 4),
+            (7, 6, 4),
+            (7, 6, 4),
+        ]
         assert (observed.lineage, observed.lineage_complete_from) == ([(0, 7), (4, 9)], 0)
         assert observed.samples[1].lineage == [(0, 7)]
 
@@ -105,7 +136,9 @@ def test_an_empty_follower_is_read_though_it_knows_no_epoch(lab: Lab) -> None:
     lab.topic("t", 0)
     for broker in lab.brokers[1:]:
         broker.logs["t", 0] = Log([], 0, 0)
-    assert [(s.log_end_offset, s.high_watermark, s.error) for s in lab.one().samples] == [(0, 0, None)] * 3
+    assert [(s.log_end_offset, s.high_watermark, s.error) for s in lab.one().samples] == [
+        (0, 0, None)
+    ] * 3
 
 
 def test_no_high_watermark_counts_as_committed_but_under_the_fence(lab: Lab) -> None:
@@ -162,7 +195,9 @@ def test_partitions_without_any_answer_are_missed_in_their_group_alone(lab: Lab)
     for broker in lab.brokers:
         broker.hangs = lambda key: key in {LIST_OFFSETS, METADATA}
     lab.run()
-    missed = [e.missed for r in lab.records for e in decode_batch(r.payload).events if isinstance(e, Pass)]
+    missed = [
+        e.missed for r in lab.records for e in decode_batch(r.payload).events if isinstance(e, Pass)
+    ]
     assert sorted(missed, key=str) == [{"t": [(0, 0)]}, {}, {}, {}]
 
 
@@ -217,7 +252,9 @@ def test_brokers_without_fences_commit_only_what_metadata_confirms() -> None:
         old.topic("t", 7)
         observed = old.one(2)
         assert observed.committed == 7
-        assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [(7, 7, None)] * 3
+        assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [
+            (7, 7, None)
+        ] * 3
         # The leader changes between the read of metadata before and the one after.
         original = old.brokers[0]._list_offsets
 
@@ -236,7 +273,9 @@ def test_brokers_before_fetch_12_are_read_by_the_librarys_messages() -> None:
     try:
         old.topic("t", 7)
         observed = old.one(2)
-        assert [(s.log_end_offset, s.high_watermark, s.error) for s in observed.samples] == [(7, 7, None)] * 3
+        assert [(s.log_end_offset, s.high_watermark, s.error) for s in observed.samples] == [
+            (7, 7, None)
+        ] * 3
         assert observed.committed == 7
         assert observed.lineage is None
     finally:

@@ -8,7 +8,9 @@ from tidemark.collect.inventory import Watched
 from tidemark.collect.metadata import Seat
 from tidemark.collect.plan import BrokerPlan
 
-PLACES = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 30)), max_size=20, unique=True)
+PLACES = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 30)), max_size=20, unique=True
+)
 
 
 def plan(places: list[tuple[str, int]]) -> BrokerPlan:
@@ -20,9 +22,15 @@ def plan(places: list[tuple[str, int]]) -> BrokerPlan:
 
 
 @given(PLACES, st.randoms(use_true_random=False), st.booleans())
-def test_answers_lie_at_their_slots_in_whatever_order_they_come(places: list[tuple[str, int]], random: object, keep_order: bool) -> None:
+def test_answers_lie_at_their_slots_in_whatever_order_they_come(
+    places: list[tuple[str, int]], random: object, keep_order: bool
+) -> None:
     made = plan(places)
-    entries = [(topic, (number, 0, 100 * number, 7)) for topic, numbers in made.everything.blocks for number in numbers]
+    entries = [
+        (topic, (number, 0, 100 * number, 7))
+        for topic, numbers in made.everything.blocks
+        for number in numbers
+    ]
     if not keep_order:
         random.shuffle(entries)  # type: ignore[attr-defined]
     answer: list[tuple[str, list[Entry]]] = []
@@ -33,7 +41,9 @@ def test_answers_lie_at_their_slots_in_whatever_order_they_come(places: list[tup
             # A broker names a topic again when errors come first.
             answer.append((topic, [entry]))
     made.everything.lay(answer, made.latest)
-    assert [entry and entry[0] for entry in made.latest] == [watched.number for watched in made.slots]
+    assert [entry and entry[0] for entry in made.latest] == [
+        watched.number for watched in made.slots
+    ]
 
 
 def test_entries_not_asked_for_are_ignored_and_missing_ones_stay_unknown() -> None:

@@ -49,7 +49,9 @@ class Producer:
 
 
 def record(text: str, droppable: bool = True, size: int = 10) -> Record:
-    return Record(1, text.encode().ljust(size), "c", (("t", int(text)),) if droppable else (), droppable)
+    return Record(
+        1, text.encode().ljust(size), "c", (("t", int(text)),) if droppable else (), droppable
+    )
 
 
 def until(condition: Any) -> None:
@@ -80,7 +82,10 @@ def test_what_does_not_fit_is_dropped_oldest_first_and_reported() -> None:
     publisher.put([record("0", size=1_000)])
     started.wait(5)
     # The first is in the publisher's hands; of these, pass records outlive observations.
-    publisher.put([record(str(n), size=1_000) for n in range(1, 4)] + [record("9", droppable=False, size=1_000)])
+    publisher.put(
+        [record(str(n), size=1_000) for n in range(1, 4)]
+        + [record("9", droppable=False, size=1_000)]
+    )
     publisher.put([record("4", size=1_000), record("5", size=1_000)])
     assert publisher.dropped == 3
     assert publisher.take_missed("other") == set()
@@ -117,7 +122,9 @@ def test_a_broken_producer_is_replaced() -> None:
     assert publisher.take_missed("c") == {("t", 1)}
 
 
-def test_no_record_is_lost_while_no_broker_tells_of_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_record_is_lost_while_no_broker_tells_of_the_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(publish, "RETRY_SECONDS", 0.01)
     made: list[Producer] = []
 
@@ -129,7 +136,11 @@ def test_no_record_is_lost_while_no_broker_tells_of_the_topic(monkeypatch: pytes
     publisher = KafkaPublisher(Settings(), make=make)
     publisher.put([record("1"), record("2")])
     until(lambda: publisher.published == 2)
-    assert [(len(producer.sent), producer.closed) for producer in made] == [(0, True), (0, True), (2, False)]
+    assert [(len(producer.sent), producer.closed) for producer in made] == [
+        (0, True),
+        (0, True),
+        (2, False),
+    ]
     assert publisher.take_missed("c") == set()
     publisher.close(5.0)
 

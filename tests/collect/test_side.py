@@ -18,7 +18,14 @@ from tidemark.settings import Cluster
 def quorum(leader: int, epoch: int, error: int = 0) -> Any:
     state = Answer(replica_id=100, log_end_offset=5, last_caught_up_timestamp=1_000)
     late = Answer(replica_id=1, log_end_offset=-1, last_caught_up_timestamp=400)
-    partition = Answer(error_code=error, leader_id=leader, leader_epoch=epoch, high_watermark=5, current_voters=[state], observers=[late])
+    partition = Answer(
+        error_code=error,
+        leader_id=leader,
+        leader_epoch=epoch,
+        high_watermark=5,
+        current_voters=[state],
+        observers=[late],
+    )
     return Answer(error_code=0, topics=[Answer(partitions=[partition])])
 
 
@@ -31,8 +38,12 @@ def test_a_quorum_without_a_leader_keeps_its_epoch() -> None:
 
 
 def test_a_configuration_that_is_not_told_is_not_known() -> None:
-    assert as_configuration({"min.insync.replicas": "2", "cleanup.policy": "delete"}) == TopicConfiguration(2, compacted=False)
-    assert as_configuration({"min.insync.replicas": "x", "cleanup.policy": "compact,delete"}) == TopicConfiguration(None, compacted=True)
+    assert as_configuration(
+        {"min.insync.replicas": "2", "cleanup.policy": "delete"}
+    ) == TopicConfiguration(2, compacted=False)
+    assert as_configuration(
+        {"min.insync.replicas": "x", "cleanup.policy": "compact,delete"}
+    ) == TopicConfiguration(None, compacted=True)
     assert as_configuration({"min.insync.replicas": None}) == TopicConfiguration(None, None)
 
 
@@ -68,7 +79,11 @@ class Asked:
             future.send(None)
         except (StopIteration, LinkError):
             pass
-        return None if self.control.quorum is None else (self.control.quorum.leader, self.control.quorum.epoch)
+        return (
+            None
+            if self.control.quorum is None
+            else (self.control.quorum.leader, self.control.quorum.epoch)
+        )
 
 
 @pytest.fixture
@@ -79,7 +94,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
 
 
 @pytest.mark.parametrize("silence", [LinkError("timed_out"), None])
-def test_a_quorum_that_gives_two_brokers_no_answer_for_long_has_no_leader(asked: Asked, silence: LinkError | None) -> None:
+def test_a_quorum_that_gives_two_brokers_no_answer_for_long_has_no_leader(
+    asked: Asked, silence: LinkError | None
+) -> None:
     assert asked.ask(1, 0.0) == (100, 7)
     asked.answer = silence
     assert asked.ask(1, 5.0) == (100, 7)
@@ -92,12 +109,21 @@ def test_a_quorum_that_gives_two_brokers_no_answer_for_long_has_no_leader(asked:
 
 
 def test_a_broker_whose_image_is_old_is_asked_last(asked: Asked) -> None:
-    live: dict[int, Any] = {number: Answer(broker=number, host="h", port=number, connected_at=-100.0) for number in (1, 2, 3)}
+    live: dict[int, Any] = {
+        number: Answer(broker=number, host="h", port=number, connected_at=-100.0)
+        for number in (1, 2, 3)
+    }
     assert {link.broker for _ in range(3) for link in asked.control.chosen(live)} == {1, 2, 3}
-    replicas = {1: QuorumReplica(False, 5, 2_500.0), 2: QuorumReplica(False, 9, 1_900.0), 3: QuorumReplica(False, 9, None)}
+    replicas = {
+        1: QuorumReplica(False, 5, 2_500.0),
+        2: QuorumReplica(False, 9, 1_900.0),
+        3: QuorumReplica(False, 9, None),
+    }
     asked.answer = Quorum(100, 7, 9, replicas)
     asked.ask(2, 0.0)
-    assert [sorted(link.broker for link in asked.control.chosen(live)) for _ in range(3)] == [[2, 3]] * 3
+    assert [sorted(link.broker for link in asked.control.chosen(live)) for _ in range(3)] == [
+        [2, 3]
+    ] * 3
     del live[3]
     assert [[link.broker for link in asked.control.chosen(live)] for _ in range(2)] == [[2, 1]] * 2
 

@@ -30,8 +30,12 @@ def read_of(lab: Lab) -> list[Lineage | None]:
     return [whole, observed.samples[1].lineage, observed.samples[2].lineage]
 
 
-@pytest.mark.parametrize("part", [[(0, 6), (2, 9)], [(0, 8)], [(0, 6), (1, 4), (2, 9)], [(0, 5), (1, 7), (2, 9)]])
-def test_a_log_that_parts_or_cannot_be_is_read_on_until_it_is_mended(lab: Lab, part: Lineage) -> None:
+@pytest.mark.parametrize(
+    "part", [[(0, 6), (2, 9)], [(0, 8)], [(0, 6), (1, 4), (2, 9)], [(0, 5), (1, 7), (2, 9)]]
+)
+def test_a_log_that_parts_or_cannot_be_is_read_on_until_it_is_mended(
+    lab: Lab, part: Lineage
+) -> None:
     lineages(lab, AGREED, AGREED, part)
     for _ in range(4):
         assert read_of(lab) == [AGREED, None, part]
@@ -68,7 +72,9 @@ def test_what_ends_below_a_log_start_tells_nothing(lab: Lab) -> None:
     assert read_of(lab) == [None, None, None]
 
 
-def test_what_stays_in_doubt_is_read_seldom_in_the_end_but_shown_in_every_pass(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_stays_in_doubt_is_read_seldom_in_the_end_but_shown_in_every_pass(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(walks, "READS_IN_DOUBT", 6)
     part = [(0, 6), (2, 9)]
     lineages(lab, AGREED, AGREED, part)

@@ -32,7 +32,12 @@ def test_it_fires_over_the_limit_repeats_and_resolves() -> None:
     ages[BLIND] = 30.0
     (fired,) = take(dog, 1_025.0)
     alert = fired["alerts"][0]
-    assert (fired["version"], fired["status"], alert["status"], alert["startsAt"]) == ("4", "firing", "firing", "1970-01-01T00:16:35Z")
+    assert (fired["version"], fired["status"], alert["status"], alert["startsAt"]) == (
+        "4",
+        "firing",
+        "firing",
+        "1970-01-01T00:16:35Z",
+    )
     assert alert["labels"] == {
         "alertname": "TidemarkCollectorBlind",
         "kafka_cluster": "c",
@@ -47,7 +52,10 @@ def test_it_fires_over_the_limit_repeats_and_resolves() -> None:
     assert again["alerts"][0] == alert
     ages[BLIND] = 0.1
     (resolved,) = take(dog, 1_090.0)
-    assert (resolved["status"], resolved["alerts"][0]["endsAt"]) == ("resolved", "1970-01-01T00:18:10Z")
+    assert (resolved["status"], resolved["alerts"][0]["endsAt"]) == (
+        "resolved",
+        "1970-01-01T00:18:10Z",
+    )
     assert resolved["alerts"][0]["fingerprint"] == alert["fingerprint"]
     assert take(dog, 1_091.0) == []
 
@@ -78,7 +86,9 @@ def test_an_end_that_nobody_takes_is_given_up_in_time_and_a_new_alert_takes_its_
     assert take(dog, 1_060.0 + END_SECONDS + 1) == []
 
 
-def test_over_a_real_connection_and_without_telling_the_address(capsys: pytest.CaptureFixture[str]) -> None:
+def test_over_a_real_connection_and_without_telling_the_address(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with WebhookReceiver() as receiver:
         dog = watchdog({BLIND: 40.0}, receiver.url + "s3cret")
         ((_, body),) = dog.check(1_000.0)
@@ -102,7 +112,9 @@ def test_a_receiver_that_points_nowhere_does_not_end_the_watch() -> None:
             client, _ = server.accept()
             with client:
                 client.recv(65536)
-                client.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://[\r\nContent-Length: 0\r\n\r\n")
+                client.sendall(
+                    b"HTTP/1.1 302 Found\r\nLocation: http://[\r\nContent-Length: 0\r\n\r\n"
+                )
 
         threading.Thread(target=answer, daemon=True).start()
         assert not watchdog({BLIND: 40.0}, f"http://127.0.0.1:{server.getsockname()[1]}/")._post({})

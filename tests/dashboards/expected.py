@@ -27,7 +27,9 @@ class Expected:
     choose: dict[str, str] = field(default_factory=dict)
 
 
-def exactly(scene: str, value: float, choose: dict[str, str] | None = None, **labels: str) -> Expected:
+def exactly(
+    scene: str, value: float, choose: dict[str, str] | None = None, **labels: str
+) -> Expected:
     return Expected(scene, value, value, labels, choose=choose or {})
 
 
@@ -57,7 +59,11 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
         7: [exactly(FROZEN, 4, broker="2")],
         8: [exactly(FROZEN, 40, kafka_cluster="demo")],
         9: [about(UNDER_MIN, 1, broker="2")],
-        10: [about(UNCLEAN, 1, kind="confirmed"), about(UNCLEAN, 1, kind="below_high_watermark"), about(UNCLEAN, 1, kafka_cluster="demo")],
+        10: [
+            about(UNCLEAN, 1, kind="confirmed"),
+            about(UNCLEAN, 1, kind="below_high_watermark"),
+            about(UNCLEAN, 1, kafka_cluster="demo"),
+        ],
         12: [between(HEALTHY, 0, 5, kafka_cluster="demo")],
         13: [exactly(FROZEN, 0, broker="2")],
         15: [exactly(FROZEN, 4, topic="orders")],
@@ -124,10 +130,21 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
         10: [exactly(UNCLEAN, 1, broker="1")],
         11: [exactly(FROZEN, 0, broker="2")],
         12: [exactly(FROZEN, 8, broker="2")],
-        13: [exactly(HEALTHY, 100, kafka_cluster="demo"), exactly(HEALTHY, 3, kafka_cluster="demo")],
+        13: [
+            exactly(HEALTHY, 100, kafka_cluster="demo"),
+            exactly(HEALTHY, 3, kafka_cluster="demo"),
+        ],
     },
     "tidemark-pipeline": {
-        1: [Expected(HEALTHY, IDLE_SECONDS, IDLE_SECONDS + 5, {"kafka_cluster": "idle"}, choose={"kafka_cluster": "demo|idle"})],
+        1: [
+            Expected(
+                HEALTHY,
+                IDLE_SECONDS,
+                IDLE_SECONDS + 5,
+                {"kafka_cluster": "idle"},
+                choose={"kafka_cluster": "demo|idle"},
+            )
+        ],
         2: [exactly(HEALTHY, 0)],
         3: [about(UNCLEAN, 2)],
         4: [about(FROZEN, 1, topic=VIEWS)],
@@ -152,7 +169,9 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
 # dashboard -> annotation -> in which scene it must be there; none of them is there while all is well
 ANNOTATIONS: dict[str, dict[str, Expected]] = {
     "tidemark-overview": {
-        "Loss or unclean election": Expected(UNCLEAN, 0.5, 20, {"kafka_cluster": "demo"}, most=True),
+        "Loss or unclean election": Expected(
+            UNCLEAN, 0.5, 20, {"kafka_cluster": "demo"}, most=True
+        ),
         "Critical alert": exactly(UNDER_MIN, 1, alertname="KafkaUnderMinIsr"),
     },
     "tidemark-topic": {"Alert about the topic": exactly(FROZEN, 1, alertname="KafkaFollowerLag")},
@@ -163,7 +182,11 @@ ANNOTATIONS: dict[str, dict[str, Expected]] = {
     "tidemark-brokers": {"Broker silent": exactly(FROZEN, 0, broker="2")},
     "tidemark-pipeline": {
         "No fresh pass": Expected(
-            HEALTHY, IDLE_SECONDS, IDLE_SECONDS + 5, {"kafka_cluster": "idle"}, choose={"kafka_cluster": "demo|idle"}
+            HEALTHY,
+            IDLE_SECONDS,
+            IDLE_SECONDS + 5,
+            {"kafka_cluster": "idle"},
+            choose={"kafka_cluster": "demo|idle"},
         ),
         "Alerts not delivered": Expected(OFFLINE, 0.5, 20, {"outcome": "rejected"}, most=True),
     },

@@ -19,7 +19,16 @@ import requests
 import yaml
 
 from tests.conftest import ROOT, need
-from tests.dashboards.story import CLUSTER, FROZEN, OFFLINE, SCENES, UNCLEAN, UNDER_MIN, alerts_of, views_of
+from tests.dashboards.story import (
+    CLUSTER,
+    FROZEN,
+    OFFLINE,
+    SCENES,
+    UNCLEAN,
+    UNDER_MIN,
+    alerts_of,
+    views_of,
+)
 from tests.export.make import MemoryStore
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.records import encode_record
@@ -63,7 +72,9 @@ class Stage:
 
     def ask(self, path: str, **parameters: Any) -> Any:
         """The `data` of an answer of Prometheus' API."""
-        answer = requests.get(f"{self.prometheus}/api/v1/{path}", params=parameters, timeout=10).json()
+        answer = requests.get(
+            f"{self.prometheus}/api/v1/{path}", params=parameters, timeout=10
+        ).json()
         assert answer["status"] == "success", (answer, parameters)
         return answer["data"]
 
@@ -120,7 +131,13 @@ def staged(folder: Path) -> Iterator[Stage]:
 
 
 @contextmanager
-def exporting(stage: Stage, port: int, webhook: str, alertmanager: str | None = None, stale_seconds: float = 30.0) -> Iterator[None]:
+def exporting(
+    stage: Stage,
+    port: int,
+    webhook: str,
+    alertmanager: str | None = None,
+    stale_seconds: float = 30.0,
+) -> Iterator[None]:
     settings = Settings(clusters=[Cluster(name=CLUSTER)])
     settings.export.stale_seconds = stale_seconds
     settings.export.listen, settings.export.refresh_seconds = f"127.0.0.1:{port}", 0.2
@@ -129,7 +146,9 @@ def exporting(stage: Stage, port: int, webhook: str, alertmanager: str | None = 
         settings.notify.alertmanagers = [Alertmanager(name="manager", urls=[alertmanager])]
     settings.notify.gather_seconds = 0.2
     stores: dict[str, MemoryStore] = defaultdict(MemoryStore)
-    delivery = partial(make_delivery, make_store=lambda _settings, _ends, name: cast(Any, stores[name]))
+    delivery = partial(
+        make_delivery, make_store=lambda _settings, _ends, name: cast(Any, stores[name])
+    )
     stage.exporter = f"http://127.0.0.1:{port}"
     with (
         mock.patch.object(process, "TopicReader", stage.reader),
@@ -156,13 +175,27 @@ def _set() -> threading.Event:
 @contextmanager
 def scraping(stage: Stage, folder: Path, port: int, targets: list[int]) -> Iterator[None]:
     document = {
-        "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "evaluation_interval": f"{SCRAPE_SECONDS}s"},
-        "rule_files": [str(path) for path in sorted((ROOT / "dashboards" / "prometheus").glob("*.yaml"))],
-        "scrape_configs": [{"job_name": "tidemark", "static_configs": [{"targets": [f"127.0.0.1:{target}" for target in targets]}]}],
+        "global": {
+            "scrape_interval": f"{SCRAPE_SECONDS}s",
+            "evaluation_interval": f"{SCRAPE_SECONDS}s",
+        },
+        "rule_files": [
+            str(path) for path in sorted((ROOT / "dashboards" / "prometheus").glob("*.yaml"))
+        ],
+        "scrape_configs": [
+            {
+                "job_name": "tidemark",
+                "static_configs": [{"targets": [f"127.0.0.1:{target}" for target in targets]}],
+            }
+        ],
     }
     config = folder / "prometheus.yaml"
     config.write_text(yaml.safe_dump(document), encoding="utf-8")
-    flags = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
+    flags = [
+        f"--config.file={config}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
     child = Child("Prometheus", [need("prometheus"), *flags], folder / "prometheus.log")
     stage.prometheus = f"http://127.0.0.1:{port}"
     try:
@@ -178,7 +211,11 @@ def asking(folder: Path, data: Path) -> Iterator[Stage]:
     stage, (port,) = Stage(), free_ports(1)
     config = folder / "asking.yaml"
     config.write_text("{}", encoding="utf-8")
-    flags = [f"--config.file={config}", f"--storage.tsdb.path={data}", f"--web.listen-address=127.0.0.1:{port}"]
+    flags = [
+        f"--config.file={config}",
+        f"--storage.tsdb.path={data}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
     child = Child("Prometheus", [need("prometheus"), *flags], folder / "prometheus.log")
     stage.prometheus = f"http://127.0.0.1:{port}"
     try:
@@ -211,7 +248,9 @@ class _Others:
 
     def tick(self) -> None:
         self._published += 16
-        passes = SimpleNamespace(observed=4, thinned=0, missed=0, outcomes={1: "ok", 2: "ok", 3: "ok"})
+        passes = SimpleNamespace(
+            observed=4, thinned=0, missed=0, outcomes={1: "ok", 2: "ok", 3: "ok"}
+        )
         publisher = SimpleNamespace(published=self._published, dropped=0)
         self._collect.passed(CLUSTER, 0.02, cast(Any, passes), cast(Any, publisher))
         self._stream.records.inc(16)
@@ -227,13 +266,17 @@ class _Others:
 
 def _arrived(stage: Stage, began: float) -> bool:
     """Whether Prometheus has seen the scene for some scrapes, however busy the machine is."""
-    late = stage.ask("query", query=f'tidemark_last_pass_timestamp_seconds{{kafka_cluster="{CLUSTER}"}} > {began + SCENE_SECONDS - 2}')
+    late = stage.ask(
+        "query",
+        query=f'tidemark_last_pass_timestamp_seconds{{kafka_cluster="{CLUSTER}"}} > {began + SCENE_SECONDS - 2}',
+    )
     return bool(late["result"])
 
 
 def _play(stage: Stage, scene: str, others: _Others) -> None:
     views, alerts, events, letters = (
-        stage.topics[f"tidemark.{name}"] for name in ("partition-views", "alerts", "replica-state", "dead-letters")
+        stage.topics[f"tidemark.{name}"]
+        for name in ("partition-views", "alerts", "replica-state", "dead-letters")
     )
     began = time.time()
     for each in alerts_of(scene, began):

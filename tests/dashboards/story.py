@@ -11,18 +11,37 @@ from typing import Any, Final
 from tests.export.make import alert, open_alert
 from tidemark.core.records import Alert, ReplicaView, View, view_key
 
-HEALTHY, FROZEN, UNDER_MIN, UNCLEAN, OFFLINE = SCENES = ("healthy", "follower frozen", "under min ISR", "unclean election", "offline")
+HEALTHY, FROZEN, UNDER_MIN, UNCLEAN, OFFLINE = SCENES = (
+    "healthy",
+    "follower frozen",
+    "under min ISR",
+    "unclean election",
+    "offline",
+)
 CLUSTER: Final = "demo"
 IDLE: Final = "idle"
 IDLE_SECONDS: Final = 300.0
-PLACES: Final = {("orders", 0): [1, 2, 3], ("orders", 1): [2, 3, 1], ("orders", 2): [3, 1, 2], ("payments", 0): [1, 2, 3]}
+PLACES: Final = {
+    ("orders", 0): [1, 2, 3],
+    ("orders", 1): [2, 3, 1],
+    ("orders", 2): [3, 1, 2],
+    ("payments", 0): [1, 2, 3],
+}
 # Where the logs of a partition that nothing happens to end, and how far the frozen follower has come.
 END, FROZEN_END, LAG, LAG_MS = 1040, 1000, 40, 4000.0
 
 
 def _replica(broker: int, end: int = END, mark: int = END, **changes: Any) -> ReplicaView:
-    values: dict[str, Any] = {"log_start_offset": 0, "leader_epoch": 5, "in_sync": True, "lag_records": 0, "lag_ms": 0.0}
-    return ReplicaView(broker=broker, log_end_offset=end, high_watermark=mark, **{**values, **changes})
+    values: dict[str, Any] = {
+        "log_start_offset": 0,
+        "leader_epoch": 5,
+        "in_sync": True,
+        "lag_records": 0,
+        "lag_ms": 0.0,
+    }
+    return ReplicaView(
+        broker=broker, log_end_offset=end, high_watermark=mark, **{**values, **changes}
+    )
 
 
 def _view(topic: str, partition: int, at: float, **changes: Any) -> View:
@@ -83,7 +102,14 @@ def alerts_of(scene: str, at: float) -> list[Alert]:
             ),
         ],
         UNCLEAN: [
-            _alert("KafkaUncleanElection", at, partition="0", severity="critical", incident="a1", evidence={"verdict": "unclean"}),
+            _alert(
+                "KafkaUncleanElection",
+                at,
+                partition="0",
+                severity="critical",
+                incident="a1",
+                evidence={"verdict": "unclean"},
+            ),
             _alert(
                 "KafkaCommittedDataLoss",
                 at,
@@ -110,7 +136,9 @@ def alerts_of(scene: str, at: float) -> list[Alert]:
 def _orders_0(scene: str, at: float) -> dict[str, Any]:
     """How the partition that most happens to differs from a healthy one."""
     if scene == FROZEN:
-        silent = _replica(2, FROZEN_END, FROZEN_END, lag_records=LAG, lag_ms=LAG_MS, error="timed_out")
+        silent = _replica(
+            2, FROZEN_END, FROZEN_END, lag_records=LAG, lag_ms=LAG_MS, error="timed_out"
+        )
         return {
             "high_watermark": FROZEN_END,
             "uncommitted_records": LAG,
@@ -118,7 +146,10 @@ def _orders_0(scene: str, at: float) -> dict[str, Any]:
             "replicas": [_replica(1, mark=FROZEN_END), silent, _replica(3, mark=FROZEN_END)],
         }
     if scene == UNDER_MIN:
-        behind = [_replica(b, FROZEN_END, FROZEN_END, lag_records=LAG, lag_ms=9000.0, in_sync=False) for b in (2, 3)]
+        behind = [
+            _replica(b, FROZEN_END, FROZEN_END, lag_records=LAG, lag_ms=9000.0, in_sync=False)
+            for b in (2, 3)
+        ]
         return {
             "in_sync_replicas": [1],
             "replicas": [_replica(1), *behind],
@@ -126,7 +157,9 @@ def _orders_0(scene: str, at: float) -> dict[str, Any]:
         }
     if scene == UNCLEAN:
         gone = _replica(1, in_sync=False, lag_records=None, lag_ms=None, error="refused")
-        out = _replica(3, FROZEN_END, FROZEN_END, in_sync=False, leader_epoch=5, lag_records=0, lag_ms=0.0)
+        out = _replica(
+            3, FROZEN_END, FROZEN_END, in_sync=False, leader_epoch=5, lag_records=0, lag_ms=0.0
+        )
         return {
             "leader": 2,
             "leader_epoch": 6,
@@ -149,7 +182,13 @@ def _orders_0(scene: str, at: float) -> dict[str, Any]:
 def _others(scene: str) -> dict[tuple[str, int], dict[str, Any]]:
     if scene == UNDER_MIN:
         two = [_replica(1), _replica(2), _replica(3, in_sync=False)]
-        return {("payments", 0): {"in_sync_replicas": [1, 2], "effective_min_in_sync_replicas": 1, "replicas": two}}
+        return {
+            ("payments", 0): {
+                "in_sync_replicas": [1, 2],
+                "effective_min_in_sync_replicas": 1,
+                "replicas": two,
+            }
+        }
     if scene != OFFLINE:
         return {}
     without = [_replica(broker, error="refused") for broker in (1, 2, 3)]
@@ -161,14 +200,23 @@ def _others(scene: str) -> dict[tuple[str, int], dict[str, Any]]:
         "log_end_offset": None,
     }
     return {
-        ("orders", 1): {**leaderless, "uncommitted_records": None, "uncommitted_ms": None, "replicas": without},
+        ("orders", 1): {
+            **leaderless,
+            "uncommitted_records": None,
+            "uncommitted_ms": None,
+            "replicas": without,
+        },
         ("payments", 0): {"missed_passes": 4},
     }
 
 
 def views_of(scene: str, began: float, now: float) -> dict[str, View]:
     """key -> view, at `now` of a scene that began at `began` (Unix seconds)."""
-    opened = {_key(each): open_alert(each) for past in SCENES[: SCENES.index(scene) + 1] for each in alerts_of(past, began)}
+    opened = {
+        _key(each): open_alert(each)
+        for past in SCENES[: SCENES.index(scene) + 1]
+        for each in alerts_of(past, began)
+    }
     # States end with their scene, events stay.
     names = {each.labels["alertname"] for each in alerts_of(scene, began)} | {
         "KafkaUncleanElection",
@@ -178,10 +226,23 @@ def views_of(scene: str, began: float, now: float) -> dict[str, View]:
     held = [each for each in opened.values() if each.labels["alertname"] in names]
     found: dict[str, View] = {}
     for topic, partition in PLACES:
-        changes = _orders_0(scene, began) if (topic, partition) == ("orders", 0) else _others(scene).get((topic, partition), {})
-        mine = [each for each in held if topic == "orders" and each.labels["partition"] == str(partition)]
-        found[view_key(CLUSTER, topic, partition)] = _view(topic, partition, now, alerts=mine, **changes)
-    outcomes = {"1": "ok", "2": "ok", "3": "ok"} | {FROZEN: {"2": "timed_out"}, UNCLEAN: {"1": "refused"}}.get(scene, {})
+        changes = (
+            _orders_0(scene, began)
+            if (topic, partition) == ("orders", 0)
+            else _others(scene).get((topic, partition), {})
+        )
+        mine = [
+            each
+            for each in held
+            if topic == "orders" and each.labels["partition"] == str(partition)
+        ]
+        found[view_key(CLUSTER, topic, partition)] = _view(
+            topic, partition, now, alerts=mine, **changes
+        )
+    outcomes = {"1": "ok", "2": "ok", "3": "ok"} | {
+        FROZEN: {"2": "timed_out"},
+        UNCLEAN: {"1": "refused"},
+    }.get(scene, {})
     found[CLUSTER] = View(
         scope="cluster",
         kafka_cluster=CLUSTER,
@@ -194,7 +255,9 @@ def views_of(scene: str, began: float, now: float) -> dict[str, View]:
         quorum_epoch=3,
         metadata_lag_ms={"1": 0.0, "2": 8000.0 if scene == FROZEN else 0.0, "3": 0.0},
     )
-    found[IDLE] = View(scope="cluster", kafka_cluster=IDLE, at=now - IDLE_SECONDS, pass_number=1, collector="d")
+    found[IDLE] = View(
+        scope="cluster", kafka_cluster=IDLE, at=now - IDLE_SECONDS, pass_number=1, collector="d"
+    )
     return found
 
 

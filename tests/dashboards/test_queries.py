@@ -19,7 +19,9 @@ from tests.dashboards.stage import SCRAPE_SECONDS, Stage, staged
 from tests.dashboards.story import HEALTHY, SCENES, UNCLEAN
 
 FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
-BOARDS: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
+BOARDS: dict[str, dict[str, Any]] = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES
+}
 # Grafana's own: four scrapes for a rate, and the time shown.
 INTERVALS = {"__rate_interval": f"{4 * SCRAPE_SECONDS}s", "__range": "10m"}
 
@@ -36,7 +38,9 @@ def filled(expression: str, choose: dict[str, str] | None = None) -> str:
     return re.sub(r"\$(\w+)", lambda match: values[match[1]], expression)
 
 
-def shown(stage: Stage, expression: str, expected: Expected, *, timed: bool) -> list[tuple[dict[str, str], float]]:
+def shown(
+    stage: Stage, expression: str, expected: Expected, *, timed: bool
+) -> list[tuple[dict[str, str], float]]:
     """(labels, value) of every series in the expected scene."""
     began, ended = stage.spans[expected.scene]
     query = filled(expression, expected.choose)
@@ -44,8 +48,12 @@ def shown(stage: Stage, expression: str, expected: Expected, *, timed: bool) -> 
         found = stage.ask("query", query=query, time=ended)["result"]
         return [(series["metric"], float(series["value"][1])) for series in found]
     # The first second of a scene still shows the one before.
-    found = stage.ask("query_range", query=query, start=began + 2, end=ended, step=SCRAPE_SECONDS)["result"]
-    values = [(series["metric"], [float(value) for _, value in series["values"]]) for series in found]
+    found = stage.ask("query_range", query=query, start=began + 2, end=ended, step=SCRAPE_SECONDS)[
+        "result"
+    ]
+    values = [
+        (series["metric"], [float(value) for _, value in series["values"]]) for series in found
+    ]
     return [(labels, max(numbers) if expected.most else numbers[-1]) for labels, numbers in values]
 
 
@@ -55,7 +63,10 @@ def check(found: list[tuple[dict[str, str], float]], expected: Expected) -> None
         assert fitting == [], found
         return
     assert fitting, found
-    assert all(expected.low - 1e-9 <= value <= expected.high + 1e-9 for value in fitting), (found, expected)
+    assert all(expected.low - 1e-9 <= value <= expected.high + 1e-9 for value in fitting), (
+        found,
+        expected,
+    )
 
 
 def targets() -> list[Any]:
@@ -68,7 +79,11 @@ def targets() -> list[Any]:
 
 
 def panels() -> list[Any]:
-    return [pytest.param(panel, id=f"{uid}-{panel['id']}") for uid, board in BOARDS.items() for panel in board["panels"]]
+    return [
+        pytest.param(panel, id=f"{uid}-{panel['id']}")
+        for uid, board in BOARDS.items()
+        for panel in board["panels"]
+    ]
 
 
 def each_annotation() -> list[Any]:
@@ -77,17 +92,27 @@ def each_annotation() -> list[Any]:
 
 
 def each_variable() -> list[Any]:
-    found = [(uid, each) for uid, board in BOARDS.items() for each in board["templating"]["list"] if each["type"] == "query"]
+    found = [
+        (uid, each)
+        for uid, board in BOARDS.items()
+        for each in board["templating"]["list"]
+        if each["type"] == "query"
+    ]
     return [pytest.param(uid, each, id=f"{uid}-{each['name']}") for uid, each in found]
 
 
 def test_every_query_and_annotation_has_its_scene() -> None:
-    assert {uid: {panel["id"]: len(panel["targets"]) for panel in board["panels"]} for uid, board in BOARDS.items()} == {
-        uid: {number: len(expected) for number, expected in panels.items()} for uid, panels in PANELS.items()
+    assert {
+        uid: {panel["id"]: len(panel["targets"]) for panel in board["panels"]}
+        for uid, board in BOARDS.items()
+    } == {
+        uid: {number: len(expected) for number, expected in panels.items()}
+        for uid, panels in PANELS.items()
     }
-    assert {uid: {each["name"] for each in board["annotations"]["list"]} for uid, board in BOARDS.items()} == {
-        uid: set(expected) for uid, expected in ANNOTATIONS.items()
-    }
+    assert {
+        uid: {each["name"] for each in board["annotations"]["list"]}
+        for uid, board in BOARDS.items()
+    } == {uid: set(expected) for uid, expected in ANNOTATIONS.items()}
 
 
 def test_a_wrong_value_and_a_series_that_is_not_there_are_found() -> None:
@@ -100,9 +125,14 @@ def test_a_wrong_value_and_a_series_that_is_not_there_are_found() -> None:
 
 
 @pytest.mark.parametrize(("uid", "panel", "index", "expression"), targets())
-def test_a_panel_shows_what_its_scene_must_show(stage: Stage, uid: str, panel: dict[str, Any], index: int, expression: str) -> None:
+def test_a_panel_shows_what_its_scene_must_show(
+    stage: Stage, uid: str, panel: dict[str, Any], index: int, expression: str
+) -> None:
     expected = PANELS[uid][panel["id"]][index]
-    check(shown(stage, expression, expected, timed=panel["type"] in {"timeseries", "state-timeline"}), expected)
+    check(
+        shown(stage, expression, expected, timed=panel["type"] in {"timeseries", "state-timeline"}),
+        expected,
+    )
 
 
 @pytest.mark.parametrize("panel", panels())
@@ -114,18 +144,33 @@ def test_no_legend_says_the_same_of_two_series(stage: Stage, panel: dict[str, An
         names = []
         for target in panel["targets"]:
             parts = re.split(r"{{(\w+)}}", target["legendFormat"])
-            for series in stage.ask("query", query=filled(target["expr"]), time=stage.spans[scene][1])["result"]:
+            for series in stage.ask(
+                "query", query=filled(target["expr"]), time=stage.spans[scene][1]
+            )["result"]:
                 labels = series["metric"]
-                names.append("".join(labels.get(part, "") if place % 2 else part for place, part in enumerate(parts)))
+                names.append(
+                    "".join(
+                        labels.get(part, "") if place % 2 else part
+                        for place, part in enumerate(parts)
+                    )
+                )
         assert len(set(names)) == len(names), (scene, names)
 
 
 @pytest.mark.parametrize(("uid", "annotation"), each_annotation())
-def test_an_annotation_marks_its_scene_and_no_healthy_one(stage: Stage, uid: str, annotation: dict[str, Any]) -> None:
+def test_an_annotation_marks_its_scene_and_no_healthy_one(
+    stage: Stage, uid: str, annotation: dict[str, Any]
+) -> None:
     expected = ANNOTATIONS[uid][annotation["name"]]
     check(shown(stage, annotation["expr"], expected, timed=True), expected)
     began, ended = stage.spans[HEALTHY]
-    healthy = stage.ask("query_range", query=filled(annotation["expr"]), start=began + 2, end=ended, step=SCRAPE_SECONDS)
+    healthy = stage.ask(
+        "query_range",
+        query=filled(annotation["expr"]),
+        start=began + 2,
+        end=ended,
+        step=SCRAPE_SECONDS,
+    )
     assert healthy["result"] == []
 
 
@@ -134,7 +179,9 @@ def test_a_variable_offers_what_there_is(stage: Stage, uid: str, variable: dict[
     asked = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"])
     assert asked is not None
     began, ended = stage.spans[SCENES[0]][0], stage.spans[SCENES[-1]][1]
-    values = stage.ask(f"label/{asked[2]}/values", **{"match[]": filled(asked[1]), "start": began, "end": ended})
+    values = stage.ask(
+        f"label/{asked[2]}/values", **{"match[]": filled(asked[1]), "start": began, "end": ended}
+    )
     assert values == VALUES[variable["name"]]
 
 
@@ -142,7 +189,11 @@ def test_event_rules_fire_in_their_scene_and_nothing_pages_before(stage: Stage) 
     """Fault, counter, rule: the alert is there within the scene, and names what it must."""
 
     def firing(scene: str) -> set[str]:
-        found = stage.ask("query", query='ALERTS{alertstate="firing", severity="critical"}', time=stage.spans[scene][1])["result"]
+        found = stage.ask(
+            "query",
+            query='ALERTS{alertstate="firing", severity="critical"}',
+            time=stage.spans[scene][1],
+        )["result"]
         return {series["metric"]["alertname"] for series in found}
 
     assert firing(HEALTHY) == set()

@@ -41,7 +41,9 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> float:
 
 def shipped(webhook: str) -> dict[str, Any]:
     """The configuration of deploy/, its receivers at `webhook`."""
-    document: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "alertmanager" / "alertmanager.yml").read_text(encoding="utf-8"))
+    document: dict[str, Any] = yaml.safe_load(
+        (ROOT / "deploy" / "alertmanager" / "alertmanager.yml").read_text(encoding="utf-8")
+    )
     for receiver in document["receivers"]:
         for each in receiver["webhook_configs"]:
             each["url"] = webhook
@@ -55,7 +57,10 @@ class RealAlertmanager:
         self._binary = need("prometheus-alertmanager")
         self._folder = folder
         self.url = f"http://127.0.0.1:{free_port()}"
-        document = document or {"route": ROUTE, "receivers": [{"name": "hook", "webhook_configs": [{"url": webhook}]}]}
+        document = document or {
+            "route": ROUTE,
+            "receivers": [{"name": "hook", "webhook_configs": [{"url": webhook}]}],
+        }
         (folder / "alertmanager.yml").write_text(yaml.safe_dump(document))
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -100,5 +105,10 @@ class RealAlertmanager:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()

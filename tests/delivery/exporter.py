@@ -15,7 +15,7 @@ import requests
 from tests.delivery.alertmanager import free_port, wait_for
 from tests.export.make import alert
 from tidemark.core.records import Alert, View, encode_record, view_key
-from tidemark.kafka import ensure_topics, make_producer
+from tidemark.kafka.client import ensure_topics, make_producer
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster, Connection, Settings, Topics
 
@@ -48,7 +48,15 @@ class Exporter:
         wait_for(self._is_ready, 60, "the exporter is ready")
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "tidemark.cli", "export", "--config", str(self.config), *arguments]
+        return [
+            sys.executable,
+            "-m",
+            "tidemark.cli",
+            "export",
+            "--config",
+            str(self.config),
+            *arguments,
+        ]
 
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, self._log.read_text()
@@ -58,12 +66,17 @@ class Exporter:
             return False
 
     def dry_run(self) -> str:
-        run = subprocess.run(self.command("--dry-run-notify"), capture_output=True, text=True, check=True, timeout=60)
+        run = subprocess.run(
+            self.command("--dry-run-notify"), capture_output=True, text=True, check=True, timeout=60
+        )
         return run.stdout
 
     def metric(self, series: str) -> float | None:
         lines = requests.get(f"{self.url}/metrics", timeout=5).text.splitlines()
-        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{series} ")), None)
+        return next(
+            (float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{series} ")),
+            None,
+        )
 
     def end(self, how: signal.Signals) -> float:
         """How long it took to go."""
@@ -85,7 +98,10 @@ class Stream:
             if isinstance(record, Alert):
                 topic, key = self._topics.alerts, record.fingerprint
             else:
-                topic, key = self._topics.partition_views, view_key(record.kafka_cluster, record.topic, record.partition)
+                topic, key = (
+                    self._topics.partition_views,
+                    view_key(record.kafka_cluster, record.topic, record.partition),
+                )
             self._producer.send(topic, value=encode_record(record), key=key.encode())
         self._producer.flush()
 

@@ -32,7 +32,13 @@ TOLD_SECONDS = 60.0
 # What would come twice has come: until that end Alertmanager was told everything again already.
 AFTER_SECONDS = 6.0
 # A message for each alert, so that what is told twice shows.
-DOCUMENT_ROUTE = {"receiver": "hook", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s", "repeat_interval": "4h"}
+DOCUMENT_ROUTE = {
+    "receiver": "hook",
+    "group_by": ["..."],
+    "group_wait": "0s",
+    "group_interval": "1s",
+    "repeat_interval": "4h",
+}
 
 Told = list[tuple[str, str]]
 
@@ -76,7 +82,9 @@ class Webhook:
 def ended(alert: Alert) -> Alert:
     now = time.time()
     state_id = alert.id.replace("firing", "resolved")
-    return structs.replace(alert, id=state_id, state="resolved", ends_at=now, at=now, reason="cleared")
+    return structs.replace(
+        alert, id=state_id, state="resolved", ends_at=now, at=now, reason="cleared"
+    )
 
 
 def told(alerts: list[Received], names: dict[str, str]) -> Told:
@@ -100,10 +108,17 @@ class Outage:
             self.direct = Webhook()
             stack.callback(self.direct.close)
             self.behind = stack.enter_context(WebhookReceiver())
-            document = {"route": DOCUMENT_ROUTE, "receivers": [{"name": "hook", "webhook_configs": [{"url": self.behind.url}]}]}
-            self._manager = stack.enter_context(RealAlertmanager(self._folder, self.behind.url, document))
+            document = {
+                "route": DOCUMENT_ROUTE,
+                "receivers": [{"name": "hook", "webhook_configs": [{"url": self.behind.url}]}],
+            }
+            self._manager = stack.enter_context(
+                RealAlertmanager(self._folder, self.behind.url, document)
+            )
             self._settings.notify.receivers = [Receiver(name="hook", url=self.direct.url)]
-            self._settings.notify.alertmanagers = [Alertmanager(name="main", urls=[self._manager.url])]
+            self._settings.notify.alertmanagers = [
+                Alertmanager(name="main", urls=[self._manager.url])
+            ]
             self._stream = Stream(self._settings)
             stack.callback(self._stream.close)
             self._pass()
@@ -116,7 +131,12 @@ class Outage:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stack.close()
 
     def over(self) -> None:
@@ -126,11 +146,17 @@ class Outage:
     def told(self) -> dict[str, Told]:
         """By way of delivery."""
         names = {alert.labels["partition"]: name for name, alert in self._alerts.items()}
-        return {"webhook": told(self.direct.alerts(), names), "Alertmanager": told(list(self.behind.alerts()), names)}
+        return {
+            "webhook": told(self.direct.alerts(), names),
+            "Alertmanager": told(list(self.behind.alerts()), names),
+        }
 
     def expected(self) -> Told:
         """Each alert once, and once the end of those that ended."""
-        return sorted([(name, "firing") for name in self._alerts] + [(n, "resolved") for n in self._alerts if n not in self._open])
+        return sorted(
+            [(name, "firing") for name in self._alerts]
+            + [(n, "resolved") for n in self._alerts if n not in self._open]
+        )
 
     def complete(self) -> bool:
         return all(set(found) >= set(self.expected()) for found in self.told().values())
@@ -138,12 +164,20 @@ class Outage:
     def words(self, name: str) -> set[str]:
         """The descriptions with which the webhook was told of an alert."""
         mark = self._alerts[name].fingerprint
-        return {each.annotations["description"] for each in self.direct.alerts() if each.fingerprint == mark}
+        return {
+            each.annotations["description"]
+            for each in self.direct.alerts()
+            if each.fingerprint == mark
+        }
 
     def _play(self) -> None:
         self._fire("ends during the outage")
         self._fire("stays")
-        self._until(lambda: len(self.direct.alerts()) == len(list(self.behind.alerts())) == 2, 30.0, "both are told before the outage")
+        self._until(
+            lambda: len(self.direct.alerts()) == len(list(self.behind.alerts())) == 2,
+            30.0,
+            "both are told before the outage",
+        )
         self.direct.down()
         self._manager.stop()
         began = time.monotonic()
@@ -157,7 +191,11 @@ class Outage:
         self.figures["down seconds"] = time.monotonic() - began
         self.direct.up()
         returned = time.monotonic()
-        self._until(lambda: set(self.told()["webhook"]) >= set(self.expected()), TOLD_SECONDS, "the webhook gets everything")
+        self._until(
+            lambda: set(self.told()["webhook"]) >= set(self.expected()),
+            TOLD_SECONDS,
+            "the webhook gets everything",
+        )
         self.figures["webhook: seconds after its return"] = time.monotonic() - returned
         self._manager.start()
         returned = time.monotonic()
@@ -172,12 +210,32 @@ class Outage:
             (10, lambda: self._fire("changes")),
             (20, lambda: self._change("changes")),
             (30, lambda: self._fire("comes and goes")),
-            (40, lambda: self._fire("election", "KafkaUncleanElection", severity="critical", incident="a1")),
-            (41, lambda: self._fire("loss", "KafkaCommittedDataLoss", severity="critical", incident="b1")),
+            (
+                40,
+                lambda: self._fire(
+                    "election", "KafkaUncleanElection", severity="critical", incident="a1"
+                ),
+            ),
+            (
+                41,
+                lambda: self._fire(
+                    "loss", "KafkaCommittedDataLoss", severity="critical", incident="b1"
+                ),
+            ),
             (60, lambda: self._end("comes and goes")),
             # The stream writes at least once.
-            (70, lambda: self._stream.write(self._alerts["changes"], self._alerts["loss"], self._open["loss"])),
-            (90, lambda: self._fire("second loss", "KafkaCommittedDataLoss", severity="critical", incident="b2")),
+            (
+                70,
+                lambda: self._stream.write(
+                    self._alerts["changes"], self._alerts["loss"], self._open["loss"]
+                ),
+            ),
+            (
+                90,
+                lambda: self._fire(
+                    "second loss", "KafkaCommittedDataLoss", severity="critical", incident="b2"
+                ),
+            ),
             (118, lambda: self._fire("last moment")),
         ]
 
@@ -195,8 +253,14 @@ class Outage:
 
     def _change(self, name: str) -> None:
         alert = self._open[name]
-        self._open[name] = structs.replace(alert, annotations={**alert.annotations, "description": "Newer words."})
-        self._stream.write(structs.replace(self._open[name], id=f"{alert.id}.update", state="update", at=time.time()))
+        self._open[name] = structs.replace(
+            alert, annotations={**alert.annotations, "description": "Newer words."}
+        )
+        self._stream.write(
+            structs.replace(
+                self._open[name], id=f"{alert.id}.update", state="update", at=time.time()
+            )
+        )
 
     def _end(self, name: str) -> None:
         self._stream.write(ended(self._open.pop(name)))
@@ -204,7 +268,10 @@ class Outage:
     def _pass(self) -> None:
         """What the stream writes of a pass: the cluster, and the partitions with open alerts."""
         now = time.time()
-        held = [view(partition=int(each.labels["partition"]), at=now, alerts=[open_alert(each)]) for each in self._open.values()]
+        held = [
+            view(partition=int(each.labels["partition"]), at=now, alerts=[open_alert(each)])
+            for each in self._open.values()
+        ]
         self._stream.write(cluster_view(at=now), *held)
 
     def _passes(self, until: float) -> None:

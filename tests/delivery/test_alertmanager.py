@@ -25,11 +25,15 @@ class Pushing:
     def __init__(self, manager: RealAlertmanager) -> None:
         settings = Settings(clusters=[Cluster(name="east")])
         dead = f"http://127.0.0.1:{free_port()}"
-        settings.notify.alertmanagers = [Alertmanager(name="main", urls=[dead, manager.url], timeout_seconds=2.0)]
+        settings.notify.alertmanagers = [
+            Alertmanager(name="main", urls=[dead, manager.url], timeout_seconds=2.0)
+        ]
         settings.notify.heartbeat_receiver = "main"
         settings.notify.external_url = "http://tidemark.example"
         self.store = MemoryStore()
-        self.delivery: Delivery = make_delivery(settings, make_transports(settings), {0: 0}, lambda *_: self.store)
+        self.delivery: Delivery = make_delivery(
+            settings, make_transports(settings), {0: 0}, lambda *_: self.store
+        )
         self.offset = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
@@ -41,7 +45,9 @@ class Pushing:
             self.delivery.tick({"east": time.time()})
 
     def write(self, *alerts: Alert) -> None:
-        self.delivery.alerts([(each, (0, self.offset + number)) for number, each in enumerate(alerts)])
+        self.delivery.alerts(
+            [(each, (0, self.offset + number)) for number, each in enumerate(alerts)]
+        )
         self.offset += len(alerts)
 
     def stop(self) -> None:
@@ -57,7 +63,9 @@ def hook() -> Iterator[WebhookReceiver]:
 
 
 @pytest.fixture(scope="module")
-def manager(hook: WebhookReceiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealAlertmanager]:
+def manager(
+    hook: WebhookReceiver, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealAlertmanager]:
     with RealAlertmanager(tmp_path_factory.mktemp("alertmanager"), hook.url) as running:
         yield running
 
@@ -69,7 +77,9 @@ def pushing(manager: RealAlertmanager) -> Iterator[Pushing]:
     made.stop()
 
 
-def happened(partition: str, state: AlertState = "firing", started: float | None = None, broker: str = "2") -> Alert:
+def happened(
+    partition: str, state: AlertState = "firing", started: float | None = None, broker: str = "2"
+) -> Alert:
     now = time.time()
     return alert(
         state=state,
@@ -82,10 +92,16 @@ def happened(partition: str, state: AlertState = "firing", started: float | None
 
 
 def received(hook: WebhookReceiver, partition: str, status: str) -> list[Received]:
-    return [each for each in hook.alerts() if each.labels.get("partition") == partition and each.status == status]
+    return [
+        each
+        for each in hook.alerts()
+        if each.labels.get("partition") == partition and each.status == status
+    ]
 
 
-def test_an_alert_arrives_comes_back_after_a_restart_and_ends(manager: RealAlertmanager, hook: WebhookReceiver, pushing: Pushing) -> None:
+def test_an_alert_arrives_comes_back_after_a_restart_and_ends(
+    manager: RealAlertmanager, hook: WebhookReceiver, pushing: Pushing
+) -> None:
     fired = happened("0")
     pushing.write(fired)
     wait_for(lambda: bool(received(hook, "0", "firing")), 10, "the webhook hears of the alert")
@@ -93,20 +109,32 @@ def test_an_alert_arrives_comes_back_after_a_restart_and_ends(manager: RealAlert
     assert told.labels == fired.labels
     assert told.annotations == fired.annotations
     (known,) = (each for each in manager.active() if each["labels"].get("partition") == "0")
-    assert known["generatorURL"] == f"http://tidemark.example/partition?cluster=east&topic=orders&partition=0#alert-{fired.fingerprint}"
-    wait_for(lambda: "TidemarkWatchdog" in {each["labels"]["alertname"] for each in manager.active()}, 10, "the heart beats")
+    assert (
+        known["generatorURL"]
+        == f"http://tidemark.example/partition?cluster=east&topic=orders&partition=0#alert-{fired.fingerprint}"
+    )
+    wait_for(
+        lambda: "TidemarkWatchdog" in {each["labels"]["alertname"] for each in manager.active()},
+        10,
+        "the heart beats",
+    )
     wait_for(lambda: pushing.store.marks[0].offset == 1, 5, "what was taken is committed")
 
     manager.stop()
     manager.start()
     assert manager.active() == []
-    back = wait_for(lambda: manager.partitions() >= {"0"}, RESTART_SECONDS, "the alert is back after a restart")
+    back = wait_for(
+        lambda: manager.partitions() >= {"0"}, RESTART_SECONDS, "the alert is back after a restart"
+    )
     assert back < RESTART_SECONDS
 
     pushing.write(happened("0", "resolved", fired.starts_at))
     wait_for(lambda: bool(received(hook, "0", "resolved")), 10, "the webhook hears of the end")
     # Over all of it: once each, although the alert was posted again and Alertmanager restarted.
-    assert [each.status for each in hook.alerts() if each.labels.get("partition") == "0"] == ["firing", "resolved"]
+    assert [each.status for each in hook.alerts() if each.labels.get("partition") == "0"] == [
+        "firing",
+        "resolved",
+    ]
     assert received(hook, "0", "resolved")[0].annotations["reason"] == "cleared"
 
 
@@ -115,9 +143,15 @@ def test_one_bad_alert_costs_no_other(manager: RealAlertmanager, pushing: Pushin
     bad = happened("13")
     bad.labels["no-label"] = "x"
     pushing.write(*good[:7], bad, *good[7:])
-    wait_for(lambda: manager.partitions() >= {str(number) for number in range(100, 120)}, 10, "the good alerts are known")
+    wait_for(
+        lambda: manager.partitions() >= {str(number) for number in range(100, 120)},
+        10,
+        "the good alerts are known",
+    )
     assert "13" not in manager.partitions()
-    wait_for(lambda: pushing.store.marks[0].offset == 21, 5, "what was taken, or refused, is committed")
+    wait_for(
+        lambda: pushing.store.marks[0].offset == 21, 5, "what was taken, or refused, is committed"
+    )
     outcomes = pushing.delivery.reports()[0].outcomes
     assert (outcomes["delivered"], outcomes["rejected"]) == (20, 1)
 
@@ -133,4 +167,8 @@ def test_what_came_and_went_while_it_was_down_is_told_when_it_returns(
     pushing.write(happened("7", "resolved", fired.starts_at, broker="9"), happened("8", broker="9"))
     manager.start()
     wait_for(lambda: manager.partitions() >= {"7", "8"}, 15, "both are known")
-    wait_for(lambda: bool(received(hook, "7", "firing") and received(hook, "8", "firing")), 10, "both are told")
+    wait_for(
+        lambda: bool(received(hook, "7", "firing") and received(hook, "8", "firing")),
+        10,
+        "both are told",
+    )

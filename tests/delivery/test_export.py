@@ -24,7 +24,11 @@ def marks(receiver: WebhookReceiver) -> list[str]:
 
 
 def test_both_ways_a_dry_run_an_outage_and_a_kill(cluster: LocalCluster, tmp_path: Path) -> None:
-    with WebhookReceiver() as direct, WebhookReceiver() as behind, RealAlertmanager(tmp_path, behind.url) as manager:
+    with (
+        WebhookReceiver() as direct,
+        WebhookReceiver() as behind,
+        RealAlertmanager(tmp_path, behind.url) as manager,
+    ):
         settings = settings_for(cluster, "delivery")
         settings.export.stale_seconds = 600.0
         settings.notify.receivers = [Receiver(name="hook", url=direct.url)]
@@ -49,9 +53,21 @@ def test_both_ways_a_dry_run_an_outage_and_a_kill(cluster: LocalCluster, tmp_pat
             loss = happened(9, "KafkaCommittedDataLoss", severity="critical", incident="ab")
             missed = [happened(1), happened(2), loss]
             stream.write(*missed)
-            wait_for(lambda: (exporter.metric('tidemark_delivery_queue_length{receiver="hook"}') or 0) == 3, 20, "three wait")
+            wait_for(
+                lambda: (
+                    (exporter.metric('tidemark_delivery_queue_length{receiver="hook"}') or 0) == 3
+                ),
+                20,
+                "three wait",
+            )
             assert "hook: 2 posts would be sent" in exporter.dry_run()
-            wait_for(lambda: {each.labels["partition"] for each in behind.alerts()} == {"0", "1", "2", "9"}, 20, "the group has grown")
+            wait_for(
+                lambda: (
+                    {each.labels["partition"] for each in behind.alerts()} == {"0", "1", "2", "9"}
+                ),
+                20,
+                "the group has grown",
+            )
             time.sleep(2)
             messages = len(behind.deliveries())
             exporter.end(signal.SIGKILL)
@@ -60,7 +76,11 @@ def test_both_ways_a_dry_run_an_outage_and_a_kill(cluster: LocalCluster, tmp_pat
             wait_for(lambda: len(marks(direct)) >= 4, 20, "what waited is told after the kill")
             time.sleep(1)
             assert sorted(marks(direct)) == sorted(each.fingerprint for each in [first, *missed])
-            wait_for(lambda: manager.partitions() >= {"0", "1", "2", "9"}, 20, "Alertmanager knows all that is open")
+            wait_for(
+                lambda: manager.partitions() >= {"0", "1", "2", "9"},
+                20,
+                "Alertmanager knows all that is open",
+            )
             # Told everything anew after the kill, Alertmanager has nothing new to notify of.
             time.sleep(2)
             assert len(behind.deliveries()) == messages

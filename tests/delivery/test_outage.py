@@ -20,7 +20,9 @@ def test_receivers_that_were_down_for_two_minutes_get_everything_once(outage: Ou
     assert figures["webhook: alerts that wait"] == len(outage.expected()) - 2
     for way, told in outage.told().items():
         assert sorted(told) == outage.expected(), way
-        assert told.index(("comes and goes", "firing")) < told.index(("comes and goes", "resolved")), way
+        assert told.index(("comes and goes", "firing")) < told.index(
+            ("comes and goes", "resolved")
+        ), way
     assert outage.words("changes") == {"Newer words."}
 
 

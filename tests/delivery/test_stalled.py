@@ -36,14 +36,23 @@ AFTER_SECONDS = 5.0
 
 def quick_rules() -> str:
     """The rules on what stands still, a minute as about three seconds."""
-    rules = RuleFile(FILE.name, FILE.header, [rule for rule in FILE.rules if rule.alert in {STALLED, COLLECTOR}])
-    return rules.prometheus().replace(f"[{FLOW}]", f"[{WINDOW}]").replace(f"for: {FLOW}", f"for: {WINDOW}").replace(str(STALE_SECONDS), "4")
+    rules = RuleFile(
+        FILE.name, FILE.header, [rule for rule in FILE.rules if rule.alert in {STALLED, COLLECTOR}]
+    )
+    return (
+        rules.prometheus()
+        .replace(f"[{FLOW}]", f"[{WINDOW}]")
+        .replace(f"for: {FLOW}", f"for: {WINDOW}")
+        .replace(str(STALE_SECONDS), "4")
+    )
 
 
 class Scene:
     """An exporter that delivers to an Alertmanager, and a Prometheus over it that notifies the same one."""
 
-    def __init__(self, stage: Stage, prometheus: str, manager: RealAlertmanager, hook: WebhookReceiver) -> None:
+    def __init__(
+        self, stage: Stage, prometheus: str, manager: RealAlertmanager, hook: WebhookReceiver
+    ) -> None:
         self._stage, self._prometheus, self._manager, self._hook = stage, prometheus, manager, hook
         self.collects = self.judges = True
 
@@ -52,7 +61,9 @@ class Scene:
         if self.collects:
             self._stage.topics["tidemark.replica-state"].write("", b"")
         if self.collects and self.judges:
-            self._stage.topics["tidemark.partition-views"].write(CLUSTER, encode_record(cluster_view(CLUSTER, at=now)))
+            self._stage.topics["tidemark.partition-views"].write(
+                CLUSTER, encode_record(cluster_view(CLUSTER, at=now))
+            )
 
     def until(self, done: Callable[[], bool], what: str) -> None:
         def look() -> bool:
@@ -68,18 +79,35 @@ class Scene:
     def rules_fire(self) -> set[str]:
         """The alerts that fire in Prometheus."""
         found = self._ask(f"{self._prometheus}/api/v1/alerts")
-        return {each["labels"]["alertname"] for each in found["data"]["alerts"] if each["state"] == "firing"} if found else set()
+        return (
+            {
+                each["labels"]["alertname"]
+                for each in found["data"]["alerts"]
+                if each["state"] == "firing"
+            }
+            if found
+            else set()
+        )
 
     def scraped(self) -> bool:
-        found = self._ask(f"{self._prometheus}/api/v1/query?query=increase(tidemark_event_records_total[{WINDOW}])>0")
+        found = self._ask(
+            f"{self._prometheus}/api/v1/query?query=increase(tidemark_event_records_total[{WINDOW}])>0"
+        )
         return bool(found and found["data"]["result"])
 
     def at_alertmanager(self) -> set[tuple[str, bool]]:
         """Open alerts there by name, and whether a scrape brought them."""
-        return {(each["labels"]["alertname"], "job" in each["labels"]) for each in self._manager.active()}
+        return {
+            (each["labels"]["alertname"], "job" in each["labels"])
+            for each in self._manager.active()
+        }
 
     def messages(self) -> list[tuple[str, str]]:
-        return [(alert["labels"]["alertname"], alert["status"]) for _, post in self._hook.deliveries() for alert in post["alerts"]]
+        return [
+            (alert["labels"]["alertname"], alert["status"])
+            for _, post in self._hook.deliveries()
+            for alert in post["alerts"]
+        ]
 
     def _ask(self, url: str) -> Any:
         try:
@@ -96,15 +124,24 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     with WebhookReceiver() as hook, WebhookReceiver() as direct:
         document = shipped(hook.url)
         document["route"] |= {"group_wait": "1s", "group_interval": "1s"}
-        with RealAlertmanager(tmp_path, hook.url, document) as manager, mock.patch.object(lifecycle, "FRESH_SECONDS", FRESH):
+        with (
+            RealAlertmanager(tmp_path, hook.url, document) as manager,
+            mock.patch.object(lifecycle, "FRESH_SECONDS", FRESH),
+        ):
             configuration = prometheus_configuration(f"127.0.0.1:{port}", [rules], manager.url)
             configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
             config.write_text(yaml.safe_dump(configuration), encoding="utf-8")
-            flags = [f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}", f"--web.listen-address={listen}"]
+            flags = [
+                f"--config.file={config}",
+                f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+                f"--web.listen-address={listen}",
+            ]
             scene = Scene(stage, f"http://{listen}", manager, hook)
             scene.tick()
             with exporting(stage, port, direct.url, manager.url, stale_seconds=STALE):
-                prometheus = Child("Prometheus", [need("prometheus"), *flags], tmp_path / "prometheus.log")
+                prometheus = Child(
+                    "Prometheus", [need("prometheus"), *flags], tmp_path / "prometheus.log"
+                )
                 try:
                     yield scene
                 finally:
@@ -117,14 +154,20 @@ def test_passes_that_stop_are_one_message_and_their_return_one(scene: Scene) -> 
     for collects, by_rule in ((False, COLLECTOR), (True, STALLED)):
         scene.collects, scene.judges = collects, False
         scene.until(lambda rule=by_rule: rule in scene.rules_fire(), f"Prometheus finds {by_rule}")  # type: ignore[misc]
-        scene.until(lambda rule=by_rule: (rule, True) in scene.at_alertmanager(), "and says so to Alertmanager")  # type: ignore[misc]
+        scene.until(
+            lambda rule=by_rule: (rule, True) in scene.at_alertmanager(),  # type: ignore[misc]
+            "and says so to Alertmanager",
+        )
         scene.on(AFTER_SECONDS)
         expected.append((STALLED, "firing"))
         assert scene.messages() == expected
         assert scene.at_alertmanager() == {(STALLED, False), (by_rule, True)}
         scene.collects = scene.judges = True
         expected.append((STALLED, "resolved"))
-        scene.until(lambda: (STALLED, "resolved") in scene.messages()[len(expected) - 1 :], "the end is told")
+        scene.until(
+            lambda: (STALLED, "resolved") in scene.messages()[len(expected) - 1 :],
+            "the end is told",
+        )
         assert not scene.rules_fire()
         scene.on(AFTER_SECONDS)
         assert scene.messages() == expected

@@ -38,9 +38,14 @@ class Source:
         views = self._stage.topics["tidemark.partition-views"]
         views.write(CLUSTER, encode_record(cluster_view(CLUSTER, at=now)))
         for topic, partition in PLACES:
-            mine = [open_alert(each) for each in self._open if each.labels["partition"] == str(partition)]
+            mine = [
+                open_alert(each)
+                for each in self._open
+                if each.labels["partition"] == str(partition)
+            ]
             views.write(
-                view_key(CLUSTER, topic, partition), encode_record(view(topic, partition, kafka_cluster=CLUSTER, at=now, alerts=mine))
+                view_key(CLUSTER, topic, partition),
+                encode_record(view(topic, partition, kafka_cluster=CLUSTER, at=now, alerts=mine)),
             )
 
     def fire(self, *alerts: Alert) -> None:
@@ -51,7 +56,15 @@ class Source:
 
 def happened(name: str, partition: int, severity: str = "warning", **options: Any) -> Alert:
     now = time.time()
-    return alert(name, at=now, starts_at=now - BEGAN_SECONDS, severity=severity, cluster=CLUSTER, partition=str(partition), **options)
+    return alert(
+        name,
+        at=now,
+        starts_at=now - BEGAN_SECONDS,
+        severity=severity,
+        cluster=CLUSTER,
+        partition=str(partition),
+        **options,
+    )
 
 
 @pytest.fixture
@@ -79,24 +92,69 @@ def test_one_message_for_one_cause_on_each_way(ways: Ways) -> None:
         source.fire(*(happened("KafkaFollowerLag", partition) for _, partition in PLACES))
         source.fire(*(happened("KafkaHwStalled", partition) for _, partition in PLACES))
         # An election that may have been unclean, some time before: no page of the same name waits behind it.
-        source.fire(happened("KafkaUncleanElection", 3, broker="1", incident="a3", evidence={"verdict": "suspected"}))
-        until(lambda: ways.direct.told("KafkaFollowerLag"), TOLD_SECONDS, "the lag is told directly")
-        until(lambda: ways.wait("KafkaUncleanElection", 0), TOLD_SECONDS, "the suspicion is told on both ways")
+        source.fire(
+            happened(
+                "KafkaUncleanElection",
+                3,
+                broker="1",
+                incident="a3",
+                evidence={"verdict": "suspected"},
+            )
+        )
+        until(
+            lambda: ways.direct.told("KafkaFollowerLag"), TOLD_SECONDS, "the lag is told directly"
+        )
+        until(
+            lambda: ways.wait("KafkaUncleanElection", 0),
+            TOLD_SECONDS,
+            "the suspicion is told on both ways",
+        )
         # Broker 2 is elected uncleanly while all of that is open, and what it never had is gone.
-        elections = [happened("KafkaUncleanElection", n, "critical", incident=f"a{n}", evidence={"verdict": "unclean"}) for n in (0, 1)]
-        losses = [happened("KafkaCommittedDataLoss", n, "critical", incident=f"b{n}", evidence={"proven": [1000, 1007]}) for n in (0, 1)]
+        elections = [
+            happened(
+                "KafkaUncleanElection",
+                n,
+                "critical",
+                incident=f"a{n}",
+                evidence={"verdict": "unclean"},
+            )
+            for n in (0, 1)
+        ]
+        losses = [
+            happened(
+                "KafkaCommittedDataLoss",
+                n,
+                "critical",
+                incident=f"b{n}",
+                evidence={"proven": [1000, 1007]},
+            )
+            for n in (0, 1)
+        ]
         source.fire(*elections)
         began = time.monotonic()
         until(lambda: time.monotonic() - began > 1, 5, "a second later")
         source.fire(*losses)
-        until(lambda: ways.wait("KafkaCommittedDataLoss", 0), TOLD_SECONDS, "both ways tell of the loss")
+        until(
+            lambda: ways.wait("KafkaCommittedDataLoss", 0),
+            TOLD_SECONDS,
+            "both ways tell of the loss",
+        )
         began = time.monotonic()
-        until(lambda: time.monotonic() - began > AFTER_SECONDS, 2 * AFTER_SECONDS, "what would come twice has come")
+        until(
+            lambda: time.monotonic() - began > AFTER_SECONDS,
+            2 * AFTER_SECONDS,
+            "what would come twice has come",
+        )
 
     direct, by_rules = news(ways.direct.hook.deliveries()), news(ways.by_rules.hook.deliveries())
-    suspicion, lost = ({"KafkaUncleanElection"}, 1), {"KafkaUncleanElection", "KafkaCommittedDataLoss"}
+    suspicion, lost = (
+        ({"KafkaUncleanElection"}, 1),
+        {"KafkaUncleanElection", "KafkaCommittedDataLoss"},
+    )
     hung = ({"KafkaFollowerLag", "KafkaHwStalled"}, 8)
-    assert sorted([(told.names, len(told.alerts)) for told in direct[:2]], key=str) == sorted([hung, suspicion], key=str)
+    assert sorted([(told.names, len(told.alerts)) for told in direct[:2]], key=str) == sorted(
+        [hung, suspicion], key=str
+    )
     assert [(told.names, len(told.alerts)) for told in direct[2:]] == [(lost, 4)]
     # States wait there longer than a broker restart.
     assert [(told.names, len(told.alerts)) for told in by_rules] == [suspicion, (lost, 2)]

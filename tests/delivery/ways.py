@@ -34,7 +34,9 @@ class Way:
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         folder.mkdir()
         self.hook = stack.enter_context(WebhookReceiver())
-        self._manager = stack.enter_context(RealAlertmanager(folder, self.hook.url, shipped(self.hook.url)))
+        self._manager = stack.enter_context(
+            RealAlertmanager(folder, self.hook.url, shipped(self.hook.url))
+        )
 
     @property
     def url(self) -> str:
@@ -53,11 +55,18 @@ class Ways:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self.by_rules, self.direct = (Way(stack, self._folder / name) for name in ("by-rules", "direct"))
+            self.by_rules, self.direct = (
+                Way(stack, self._folder / name) for name in ("by-rules", "direct")
+            )
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stack.close()
 
     def watch(self, exporter: str, *, health: bool = False) -> None:
@@ -70,7 +79,11 @@ class Ways:
         """Whether the rules' Prometheus has seen the exporter twice."""
         query = {"query": "count_over_time(tidemark_build_info[1m]) > 1"}
         try:
-            return bool(requests.get(f"{self._rules}/api/v1/query", query, timeout=2).json()["data"]["result"])
+            return bool(
+                requests.get(f"{self._rules}/api/v1/query", query, timeout=2).json()["data"][
+                    "result"
+                ]
+            )
         except requests.RequestException:
             return False
 
@@ -78,8 +91,14 @@ class Ways:
         """Its URL."""
         folder, listen = self._folder / name, f"127.0.0.1:{free_port()}"
         config = folder / "prometheus.yml"
-        config.write_text(yaml.safe_dump(prometheus_configuration(exporter, rules, way.url)), encoding="utf-8")
-        flags = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'prometheus'}", f"--web.listen-address={listen}"]
+        config.write_text(
+            yaml.safe_dump(prometheus_configuration(exporter, rules, way.url)), encoding="utf-8"
+        )
+        flags = [
+            f"--config.file={config}",
+            f"--storage.tsdb.path={folder / 'prometheus'}",
+            f"--web.listen-address={listen}",
+        ]
         child = Child(f"Prometheus {name}", [need("prometheus"), *flags], folder / "prometheus.log")
         self._stack.callback(child.stop, 5.0)
         return f"http://{listen}"
@@ -107,7 +126,11 @@ class Message:
 
     def since(self, began: float, ended: float) -> list[Received]:
         """Those of its alerts that began in this time, Unix seconds."""
-        return [alert for alert in self.alerts if began <= datetime.fromisoformat(alert.starts_at).timestamp() <= ended]
+        return [
+            alert
+            for alert in self.alerts
+            if began <= datetime.fromisoformat(alert.starts_at).timestamp() <= ended
+        ]
 
 
 def news(deliveries: Deliveries) -> list[Message]:

@@ -38,14 +38,24 @@ def view(topic: str = "orders", partition: int = 0, **changes: Any) -> View:
         "log_end_offset": 100,
         "uncommitted_records": 0,
         "replicas": [
-            ReplicaView(broker=b, log_end_offset=100, high_watermark=100, in_sync=True, lag_records=0, lag_ms=0.0) for b in (1, 2, 3)
+            ReplicaView(
+                broker=b,
+                log_end_offset=100,
+                high_watermark=100,
+                in_sync=True,
+                lag_records=0,
+                lag_ms=0.0,
+            )
+            for b in (1, 2, 3)
         ],
     }
     return View(**{**values, **changes})
 
 
 def cluster_view(name: str = "east", at: float = NOW, **changes: Any) -> View:
-    return View(scope="cluster", kafka_cluster=name, at=at, pass_number=7, collector="c1", **changes)
+    return View(
+        scope="cluster", kafka_cluster=name, at=at, pass_number=7, collector="c1", **changes
+    )
 
 
 def alert(
@@ -62,7 +72,14 @@ def alert(
     **labels: str,
 ) -> Alert:
     """An alert record as the stream writes it, with its id and fingerprint."""
-    names = {"kafka_cluster": cluster, "alertname": name, "severity": severity, "topic": "orders", "partition": "0", **labels}
+    names = {
+        "kafka_cluster": cluster,
+        "alertname": name,
+        "severity": severity,
+        "topic": "orders",
+        "partition": "0",
+        **labels,
+    }
     if broker is not None:
         names["broker"] = broker
     mark = fingerprint(names)
@@ -81,7 +98,13 @@ def alert(
 
 
 def open_alert(of: Alert) -> OpenAlert:
-    return OpenAlert(id=of.id, fingerprint=of.fingerprint, labels=of.labels, annotations=of.annotations, starts_at=of.starts_at)
+    return OpenAlert(
+        id=of.id,
+        fingerprint=of.fingerprint,
+        labels=of.labels,
+        annotations=of.annotations,
+        starts_at=of.starts_at,
+    )
 
 
 class Clock:
@@ -112,7 +135,9 @@ class FakeReceiver:
 
     def told(self) -> list[tuple[str, str]]:
         """(fingerprint, status) of every alert received, in order."""
-        return [(each["fingerprint"], each["status"]) for post in self.posts for each in post["alerts"]]
+        return [
+            (each["fingerprint"], each["status"]) for post in self.posts for each in post["alerts"]
+        ]
 
 
 class MemoryStore:
@@ -135,16 +160,30 @@ class MemoryStore:
 
 
 def make_outbox(
-    receiver: Receiver | None = None, marks: dict[int, Mark] | None = None, queue_size: int = 1000, mute: Mute = never
+    receiver: Receiver | None = None,
+    marks: dict[int, Mark] | None = None,
+    queue_size: int = 1000,
+    mute: Mute = never,
 ) -> Outbox:
-    return Outbox(receiver or Receiver(name="hook", url="http://127.0.0.1:1/"), marks or {}, [0], 2.0, queue_size, mute)
+    return Outbox(
+        receiver or Receiver(name="hook", url="http://127.0.0.1:1/"),
+        marks or {},
+        [0],
+        2.0,
+        queue_size,
+        mute,
+    )
 
 
 class Rig:
     """One receiver's courier over a log of alert records, with restarts."""
 
     def __init__(
-        self, receiver: Receiver | None = None, queue_size: int = 1000, mute: Mute = never, heartbeat: Heartbeat | None = None
+        self,
+        receiver: Receiver | None = None,
+        queue_size: int = 1000,
+        mute: Mute = never,
+        heartbeat: Heartbeat | None = None,
     ) -> None:
         self.mute = mute
         self.heartbeat = heartbeat
@@ -159,7 +198,15 @@ class Rig:
     def restart(self) -> None:
         """As after kill -9: only what was committed is left."""
         outbox = make_outbox(self.receiver, self.store.load(), self.queue_size, self.mute)
-        self.courier = Courier(self.receiver, outbox, self.hook, self.store, "http://tidemark.example/", self.clock, self.heartbeat)
+        self.courier = Courier(
+            self.receiver,
+            outbox,
+            self.hook,
+            self.store,
+            "http://tidemark.example/",
+            self.clock,
+            self.heartbeat,
+        )
         self.read = 0
 
     def write(self, *alerts: Alert) -> None:

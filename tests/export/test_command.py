@@ -39,11 +39,21 @@ def free_port() -> int:
         (("--no-notify", "--only-notify"), "", 2, "leave nothing to do"),
         (("--only-notify",), "", 2, "notify.receivers"),
         ((), "export: {listn: 1}", 2, "listn"),
-        ((), "notify: {receivers: [{name: hook, url_file: /nowhere/url}]}", 2, "cannot read url_file /nowhere/url"),
+        (
+            (),
+            "notify: {receivers: [{name: hook, url_file: /nowhere/url}]}",
+            2,
+            "cannot read url_file /nowhere/url",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], document: str, code: int, told: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    document: str,
+    code: int,
+    told: str,
 ) -> None:
     path = tmp_path / "tidemark.yaml"
     path.write_text(document)
@@ -53,12 +63,16 @@ def test_what_is_wrong_is_told_in_one_line(
     assert len(printed.splitlines()) == 1
 
 
-def test_a_port_in_use_and_an_unreachable_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_and_an_unreachable_kafka(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "tidemark.yaml"
     kafka = f"127.0.0.1:{free_port()}"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        path.write_text(f"{{kafka: {{bootstrap_servers: ['{kafka}']}}, export: {{listen: '{listen}'}}}}")
+        path.write_text(
+            f"{{kafka: {{bootstrap_servers: ['{kafka}']}}, export: {{listen: '{listen}'}}}}"
+        )
         assert run("--config", str(path)) == 1
     assert f"cannot listen on {listen}" in capsys.readouterr().err
     assert run("--config", str(path)) == 1

@@ -6,29 +6,36 @@ import gzip
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as openmetrics_families,
+)
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from tests.export.make import NOW, alert, cluster_view, open_alert, view
-from tidemark.core.alerts import Rules
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.records import ReplicaView
-from tidemark.core.views import cluster_views
+from tidemark.core.signals import SIGNALS
+from tidemark.reduce.life_cycle import Rules
+from tidemark.reduce.views import cluster_views
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer, Snapshot, render
 from tidemark_exporters.export.select import LINGER_SECONDS
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.values import PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES
-from tidemark_exporters.signals import SIGNALS
 
 # Without the names of kafka_exporter.
 PER_TOPIC = sum(not SIGNALS[name].optional for name in TOPIC_VALUES)
 PER_PARTITION = sum(not SIGNALS[name].optional for name in PARTITION_VALUES)
 
 
-def rendered(table: Table, counters: EventCounters | None = None, max_series: int = 50_000, granularity: str = "auto") -> Snapshot:
+def rendered(
+    table: Table,
+    counters: EventCounters | None = None,
+    max_series: int = 50_000,
+    granularity: str = "auto",
+) -> Snapshot:
     return render(table, counters or EventCounters(), NOW + 2.5, max_series, granularity)
 
 
@@ -38,13 +45,22 @@ def samples(snapshot: Snapshot) -> list[Sample]:
 
 
 def lines(snapshot: Snapshot, name: str) -> list[str]:
-    return [line for line in snapshot.body.decode().splitlines() if line.startswith((f"{name}{{", f"# HELP {name} ", f"# TYPE {name} "))]
+    return [
+        line
+        for line in snapshot.body.decode().splitlines()
+        if line.startswith((f"{name}{{", f"# HELP {name} ", f"# TYPE {name} "))
+    ]
 
 
 def test_exact_text() -> None:
     table = Table()
-    replicas = [ReplicaView(broker=1, log_end_offset=120), ReplicaView(broker=2, log_end_offset=100, lag_records=20, lag_ms=2500.0)]
-    table.apply("east/orders/0", view(replicas=replicas, uncommitted_records=20, uncommitted_ms=1250.0))
+    replicas = [
+        ReplicaView(broker=1, log_end_offset=120),
+        ReplicaView(broker=2, log_end_offset=100, lag_records=20, lag_ms=2500.0),
+    ]
+    table.apply(
+        "east/orders/0", view(replicas=replicas, uncommitted_records=20, uncommitted_ms=1250.0)
+    )
     snapshot = rendered(table)
     assert lines(snapshot, "tidemark_replica_lag_seconds") == [
         "# HELP tidemark_replica_lag_seconds Age, at the leader, of the first record that the replica lacks.",
@@ -58,7 +74,9 @@ def test_exact_text() -> None:
     assert lines(snapshot, "tidemark_partition_uncommitted_age_seconds")[2:] == [
         'tidemark_partition_uncommitted_age_seconds{kafka_cluster="east",topic="orders",partition="0"} 1.25'
     ]
-    assert lines(snapshot, "tidemark_view_age_seconds")[2:] == ['tidemark_view_age_seconds{kafka_cluster="east"} 2.5']
+    assert lines(snapshot, "tidemark_view_age_seconds")[2:] == [
+        'tidemark_view_age_seconds{kafka_cluster="east"} 2.5'
+    ]
     assert snapshot.body.endswith(b"\n") and snapshot.counters.endswith(b"\n")
     assert gzip.decompress(snapshot.compressed) == snapshot.body
 
@@ -82,7 +100,9 @@ def test_unknown_is_absent_and_never_0() -> None:
     )
     table.apply("east/orders/0", unknown)
     named = {sample.name for sample in samples(rendered(table))}
-    assert {name for name in named if name.startswith("tidemark_replica_")} == {"tidemark_replica_up"}
+    assert {name for name in named if name.startswith("tidemark_replica_")} == {
+        "tidemark_replica_up"
+    }
     assert {name for name in named if name.startswith("tidemark_partition_")} == {
         "tidemark_partition_replicas",
         "tidemark_partition_missed_passes",
@@ -112,10 +132,16 @@ def test_whether_a_broker_may_be_stopped_is_not_told_from_old_views() -> None:
     table = Table()
     table.apply("east/orders/0", view())
     table.apply("west/orders/0", view(kafka_cluster="west", at=NOW - 40))
-    found = [s for s in samples(rendered(table)) if s.name == "tidemark_broker_stop_impact_partitions"]
+    found = [
+        s for s in samples(rendered(table)) if s.name == "tidemark_broker_stop_impact_partitions"
+    ]
     assert {s.labels["kafka_cluster"] for s in found} == {"east"}
     # What they host is told all the same.
-    assert {s.labels["kafka_cluster"] for s in samples(rendered(table)) if s.name == "tidemark_broker_replicas"} == {"east", "west"}
+    assert {
+        s.labels["kafka_cluster"]
+        for s in samples(rendered(table))
+        if s.name == "tidemark_broker_replicas"
+    } == {"east", "west"}
 
 
 def test_a_vanished_partition_vanishes() -> None:
@@ -129,10 +155,17 @@ def test_clusters_brokers_and_topics_add_up() -> None:
     table = Table()
     table.apply("east", cluster_view(broker_outcomes={"1": "ok", "2": "timed_out"}))
     table.apply("east/orders/0", view(in_sync_replicas=[1], uncommitted_records=5))
-    table.apply("east/orders/1", view(partition=1, leader=None, leaderless=True, in_sync_replicas=[], uncommitted_records=None))
+    table.apply(
+        "east/orders/1",
+        view(
+            partition=1, leader=None, leaderless=True, in_sync_replicas=[], uncommitted_records=None
+        ),
+    )
     table.apply("east/logs/0", view("logs", leader=2, uncommitted_records=7))
     found = {
-        (s.name, s.labels.get("topic"), s.labels.get("broker")): s.value for s in samples(rendered(table)) if "partition" not in s.labels
+        (s.name, s.labels.get("topic"), s.labels.get("broker")): s.value
+        for s in samples(rendered(table))
+        if "partition" not in s.labels
     }
     assert found[("tidemark_partitions", None, None)] == 3
     assert found[("tidemark_partitions_leaderless", None, None)] == 1
@@ -153,7 +186,11 @@ def test_open_alerts_are_counted_and_fall_back_to_0() -> None:
     table.apply("east/orders/0", view(alerts=[open_alert(alert()), open_alert(alert(broker="3"))]))
 
     def open_now() -> dict[str, float]:
-        return {s.labels["alertname"]: s.value for s in samples(rendered(table, counters)) if s.name == "tidemark_alert_open"}
+        return {
+            s.labels["alertname"]: s.value
+            for s in samples(rendered(table, counters))
+            if s.name == "tidemark_alert_open"
+        }
 
     assert open_now() == {"KafkaFollowerLag": 2}
     table.apply("east/orders/0", view())
@@ -180,7 +217,9 @@ def test_counters_are_born_at_0_for_every_cluster_seen() -> None:
     )
 
 
-HOSTILE = st.text(alphabet=st.sampled_from('\\"\n\r{},= #\t\u2028é名\x00<>'), min_size=1, max_size=12) | st.text(min_size=1, max_size=12)
+HOSTILE = st.text(
+    alphabet=st.sampled_from('\\"\n\r{},= #\t\u2028é名\x00<>'), min_size=1, max_size=12
+) | st.text(min_size=1, max_size=12)
 
 
 @example("%a", "100%", "%%s")
@@ -201,18 +240,34 @@ def test_hostile_names_stay_values(cluster: str, topic: str, name: str) -> None:
     max_series=st.integers(0, 900),
     granularity=st.sampled_from(["auto", "cluster", "topic", "partition", "replica"]),
 )
-def test_the_budget_holds_and_what_is_left_out_is_counted(partitions: int, max_series: int, granularity: str) -> None:
+def test_the_budget_holds_and_what_is_left_out_is_counted(
+    partitions: int, max_series: int, granularity: str
+) -> None:
     table = Table()
     replicas = [
         ReplicaView(
-            broker=b, log_end_offset=9, high_watermark=9, log_start_offset=0, leader_epoch=4, in_sync=True, lag_records=0, lag_ms=0.0
+            broker=b,
+            log_end_offset=9,
+            high_watermark=9,
+            log_start_offset=0,
+            leader_epoch=4,
+            in_sync=True,
+            lag_records=0,
+            lag_ms=0.0,
         )
         for b in (1, 2, 3)
     ]
     for number in range(partitions):
         in_sync = [1] if number % 7 == 0 else [1, 2, 3]
         table.apply(
-            f"east/t{number % 3}/{number}", view(f"t{number % 3}", number, in_sync_replicas=in_sync, replicas=replicas, uncommitted_ms=0.0)
+            f"east/t{number % 3}/{number}",
+            view(
+                f"t{number % 3}",
+                number,
+                in_sync_replicas=in_sync,
+                replicas=replicas,
+                uncommitted_ms=0.0,
+            ),
         )
     snapshot = rendered(table, max_series=max_series, granularity=granularity)
     detail = [s for s in samples(snapshot) if "topic" in s.labels]
@@ -233,14 +288,21 @@ def test_the_budget_holds_and_what_is_left_out_is_counted(partitions: int, max_s
 def test_the_sick_stay_when_the_budget_is_short() -> None:
     table = Table()
     for number in range(10):
-        table.apply(f"east/orders/{number}", view(partition=number, in_sync_replicas=[1] if number == 8 else [1, 2, 3]))
+        table.apply(
+            f"east/orders/{number}",
+            view(partition=number, in_sync_replicas=[1] if number == 8 else [1, 2, 3]),
+        )
     full = rendered(table)
     always = full.series["cluster"] + full.series["broker"] + full.series["topic"]
     short = rendered(table, max_series=always + 10 * PER_PARTITION + 3 * len(REPLICA_VALUES))
-    assert {s.labels["partition"] for s in samples(short) if s.name == "tidemark_replica_up"} == {"8"}
+    assert {s.labels["partition"] for s in samples(short) if s.name == "tidemark_replica_up"} == {
+        "8"
+    }
     assert short.dropped == {"topic": 0, "partition": 0, "replica": 27 * len(REPLICA_VALUES)}
     shorter = rendered(table, max_series=always + 2 * PER_PARTITION)
-    assert {s.labels["partition"] for s in samples(shorter) if s.name == "tidemark_partition_leader"} == {"0", "8"}
+    assert {
+        s.labels["partition"] for s in samples(shorter) if s.name == "tidemark_partition_leader"
+    } == {"0", "8"}
     assert not [s for s in samples(shorter) if s.name == "tidemark_replica_up"]
 
 
@@ -250,24 +312,44 @@ def test_above_10000_replicas_only_the_sick_and_the_slowest_have_detail() -> Non
         lag = number if number < 300 else 0
         replicas = [ReplicaView(broker=b, lag_records=lag) for b in (1, 2, 3)]
         table.apply(
-            f"east/orders/{number}", view(partition=number, replicas=replicas, in_sync_replicas=[1, 2] if number == 3000 else [1, 2, 3])
+            f"east/orders/{number}",
+            view(
+                partition=number,
+                replicas=replicas,
+                in_sync_replicas=[1, 2] if number == 3000 else [1, 2, 3],
+            ),
         )
-    detail = {int(s.labels["partition"]) for s in samples(rendered(table)) if s.name == "tidemark_replica_lag_records"}
+    detail = {
+        int(s.labels["partition"])
+        for s in samples(rendered(table))
+        if s.name == "tidemark_replica_lag_records"
+    }
     assert detail == {3000, *range(100, 300)}
 
 
 def shown(snapshot: Snapshot) -> set[int]:
-    return {int(s.labels["partition"]) for s in samples(snapshot) if s.name == "tidemark_partition_leader"}
+    return {
+        int(s.labels["partition"])
+        for s in samples(snapshot)
+        if s.name == "tidemark_partition_leader"
+    }
 
 
 def large(table: Table, sick: set[int], lag: int = 0) -> None:
     """3,400 partitions of three replicas: too many for all to be shown."""
     for number in range(3400):
-        replicas = [ReplicaView(broker=b, lag_records=lag if number == 77 else 0) for b in (1, 2, 3)]
+        replicas = [
+            ReplicaView(broker=b, lag_records=lag if number == 77 else 0) for b in (1, 2, 3)
+        ]
         topic = "orders" if number < 3000 else "payments"
         table.apply(
             f"east/{topic}/{number}",
-            view(topic, number, replicas=replicas, in_sync_replicas=[1, 2] if number in sick else [1, 2, 3]),
+            view(
+                topic,
+                number,
+                replicas=replicas,
+                in_sync_replicas=[1, 2] if number in sick else [1, 2, 3],
+            ),
         )
 
 
@@ -314,8 +396,14 @@ def test_an_alert_about_a_topic_is_counted_there_and_falls_to_0_before_it_goes()
     key = ("orders", "KafkaFollowerLag", "warning")
 
     def of_topics(now: float) -> dict[tuple[str, ...], float]:
-        found = [s for s in samples(renderer.render(table, counters, now)) if s.name == "tidemark_topic_alert_open"]
-        return {(s.labels["topic"], s.labels["alertname"], s.labels["severity"]): s.value for s in found}
+        found = [
+            s
+            for s in samples(renderer.render(table, counters, now))
+            if s.name == "tidemark_topic_alert_open"
+        ]
+        return {
+            (s.labels["topic"], s.labels["alertname"], s.labels["severity"]): s.value for s in found
+        }
 
     table.apply("east/orders/0", view(alerts=[open_alert(alert())]))
     assert of_topics(NOW) == {key: 1}
@@ -330,7 +418,9 @@ def test_the_names_of_kafka_exporter_by_a_switch() -> None:
     table.apply("east/orders/0", view(leader=2, in_sync_replicas=[1, 2], log_start_offset=7))
     assert not [s for s in samples(rendered(table)) if s.name.startswith("kafka_")]
     found = {
-        s.name: s.value for s in samples(Renderer(Export(kafka_exporter_names=True)).render(table, counters, NOW)) if "kafka_" in s.name[:6]
+        s.name: s.value
+        for s in samples(Renderer(Export(kafka_exporter_names=True)).render(table, counters, NOW))
+        if "kafka_" in s.name[:6]
     }
     assert found == {
         "kafka_brokers": 2,
@@ -348,8 +438,17 @@ def test_the_names_of_kafka_exporter_by_a_switch() -> None:
 def test_kafka_exporters_names_do_not_call_the_unknown_healthy() -> None:
     table = Table()
     table.apply("east/orders/0", view(leader=None, in_sync_replicas=None))
-    named = {s.name for s in samples(Renderer(Export(kafka_exporter_names=True)).render(table, EventCounters(), NOW))}
-    assert not named & {"kafka_topic_partition_under_replicated_partition", "kafka_topic_partition_leader_is_preferred", "kafka_brokers"}
+    named = {
+        s.name
+        for s in samples(
+            Renderer(Export(kafka_exporter_names=True)).render(table, EventCounters(), NOW)
+        )
+    }
+    assert not named & {
+        "kafka_topic_partition_under_replicated_partition",
+        "kafka_topic_partition_leader_is_preferred",
+        "kafka_brokers",
+    }
 
 
 def test_openmetrics_says_the_same_in_its_own_form() -> None:
@@ -368,7 +467,9 @@ def test_what_stopping_a_broker_would_do() -> None:
     table = Table()
     table.apply("east/orders/0", view())
     table.apply("east/orders/1", view(partition=1, in_sync_replicas=[1, 2]))
-    table.apply("east/orders/2", view(partition=2, in_sync_replicas=[1], effective_min_in_sync_replicas=1))
+    table.apply(
+        "east/orders/2", view(partition=2, in_sync_replicas=[1], effective_min_in_sync_replicas=1)
+    )
     # Nobody saw it: no broker is safe.
     table.apply("east/orders/3", view(partition=3, missed_passes=4))
 
@@ -376,7 +477,8 @@ def test_what_stopping_a_broker_would_do() -> None:
         return {
             s.labels["effect"]: s.value
             for s in samples(rendered(table))
-            if s.name == "tidemark_broker_stop_impact_partitions" and s.labels["broker"] == str(broker)
+            if s.name == "tidemark_broker_stop_impact_partitions"
+            and s.labels["broker"] == str(broker)
         }
 
     assert impact(1) == {"offline": 1, "under_min_isr": 1, "last_copy": 0, "unknown": 1}
@@ -386,7 +488,11 @@ def test_what_stopping_a_broker_would_do() -> None:
 
 def test_how_far_the_nodes_of_the_metadata_quorum_are() -> None:
     state = ClusterState(
-        nodes={1: NodeState(NOW, metadata_lag_ms=1500.0), 100: NodeState(NOW, metadata_log_end_offset=77), 2: NodeState(NOW)}
+        nodes={
+            1: NodeState(NOW, metadata_lag_ms=1500.0),
+            100: NodeState(NOW, metadata_log_end_offset=77),
+            2: NodeState(NOW),
+        }
     )
     table = Table()
     whole = cluster_views(state, "east", Rules(3, 2, 1.0, "", {}), "c", 1, 1000.0, NOW)[0]
@@ -404,7 +510,9 @@ def test_a_refresh_shows_what_changed_and_drops_what_went() -> None:
     table, counters, renderer = Table(), EventCounters(), Renderer(Export())
     for turn in range(4):
         table.apply("east/orders/0", view(leader_epoch=turn // 2))
-        table.apply("east/orders/1", None if turn == 2 else view(partition=1, high_watermark=90 + turn))
+        table.apply(
+            "east/orders/1", None if turn == 2 else view(partition=1, high_watermark=90 + turn)
+        )
         fresh = Renderer(Export()).render(table, counters, NOW)
         assert renderer.render(table, counters, NOW) == fresh
 
@@ -412,13 +520,27 @@ def test_a_refresh_shows_what_changed_and_drops_what_went() -> None:
 OFFSETS = st.none() | st.integers(0, 3)
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(0, 3), OFFSETS, OFFSETS, st.booleans()), max_size=5), min_size=2, max_size=5))
-def test_a_refresh_writes_what_a_new_exporter_would(refreshes: list[list[tuple[int, int | None, int | None, bool]]]) -> None:
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 3), OFFSETS, OFFSETS, st.booleans()), max_size=5),
+        min_size=2,
+        max_size=5,
+    )
+)
+def test_a_refresh_writes_what_a_new_exporter_would(
+    refreshes: list[list[tuple[int, int | None, int | None, bool]]],
+) -> None:
     """Whatever is known of whichever partition comes, goes or changes in between."""
     table, lasting = Table(), Renderer(Export(granularity="replica"))
     for changes in refreshes:
         for number, end, lag, gone in changes:
-            replicas = [ReplicaView(broker=1, log_end_offset=end), ReplicaView(broker=2, log_end_offset=end, lag_records=lag)]
-            table.apply(f"east/orders/{number}", None if gone else view("orders", number, high_watermark=end, replicas=replicas))
+            replicas = [
+                ReplicaView(broker=1, log_end_offset=end),
+                ReplicaView(broker=2, log_end_offset=end, lag_records=lag),
+            ]
+            table.apply(
+                f"east/orders/{number}",
+                None if gone else view("orders", number, high_watermark=end, replicas=replicas),
+            )
         anew = render(table, EventCounters(), NOW, 50_000, "replica")
         assert lasting.render(table, EventCounters(), NOW).body.decode() == anew.body.decode()

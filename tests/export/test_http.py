@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 import requests
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as openmetrics_families,
+)
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
@@ -46,14 +48,19 @@ def get(url: str, **headers: str) -> requests.Response:
 def test_ready_only_when_nothing_is_waited_for(site: tuple[Site, str]) -> None:
     _, url = site
     before = get(f"{url}/-/ready")
-    assert (before.status_code, before.text) == (503, "not ready: waiting for alerts and partition views\n")
+    assert (before.status_code, before.text) == (
+        503,
+        "not ready: waiting for alerts and partition views\n",
+    )
     assert get(f"{url}/-/healthy").status_code == 200
     WAITING.clear()
     assert get(f"{url}/-/ready").status_code == 200
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_a_scrape_is_the_snapshot_and_the_exporters_own(site: tuple[Site, str], encoding: str) -> None:
+def test_a_scrape_is_the_snapshot_and_the_exporters_own(
+    site: tuple[Site, str], encoding: str
+) -> None:
     made, url = site
     table = Table()
     table.apply("east/orders/0", view())
@@ -75,10 +82,18 @@ def test_openmetrics_when_it_is_asked_for(site: tuple[Site, str], encoding: str)
     # As Prometheus 2.42 asks.
     accept = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
     answer = get(f"{url}/metrics", **{"Accept-Encoding": encoding, "Accept": accept})
-    assert answer.headers["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert (
+        answer.headers["Content-Type"]
+        == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    )
     assert answer.headers["Vary"] == "Accept, Accept-Encoding"
     named = {metric.name for metric in openmetrics_families(answer.text)}  # type: ignore[no-untyped-call]
-    assert {"tidemark_partition_leader", "tidemark_alerts_fired", "tidemark_build_info", "tidemark_dead_letters"} <= named
+    assert {
+        "tidemark_partition_leader",
+        "tidemark_alerts_fired",
+        "tidemark_build_info",
+        "tidemark_dead_letters",
+    } <= named
     assert answer.text.endswith("# EOF\n")
 
 
@@ -93,7 +108,10 @@ def test_openmetrics_when_it_is_asked_for(site: tuple[Site, str], encoding: str)
         ("application/openmetrics-text;q=nonsense", False),
         ("Application/OpenMetrics-Text;Version=1.0.0;Q=0.9,text/plain;q=0.4", True),
         # What is not to be had does not compete: Prometheus with native histograms asks for its own form first.
-        ("application/vnd.google.protobuf;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2,*/*;q=0.1", True),
+        (
+            "application/vnd.google.protobuf;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2,*/*;q=0.1",
+            True,
+        ),
     ],
 )
 def test_what_an_accept_header_asks_for(accept: str, wanted: bool) -> None:
@@ -120,22 +138,41 @@ def test_what_is_compressed(accept: str, wanted: bool) -> None:
 def test_a_refused_encoding_is_not_sent(site: tuple[Site, str]) -> None:
     _, url = site
     for path in ("/metrics", "/"):
-        assert "Content-Encoding" not in get(url + path, **{"Accept-Encoding": "gzip;q=0, identity"}).headers
+        assert (
+            "Content-Encoding"
+            not in get(url + path, **{"Accept-Encoding": "gzip;q=0, identity"}).headers
+        )
         assert get(url + path, **{"Accept-Encoding": "gzip"}).headers["Content-Encoding"] == "gzip"
 
 
 def test_other_methods_are_told_which_there_are(site: tuple[Site, str]) -> None:
     _, url = site
-    for method, path in (("POST", "/metrics"), ("PUT", "/"), ("DELETE", "/-/ready"), ("OPTIONS", "/static/tidemark.css")):
+    for method, path in (
+        ("POST", "/metrics"),
+        ("PUT", "/"),
+        ("DELETE", "/-/ready"),
+        ("OPTIONS", "/static/tidemark.css"),
+    ):
         answer = requests.request(method, url + path, timeout=5)
         assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD")
         assert answer.text == "only GET and HEAD are answered.\n"
     told = requests.patch(f"{url}/api/v1/topics", timeout=5)
-    assert (told.status_code, told.headers["Allow"], told.headers["Content-Type"]) == (405, "GET, HEAD", "application/problem+json")
-    assert told.json() == {"type": "about:blank", "title": "Method Not Allowed", "status": 405, "detail": "only GET and HEAD are answered."}
+    assert (told.status_code, told.headers["Allow"], told.headers["Content-Type"]) == (
+        405,
+        "GET, HEAD",
+        "application/problem+json",
+    )
+    assert told.json() == {
+        "type": "about:blank",
+        "title": "Method Not Allowed",
+        "status": 405,
+        "detail": "only GET and HEAD are answered.",
+    }
 
 
-def test_what_cannot_be_answered_is_told_and_logged_and_shows_no_insides(site: tuple[Site, str]) -> None:
+def test_what_cannot_be_answered_is_told_and_logged_and_shows_no_insides(
+    site: tuple[Site, str],
+) -> None:
     made, url = site
 
     def fails(**_: object) -> bytes:
@@ -148,7 +185,9 @@ def test_what_cannot_be_answered_is_told_and_logged_and_shows_no_insides(site: t
         head = requests.head(f"{url}/", timeout=5)
     assert [answer.status_code for answer in (*answers, head)] == [500] * 4
     assert head.content == b""
-    assert all("secret" not in answer.text and "could not answer" in answer.text for answer in answers)
+    assert all(
+        "secret" not in answer.text and "could not answer" in answer.text for answer in answers
+    )
     assert answers[2].headers["Content-Type"] == "application/problem+json"
     assert answers[2].json()["status"] == 500
     assert [entry["path"] for entry in logged] == ["/metrics", "/", "/api/v1/topics", "/"]
@@ -196,7 +235,10 @@ def test_clients_that_say_nothing_do_not_hold_others_up(site: tuple[Site, str]) 
     port = int(url.rpartition(":")[2])
     silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(10)]
     answers: list[int] = []
-    threads = [threading.Thread(target=lambda: answers.append(get(f"{url}/-/healthy").status_code)) for _ in range(5)]
+    threads = [
+        threading.Thread(target=lambda: answers.append(get(f"{url}/-/healthy").status_code))
+        for _ in range(5)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

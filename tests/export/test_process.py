@@ -75,11 +75,18 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Exporter]]:
 
 
 def message(offset: int, record: Any, key: bytes = b"key") -> Message:
-    return Message(0, offset, key, record if record is None or isinstance(record, bytes) else encode_record(record))
+    return Message(
+        0,
+        offset,
+        key,
+        record if record is None or isinstance(record, bytes) else encode_record(record),
+    )
 
 
 def values(exporter: Exporter) -> dict[str, float]:
-    text = (exporter.site.snapshot.body + exporter.site.snapshot.counters + exporter.own.render()).decode()
+    text = (
+        exporter.site.snapshot.body + exporter.site.snapshot.counters + exporter.own.render()
+    ).decode()
     return {
         sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
         for metric in text_string_to_metric_families(text)
@@ -87,7 +94,9 @@ def values(exporter: Exporter) -> dict[str, float]:
     }
 
 
-def test_views_become_metrics_and_what_is_no_view_is_counted_and_skipped(make: Callable[..., Exporter]) -> None:
+def test_views_become_metrics_and_what_is_no_view_is_counted_and_skipped(
+    make: Callable[..., Exporter],
+) -> None:
     topic = "tidemark.partition-views"
     script = [
         [message(0, view(at=NOW), b"east/orders/0"), message(1, b"nonsense"), message(2, alert())],
@@ -105,7 +114,15 @@ def test_views_become_metrics_and_what_is_no_view_is_counted_and_skipped(make: C
 
 def test_only_new_alerts_are_counted_and_each_once(make: Callable[..., Exporter]) -> None:
     old, new = alert(), alert("KafkaOffline", severity="critical")
-    exporter = make({"tidemark.alerts": [[message(0, old)], [message(1, new), message(2, new), message(3, None)]]}, {"tidemark.alerts": 1})
+    exporter = make(
+        {
+            "tidemark.alerts": [
+                [message(0, old)],
+                [message(1, new), message(2, new), message(3, None)],
+            ]
+        },
+        {"tidemark.alerts": 1},
+    )
     exporter._read_alerts()
     exporter._refresh()
     found = values(exporter)
@@ -131,14 +148,20 @@ def test_records_of_topics_that_are_not_read_are_counted_across_an_outage(
     assert values(exporter)["tidemark_dead_letters_total"] == 0
 
 
-def test_it_is_ready_once_both_topics_were_read_to_their_ends(make: Callable[..., Exporter]) -> None:
+def test_it_is_ready_once_both_topics_were_read_to_their_ends(
+    make: Callable[..., Exporter],
+) -> None:
     views, alerts = "tidemark.partition-views", "tidemark.alerts"
-    exporter = make({views: [[message(0, view())]], alerts: [[message(0, alert())]]}, {views: 1, alerts: 2})
+    exporter = make(
+        {views: [[message(0, view())]], alerts: [[message(0, alert())]]}, {views: 1, alerts: 2}
+    )
     exporter._read_views()
     exporter._read_alerts()
     assert exporter._waiting == {"alerts"}
     assert values(exporter)["tidemark_export_ready"] == 0
-    exporter = make({views: [[message(0, view())]], alerts: [[message(0, alert())]]}, {views: 1, alerts: 1})
+    exporter = make(
+        {views: [[message(0, view())]], alerts: [[message(0, alert())]]}, {views: 1, alerts: 1}
+    )
     settled: list[bool] = []
     exporter._settle = lambda: settled.append(True)
     exporter._read_views()
@@ -162,9 +185,15 @@ def test_what_is_ready_is_served(make: Callable[..., Exporter]) -> None:
 
 @pytest.mark.parametrize("who", ["reader", "receiver's worker"])
 @pytest.mark.parametrize(
-    ("failure", "told"), [(ClusterError("cannot read topic x."), "cannot read topic x."), (KeyError("x"), "the exporter failed: KeyError")]
+    ("failure", "told"),
+    [
+        (ClusterError("cannot read topic x."), "cannot read topic x."),
+        (KeyError("x"), "the exporter failed: KeyError"),
+    ],
 )
-def test_who_gives_up_ends_the_exporter_with_one_line(make: Callable[..., Exporter], who: str, failure: Exception, told: str) -> None:
+def test_who_gives_up_ends_the_exporter_with_one_line(
+    make: Callable[..., Exporter], who: str, failure: Exception, told: str
+) -> None:
     exporter = make({}, {})
 
     def fail() -> None:
@@ -175,9 +204,19 @@ def test_who_gives_up_ends_the_exporter_with_one_line(make: Callable[..., Export
         exporter.wait(exporter._stopped)
 
 
-def test_half_a_table_is_not_shown_and_the_counters_are_there_from_the_start(make: Callable[..., Exporter]) -> None:
+def test_half_a_table_is_not_shown_and_the_counters_are_there_from_the_start(
+    make: Callable[..., Exporter],
+) -> None:
     topic = "tidemark.partition-views"
-    exporter = make({topic: [[message(0, view(leaderless=True), b"east/orders/0")], [message(1, view(), b"east/orders/0")]]}, {topic: 2})
+    exporter = make(
+        {
+            topic: [
+                [message(0, view(leaderless=True), b"east/orders/0")],
+                [message(1, view(), b"east/orders/0")],
+            ]
+        },
+        {topic: 2},
+    )
     seen = []
     exhausted, refresh = exporter._views.exhausted, exporter._refresh  # type: ignore[attr-defined]
     exporter._settings.export.refresh_seconds = 0.0

@@ -58,7 +58,11 @@ def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
 
 def test_a_time_out_is_an_empty_poll_and_reading_goes_on(consumer: Consumer) -> None:
     reader = TopicReader(Connection(), "topic")
-    consumer.polls = [kafka_errors.KafkaTimeoutError("offsets by timestamps"), kafka_errors.NotLeaderForPartitionError(), {}]
+    consumer.polls = [
+        kafka_errors.KafkaTimeoutError("offsets by timestamps"),
+        kafka_errors.NotLeaderForPartitionError(),
+        {},
+    ]
     assert [reader.poll(0), reader.poll(0), reader.poll(0)] == [[], [], []]
     assert not reader.caught_up()
 
@@ -72,5 +76,8 @@ def test_ends_that_nobody_tells_are_unknown(consumer: Consumer) -> None:
 def test_a_right_that_is_missing_ends_the_reader_with_one_line(consumer: Consumer) -> None:
     reader = TopicReader(Connection(), "topic")
     consumer.polls = [kafka_errors.TopicAuthorizationFailedError("topic")]
-    with pytest.raises(ClusterError, match=r"cannot read topic topic: .*Check that Kafka is up and that the user may read it"):
+    with pytest.raises(
+        ClusterError,
+        match=r"cannot read topic topic: .*Check that Kafka is up and that the user may read it",
+    ):
         reader.poll(0)

@@ -26,7 +26,10 @@ def test_the_newest_view_of_a_key_wins_and_a_tombstone_deletes() -> None:
 def test_tombstones_delete_brokers_and_clusters_too() -> None:
     table = Table()
     table.apply("east", cluster_view())
-    table.apply("east/1", View(scope="broker", kafka_cluster="east", at=NOW, pass_number=1, collector="c", broker=1))
+    table.apply(
+        "east/1",
+        View(scope="broker", kafka_cluster="east", at=NOW, pass_number=1, collector="c", broker=1),
+    )
     table.apply("east", None)
     table.apply("east/1", None)
     assert not table.clusters

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.export.make import NOW, view
+from tidemark.assess.safe_to_stop import EFFECTS, count_impacts
 from tidemark.core.records import ReplicaView, View, encode_record
-from tidemark.core.safe_to_stop import EFFECTS, count_impacts
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.tally import BrokerTally
 from tidemark_exporters.export.values import BROKER_VALUES, CLUSTER_VALUES
@@ -22,7 +22,9 @@ BROKERS = st.integers(1, 4)
 def well_view(draw: st.DrawFn) -> View:
     """Nobody is in doubt: what most of a cluster is, most of the time."""
     assigned = draw(st.sampled_from([[1, 2], [2, 1], [1, 2, 3]]))
-    lags: list[Any] = [draw(st.sampled_from([None, (0, 0.0), (3, 5.5), (4, None)])) for _ in assigned]
+    lags: list[Any] = [
+        draw(st.sampled_from([None, (0, 0.0), (3, 5.5), (4, None)])) for _ in assigned
+    ]
     return view(
         draw(st.sampled_from(["orders", "payments"])),
         0,
@@ -31,7 +33,13 @@ def well_view(draw: st.DrawFn) -> View:
         leader=draw(st.sampled_from(assigned)),
         effective_min_in_sync_replicas=draw(st.sampled_from([None, 1, 2])),
         replicas=[
-            ReplicaView(broker=b, log_end_offset=100, high_watermark=100, lag_records=lag and lag[0], lag_ms=lag and lag[1])
+            ReplicaView(
+                broker=b,
+                log_end_offset=100,
+                high_watermark=100,
+                lag_records=lag and lag[0],
+                lag_ms=lag and lag[1],
+            )
             for b, lag in zip(assigned, lags, strict=True)
         ],
         uncommitted_records=draw(st.sampled_from([None, 0, 5])),
@@ -65,7 +73,9 @@ def some_view(draw: st.DrawFn) -> View:
         leaderless=leader is None,
         replicas=replicas,
         effective_min_in_sync_replicas=draw(st.sampled_from([None, 1, 2])),
-        eligible_leader_replicas=draw(st.none() | st.lists(st.sampled_from(assigned), unique=True, max_size=1)),
+        eligible_leader_replicas=draw(
+            st.none() | st.lists(st.sampled_from(assigned), unique=True, max_size=1)
+        ),
         missed_passes=draw(st.sampled_from([0, 0, 0, 2])),
         uncommitted_records=draw(st.sampled_from([None, 0, 5])),
         uncommitted_ms=draw(st.sampled_from([None, 0.0, 40.0])),
@@ -87,7 +97,11 @@ def figures(tally: Any) -> dict[str, Any]:
 
 def sums(table: Table) -> dict[object, dict[str, Any]]:
     """By cluster, topic and broker; a cluster without partitions is left out."""
-    tallies = [*table.cluster_tallies.items(), *table.topic_tallies.items(), *table.broker_tallies.items()]
+    tallies = [
+        *table.cluster_tallies.items(),
+        *table.topic_tallies.items(),
+        *table.broker_tallies.items(),
+    ]
     found: dict[object, dict[str, Any]] = {key: figures(tally) for key, tally in tallies}
     return {key: values for key, values in found.items() if values.get("tidemark_partitions") != 0}
 
@@ -124,11 +138,17 @@ def test_effects_of_a_stop_are_those_that_the_core_counts(views: list[View]) -> 
     table = filled(views)
     for cluster in ("east", "west"):
         brokers = {broker for name, broker in table.broker_tallies if name == cluster}
-        counted = count_impacts([each for each in views if each.kafka_cluster == cluster], [b for b in brokers if isinstance(b, int)])
+        counted = count_impacts(
+            [each for each in views if each.kafka_cluster == cluster],
+            [b for b in brokers if isinstance(b, int)],
+        )
         for broker, effects in counted.items():
             ours = table.broker_tallies[cluster, broker].effects
             unplaced = table.cluster_tallies[cluster].unplaced
-            assert {effect: ours[effect] + (unplaced if effect == "unknown" else 0) for effect in EFFECTS} == effects
+            assert {
+                effect: ours[effect] + (unplaced if effect == "unknown" else 0)
+                for effect in EFFECTS
+            } == effects
 
 
 def test_elections_are_counted_from_one_leader_to_another_and_only_live() -> None:
@@ -148,7 +168,9 @@ def test_joins_are_counted_from_the_history_that_is_new() -> None:
     table.apply("k", view(isr_history=old))
     assert not table.expands
     for _ in range(2):
-        table.apply("k", view(isr_history=[*old, (NOW + 3, [1]), (NOW + 4, [1, 2]), (NOW + 5, [1, 2, 3])]))
+        table.apply(
+            "k", view(isr_history=[*old, (NOW + 3, [1]), (NOW + 4, [1, 2]), (NOW + 5, [1, 2, 3])])
+        )
     assert table.expands == {("east", 2): 1, ("east", 3): 1}
 
 

@@ -42,7 +42,9 @@ STEPS: dict[str, Step] = {
     "learn": lambda play, broker: play.learn(broker),
     "short wait": lambda play, _: play.wait(500),
     "long wait": lambda play, _: play.wait(31_000),
-    "shrink": lambda play, broker: play.shrink(broker) if play.cluster.broker(broker).leads else None,
+    "shrink": lambda play, broker: (
+        play.shrink(broker) if play.cluster.broker(broker).leads else None
+    ),
     "grant": lambda play, broker: play.grant(broker),
     "checkpoint": lambda play, broker: play.checkpoint(broker),
     "flush": lambda play, broker: play.flush(broker),
@@ -53,10 +55,15 @@ STEPS: dict[str, Step] = {
     "preferred": lambda play, _: play.elect_preferred(),
 }
 # What is common is drawn more often: a cluster that only dies shows little.
-WEIGHTS = [4 if name in {"fetch", "receive", "learn", "write acks=all", "grant", "ask"} else 1 for name in STEPS]
+WEIGHTS = [
+    4 if name in {"fetch", "receive", "learn", "write acks=all", "grant", "ask"} else 1
+    for name in STEPS
+]
 
 
-def random_play(protocol: str, brokers: int, min_isr: int, random: Random, steps: int, lossy: int | None = None) -> Play:
+def random_play(
+    protocol: str, brokers: int, min_isr: int, random: Random, steps: int, lossy: int | None = None
+) -> Play:
     """A random run. `lossy`: the one broker whose machine may lose power."""
     play = Play(create(PROTOCOLS[protocol], brokers, min_isr))
     for _ in range(steps):
@@ -82,10 +89,19 @@ def check_offsets(before: Cluster, after: Cluster) -> None:
             epochs = [epoch for epoch, _ in new.epoch_cache]
             assert starts == sorted(starts) and epochs == sorted(set(epochs))
             for offset, record in enumerate(new.log):
-                assert max(epoch for epoch, start in new.epoch_cache if start <= offset) == record.epoch
+                assert (
+                    max(epoch for epoch, start in new.epoch_cache if start <= offset)
+                    == record.epoch
+                )
         # Whoever waits has a reason to: nothing that would have woken it has happened.
-        assert all(new.high_watermark < each.required_offset and after.now_ms < each.deadline_ms for each in new.produce_purgatory)
-        assert all(each.offset == new.log_end_offset and after.now_ms < each.deadline_ms for each in new.fetch_purgatory)
+        assert all(
+            new.high_watermark < each.required_offset and after.now_ms < each.deadline_ms
+            for each in new.produce_purgatory
+        )
+        assert all(
+            each.offset == new.log_end_offset and after.now_ms < each.deadline_ms
+            for each in new.fetch_purgatory
+        )
         assert new.leads or not (new.produce_purgatory or new.fetch_purgatory)
     assert after.committed[: len(before.committed)] == before.committed
     assert set(after.acked) <= set(after.committed)
@@ -103,4 +119,6 @@ def check_candidates(cluster: Cluster) -> None:
     """StrongIsr, and LeaderCandidateCompleteness of KIP-966: whoever may be elected has all that was committed."""
     decided, shown = cluster.controller, cluster.committed
     for broker in (*decided.in_sync_replicas, *decided.eligible_leader_replicas):
-        assert cluster.broker(broker).log[: len(shown)] == shown, f"{broker} may be elected and lacks committed records"
+        assert cluster.broker(broker).log[: len(shown)] == shown, (
+            f"{broker} may be elected and lacks committed records"
+        )

@@ -18,8 +18,15 @@ SOUND = ClusterState(
 )
 
 
-def first_replica(high_watermark: int = 0, leader_epoch: int = 0, leader: int | None = 0, isr: tuple[int, ...] = (0, 1)) -> ClusterState:
-    return SOUND._replace(replicas=(ReplicaState(high_watermark, leader_epoch, leader, isr), SOUND.replicas[1]))
+def first_replica(
+    high_watermark: int = 0,
+    leader_epoch: int = 0,
+    leader: int | None = 0,
+    isr: tuple[int, ...] = (0, 1),
+) -> ClusterState:
+    return SOUND._replace(
+        replicas=(ReplicaState(high_watermark, leader_epoch, leader, isr), SOUND.replicas[1])
+    )
 
 
 def holds(name: str, state: ClusterState) -> bool:

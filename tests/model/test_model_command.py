@@ -54,15 +54,37 @@ def test_show_of_an_unknown_story_names_those_there_are(capsys: Captured) -> Non
 def test_check_ends_with_3_and_the_shortest_counterexample(capsys: Captured) -> None:
     code, found = as_json(capsys, "--protocol", "truncate-to-hw", "--invariant", "WeakIsr")
     assert code == 3
-    assert set(found) == {"protocol", "invariant", "holds", "complete", "states", "initial", "steps"}
-    assert (found["protocol"], found["invariant"], found["holds"], found["complete"]) == ("truncate-to-hw", "WeakIsr", False, False)
+    assert set(found) == {
+        "protocol",
+        "invariant",
+        "holds",
+        "complete",
+        "states",
+        "initial",
+        "steps",
+    }
+    assert (found["protocol"], found["invariant"], found["holds"], found["complete"]) == (
+        "truncate-to-hw",
+        "WeakIsr",
+        False,
+        False,
+    )
     assert len(found["steps"]) == 8
     assert found["steps"][0]["action"].startswith("ControllerElectLeader(replica=")
-    assert found["initial"]["controller"]["leader"] is None and found["initial"]["brokers"][0]["leader_epoch"] is None
-    assert all(broker["high_watermark"] <= broker["log_end_offset"] for step in found["steps"] for broker in step["state"]["brokers"])
+    assert (
+        found["initial"]["controller"]["leader"] is None
+        and found["initial"]["brokers"][0]["leader_epoch"] is None
+    )
+    assert all(
+        broker["high_watermark"] <= broker["log_end_offset"]
+        for step in found["steps"]
+        for broker in step["state"]["brokers"]
+    )
 
 
-def test_check_without_an_invariant_checks_all_and_names_the_first_that_breaks(capsys: Captured) -> None:
+def test_check_without_an_invariant_checks_all_and_names_the_first_that_breaks(
+    capsys: Captured,
+) -> None:
     code, found = as_json(capsys, "--protocol", "kip-101")
     assert (code, found["invariant"], len(found["steps"])) == (3, "WeakIsr", 11)
 
@@ -70,7 +92,13 @@ def test_check_without_an_invariant_checks_all_and_names_the_first_that_breaks(c
 def test_check_ends_with_0_when_it_holds(capsys: Captured) -> None:
     code, found = as_json(capsys, "--protocol", "kip-320", "--invariant", "strong-isr")
     assert code == 0
-    assert (found["invariant"], found["holds"], found["complete"], found["initial"], found["steps"]) == ("StrongIsr", True, True, None, [])
+    assert (
+        found["invariant"],
+        found["holds"],
+        found["complete"],
+        found["initial"],
+        found["steps"],
+    ) == ("StrongIsr", True, True, None, [])
     assert run("check", "--protocol", "kip-320", "--invariant", "acked-never-lost") == 0
     assert "kip-320 keeps AckedNeverLost over the whole space" in capsys.readouterr().out
 
@@ -92,16 +120,40 @@ def test_a_verdict_names_the_whole_of_its_bounds(capsys: Captured) -> None:
 
 
 def test_check_walks_by_seed(capsys: Captured) -> None:
-    arguments = ("--protocol", "kip-279", "--replicas", "3", "--invariant", "StrongIsr", "--seed", "2", "--max-states", "200000")
+    arguments = (
+        "--protocol",
+        "kip-279",
+        "--replicas",
+        "3",
+        "--invariant",
+        "StrongIsr",
+        "--seed",
+        "2",
+        "--max-states",
+        "200000",
+    )
     one = as_json(capsys, *arguments)
     assert one[0] == 3 and one == as_json(capsys, *arguments)
 
 
 def test_faults_and_bounds_are_options(capsys: Captured) -> None:
-    code, found = as_json(capsys, "--protocol", "kip-320", "--lossy-disk", "--min-isr", "2", "--invariant", "LeaderCompleteness")
+    code, found = as_json(
+        capsys,
+        "--protocol",
+        "kip-320",
+        "--lossy-disk",
+        "--min-isr",
+        "2",
+        "--invariant",
+        "LeaderCompleteness",
+    )
     assert code == 3 and any("LoseUnflushed" in step["action"] for step in found["steps"])
-    code, found = as_json(capsys, "--protocol", "kip-966", "--unclean-election", "--invariant", "LeaderCompleteness")
-    assert code == 3 and any("ControllerElectUncleanLeader" in step["action"] for step in found["steps"])
+    code, found = as_json(
+        capsys, "--protocol", "kip-966", "--unclean-election", "--invariant", "LeaderCompleteness"
+    )
+    assert code == 3 and any(
+        "ControllerElectUncleanLeader" in step["action"] for step in found["steps"]
+    )
     bounds = ("--replicas", "1", "--log-size", "1", "--records", "0", "--max-epoch", "0")
     code, found = as_json(capsys, "--protocol", "kip-101", *bounds)
     assert (code, found["complete"]) == (0, True) and found["states"] < 10
@@ -111,7 +163,9 @@ def test_a_counterexample_as_text_has_a_row_a_step_and_the_logs(capsys: Captured
     assert run("check", "--protocol", "truncate-to-hw") == 3
     out = capsys.readouterr().out
     assert "the shortest way has 8 steps" in out
-    assert [line.split()[0] for line in out.splitlines() if line[:1].isdigit()] == [str(number) for number in range(9)]
+    assert [line.split()[0] for line in out.splitlines() if line[:1].isdigit()] == [
+        str(number) for number in range(9)
+    ]
     assert "offset" in out and "H high watermark" in out
 
 

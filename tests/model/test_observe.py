@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import TIMED_OUT, Observation, Pass
-from tidemark.core.wire import decode_batch, encode_batch
 from tidemark.model.invariants import INVARIANTS
 from tidemark.model.log import Record
 from tidemark.model.observe import observe, observed_batch
@@ -20,7 +20,11 @@ LATER = QuorumState(2, 1, (1, 2), partition_epoch=3, elr=(0,))
 # Replica 1 leads in epoch 2 with all of epoch 0; 2 follows; 0 has not heard of it and believes to lead.
 STATE = ClusterState(
     logs=((A, B), (A, B, C), (A, B)),
-    replicas=(ReplicaState(2, 0, 0, (0, 1, 2)), ReplicaState(2, 2, 1, (1, 2), 3), ReplicaState(1, 2, 1, (1, 2), 3)),
+    replicas=(
+        ReplicaState(2, 0, 0, (0, 1, 2)),
+        ReplicaState(2, 2, 1, (1, 2), 3),
+        ReplicaState(1, 2, 1, (1, 2), 3),
+    ),
     quorum=LATER,
     requests=(LATER,),
     next_record_id=3,
@@ -28,7 +32,9 @@ STATE = ClusterState(
 )
 
 
-def seen(state: ClusterState = STATE, protocol: str = "kip-966", silent: tuple[int, ...] = ()) -> Observation:
+def seen(
+    state: ClusterState = STATE, protocol: str = "kip-966", silent: tuple[int, ...] = ()
+) -> Observation:
     observation = observe(PROTOCOLS[protocol], CONSTANTS, state, 100.0, silent)
     assert observation is not None
     return observation
@@ -39,32 +45,54 @@ def test_the_elected_leader_gives_what_is_committed_and_its_lineage() -> None:
     assert (observation.leader, observation.leader_epoch, observation.leaderless) == (2, 2, False)
     assert observation.committed == 2
     assert (observation.lineage, observation.lineage_complete_from) == ([(0, 2), (2, 3)], 0)
-    assert (observation.leader_log_end_offset_before, observation.leader_log_end_offset_after) == (3, 3)
-    assert (observation.replicas, observation.in_sync_replicas, observation.eligible_leader_replicas) == ([1, 2, 3], [2, 3], [1])
+    assert (observation.leader_log_end_offset_before, observation.leader_log_end_offset_after) == (
+        3,
+        3,
+    )
+    assert (
+        observation.replicas,
+        observation.in_sync_replicas,
+        observation.eligible_leader_replicas,
+    ) == ([1, 2, 3], [2, 3], [1])
     assert observation.effective_min_in_sync_replicas == 2
 
 
 def test_every_replica_is_sampled_and_says_what_it_believes() -> None:
     one, two, three = seen().samples
-    assert [(s.log_end_offset, s.high_watermark, s.leader_epoch, s.leads) for s in (one, two, three)] == [
+    assert [
+        (s.log_end_offset, s.high_watermark, s.leader_epoch, s.leads) for s in (one, two, three)
+    ] == [
         (2, 2, 0, True),
         (3, 2, 2, True),
         (2, 1, 2, False),
     ]
     assert (one.lineage, three.lineage) == ([(0, 2)], [(0, 2)])
-    assert all(sample.log_start_offset == 0 and sample.error is None for sample in (one, two, three))
+    assert all(
+        sample.log_start_offset == 0 and sample.error is None for sample in (one, two, three)
+    )
 
 
 def test_a_high_watermark_of_another_epoch_is_not_committed() -> None:
     unaware = STATE._replace(quorum=LATER._replace(leader=0, leader_epoch=3))
     observation = seen(unaware)
     # Broker 1 believes to lead in epoch 0; it was elected for epoch 3 and has not heard.
-    assert (observation.leader, observation.leader_epoch, observation.committed, observation.lineage) == (1, 3, None, None)
+    assert (
+        observation.leader,
+        observation.leader_epoch,
+        observation.committed,
+        observation.lineage,
+    ) == (1, 3, None, None)
     assert observation.leader_log_end_offset_before == 2
 
 
 def test_below_the_start_of_its_epoch_a_leader_does_not_say_what_is_committed() -> None:
-    young = STATE._replace(replicas=(STATE.replicas[0], STATE.replicas[1]._replace(high_watermark=1), STATE.replicas[2]))
+    young = STATE._replace(
+        replicas=(
+            STATE.replicas[0],
+            STATE.replicas[1]._replace(high_watermark=1),
+            STATE.replicas[2],
+        )
+    )
     assert seen(young).committed is None
     # Before KIP-207 it said so all the same.
     assert seen(young, "kip-101").committed == 1
@@ -78,14 +106,22 @@ def test_an_epoch_without_records_ends_the_lineage() -> None:
 def test_a_silent_replica_is_an_error_and_not_a_zero() -> None:
     observation = seen(silent=(2,))
     silent = observation.samples[2]
-    assert (silent.error, silent.log_end_offset, silent.high_watermark, silent.leads) == (TIMED_OUT, None, None, None)
+    assert (silent.error, silent.log_end_offset, silent.high_watermark, silent.leads) == (
+        TIMED_OUT,
+        None,
+        None,
+        None,
+    )
     assert observation.committed == 2
 
 
 def test_a_silent_leader_gives_nothing() -> None:
     observation = seen(silent=(1,))
     assert (observation.leader, observation.committed, observation.lineage) == (2, None, None)
-    assert observation.leader_log_end_offset_before is None and observation.samples[1].error == TIMED_OUT
+    assert (
+        observation.leader_log_end_offset_before is None
+        and observation.samples[1].error == TIMED_OUT
+    )
 
 
 def test_without_a_leader() -> None:
@@ -95,9 +131,16 @@ def test_without_a_leader() -> None:
 
 def test_brokers_without_epochs_show_none() -> None:
     observation = seen(protocol="truncate-to-hw")
-    assert (observation.leader, observation.leader_epoch, observation.lineage, observation.committed) == (2, None, None, 2)
+    assert (
+        observation.leader,
+        observation.leader_epoch,
+        observation.lineage,
+        observation.committed,
+    ) == (2, None, None, 2)
     assert observation.eligible_leader_replicas is None
-    assert all(sample.leader_epoch is None and sample.lineage is None for sample in observation.samples)
+    assert all(
+        sample.leader_epoch is None and sample.lineage is None for sample in observation.samples
+    )
 
 
 def test_nobody_answers_is_a_missed_partition_and_no_observation() -> None:
@@ -127,7 +170,11 @@ def test_every_state_of_a_space_can_be_written_down() -> None:
 
 def test_the_beginning_shows_a_partition_that_nobody_leads() -> None:
     observation = seen(initial(CONSTANTS))
-    assert (observation.leader, observation.leader_epoch, observation.leaderless) == (None, None, True)
+    assert (observation.leader, observation.leader_epoch, observation.leaderless) == (
+        None,
+        None,
+        True,
+    )
     assert [sample.log_end_offset for sample in observation.samples] == [0, 0, 0]
 
 

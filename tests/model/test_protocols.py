@@ -15,7 +15,13 @@ from tidemark.model.state import Constants, Replicas
 from tidemark.model.traces import traces
 
 COMMON = ["ControllerElectLeader", "ControllerShrinkIsr", "BecomeLeader"]
-UNFENCED = ["LeaderExpandIsr", "LeaderShrinkIsr", "LeaderWrite", "LeaderIncHighWatermark", "FollowerReplicate"]
+UNFENCED = [
+    "LeaderExpandIsr",
+    "LeaderShrinkIsr",
+    "LeaderWrite",
+    "LeaderIncHighWatermark",
+    "FollowerReplicate",
+]
 # The disjunctions Next of KafkaReplication.tla's protocols.
 SPECIFIED = {
     "truncate-to-hw": [*COMMON, *UNFENCED, "BecomeFollowerTruncateToHighWatermark"],
@@ -48,17 +54,30 @@ def test_the_actions_are_those_of_the_specification_and_two_faults(name: str) ->
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_faults_happen_only_where_they_are_asked_for(name: str) -> None:
     constants = Constants(records=1, log_size=1, max_epoch=1)
-    taken = {step.action.name for trace in traces(PROTOCOLS[name], constants) for step in trace.steps[-1:]}
+    taken = {
+        step.action.name
+        for trace in traces(PROTOCOLS[name], constants)
+        for step in trace.steps[-1:]
+    }
     assert not taken & FAULTS
     faulty = constants._replace(lossy_disk=True, unclean_election=True)
-    taken = {step.action.name for trace in traces(PROTOCOLS[name], faulty, 20_000) for step in trace.steps[-1:]}
+    taken = {
+        step.action.name
+        for trace in traces(PROTOCOLS[name], faulty, 20_000)
+        for step in trace.steps[-1:]
+    }
     assert taken >= FAULTS
 
 
-@pytest.mark.parametrize(("older", "newer"), [(truncate_to_hw, kip_101), (kip_101, kip_279), (kip_279, kip_320)])
+@pytest.mark.parametrize(
+    ("older", "newer"), [(truncate_to_hw, kip_101), (kip_101, kip_279), (kip_279, kip_320)]
+)
 def test_neighbours_differ_by_the_kip_alone(older: ModuleType, newer: ModuleType) -> None:
     """Beside prose, the rule and what it is called; KIP-320 changes who may answer and who is counted."""
-    one, other = (inspect.getsource(module).split("from __future__")[1].splitlines() for module in (older, newer))
+    one, other = (
+        inspect.getsource(module).split("from __future__")[1].splitlines()
+        for module in (older, newer)
+    )
     changed = [line for line in difflib.ndiff(one, other) if line[:2] == "+ "]
     assert len(changed) <= 16
 
@@ -74,7 +93,9 @@ def test_kip_101_keeps_a_foreign_record_below_the_answer() -> None:
 def test_truncation_to_the_high_watermark_looks_at_nothing_else() -> None:
     same = log((0, 0), (0, 1))
     assert truncate_to_hw.truncation_offset(same, same, 1) == 1
-    assert [module.truncation_offset(same, same, 1) for module in (kip_101, kip_279, kip_320, kip_966)] == [2, 2, 2, 2]
+    assert [
+        module.truncation_offset(same, same, 1) for module in (kip_101, kip_279, kip_320, kip_966)
+    ] == [2, 2, 2, 2]
 
 
 def test_kip_101_falls_back_to_the_high_watermark() -> None:
@@ -85,7 +106,11 @@ def test_kip_101_falls_back_to_the_high_watermark() -> None:
 
 def test_fetches_cut_where_kip_279_cuts() -> None:
     """On every pair of logs that a protocol with fencing can reach."""
-    pairs = {pair for trace in traces(PROTOCOLS["kip-320"], Constants(), 4_000) for pair in (trace.last.logs, trace.last.logs[::-1])}
+    pairs = {
+        pair
+        for trace in traces(PROTOCOLS["kip-320"], Constants(), 4_000)
+        for pair in (trace.last.logs, trace.last.logs[::-1])
+    }
     parted = [pair for pair in pairs if parting(*pair) is not None]
     assert len(parted) > 10
     for leader, follower in pairs:
@@ -97,7 +122,15 @@ def test_fetches_cut_where_kip_279_cuts() -> None:
 def test_a_log_says_where_its_epochs_start_and_end() -> None:
     mixed = log((0, 0), (0, 1), (2, 2), (5, 3))
     assert epoch_starts(mixed) == ((0, 0), (2, 2), (5, 3))
-    assert [end_offset_for(mixed, epoch) for epoch in range(7)] == [(0, 2), (0, 2), (2, 3), (2, 3), (2, 3), (5, 4), (5, 4)]
+    assert [end_offset_for(mixed, epoch) for epoch in range(7)] == [
+        (0, 2),
+        (0, 2),
+        (2, 3),
+        (2, 3),
+        (2, 3),
+        (5, 4),
+        (5, 4),
+    ]
     assert end_offset_for(log((3, 0)), 1) == (1, 0)
     assert last_matching_end(mixed, log((0, 0), (1, 9))) == 1
     assert parting(mixed, mixed[:2]) is None and parting(mixed, log((0, 0), (1, 9))) == 1
@@ -116,7 +149,9 @@ def test_a_log_says_where_its_epochs_start_and_end() -> None:
         ((0, 2), (), (), (0, 2)),
     ],
 )
-def test_eligible_leader_replicas(before: Replicas, isr: Replicas, unclean: Replicas, expected: Replicas) -> None:
+def test_eligible_leader_replicas(
+    before: Replicas, isr: Replicas, unclean: Replicas, expected: Replicas
+) -> None:
     assert kraft.eligible_leader_replicas(2, before, isr, unclean) == expected
 
 

@@ -27,7 +27,9 @@ def staged(protocol: str = "kip-966", brokers: int = 3, min_isr: int = 2) -> Pla
 
 @settings(max_examples=40)
 @given(SEEDS, st.sampled_from(list(PROTOCOLS)), st.integers(2, 3), st.integers(1, 2))
-def test_offsets_keep_their_order_whatever_happens(seed: int, protocol: str, brokers: int, min_isr: int) -> None:
+def test_offsets_keep_their_order_whatever_happens(
+    seed: int, protocol: str, brokers: int, min_isr: int
+) -> None:
     play = random_play(protocol, brokers, min_isr, Random(seed), 80)
     for before, after in pairwise(play.rows):
         check_offsets(before.cluster, after.cluster)
@@ -35,18 +37,24 @@ def test_offsets_keep_their_order_whatever_happens(seed: int, protocol: str, bro
 
 @settings(max_examples=40)
 @given(SEEDS, st.sampled_from(["kip-320", "kip-966"]), st.integers(2, 3), st.integers(1, 2))
-def test_whoever_may_be_elected_has_all_that_was_committed(seed: int, protocol: str, brokers: int, min_isr: int) -> None:
+def test_whoever_may_be_elected_has_all_that_was_committed(
+    seed: int, protocol: str, brokers: int, min_isr: int
+) -> None:
     for row in random_play(protocol, brokers, min_isr, Random(seed), 80).rows:
         check_candidates(row.cluster)
 
 
 @settings(max_examples=40)
 @given(SEEDS, st.sampled_from(["kip-320", "kip-966"]), st.integers(2, 3), st.integers(1, 2))
-def test_it_keeps_the_invariants_of_the_searched_model(seed: int, protocol: str, brokers: int, min_isr: int) -> None:
+def test_it_keeps_the_invariants_of_the_searched_model(
+    seed: int, protocol: str, brokers: int, min_isr: int
+) -> None:
     constants = Constants(brokers, log_size=1000, records=1000, max_epoch=1000, min_isr=min_isr)
     for row in random_play(protocol, brokers, min_isr, Random(seed), 80).rows:
         state = as_cluster_state(row.cluster)
-        assert [name for name, invariant in INVARIANTS.items() if not invariant.holds(constants, state)] == []
+        assert [
+            name for name, invariant in INVARIANTS.items() if not invariant.holds(constants, state)
+        ] == []
 
 
 @settings(max_examples=30)
@@ -221,7 +229,9 @@ def both_gone(protocol: str = "kip-966", *, unclean: bool = False) -> Play:
 
 
 @pytest.mark.parametrize("protocol", ["kip-320", "kip-966"])
-def test_unclean_elections_happen_where_the_topic_allows_them_or_an_operator_asks(protocol: str) -> None:
+def test_unclean_elections_happen_where_the_topic_allows_them_or_an_operator_asks(
+    protocol: str,
+) -> None:
     assert both_gone(protocol).cluster.controller.leader is None
     allowed = both_gone(protocol, unclean=True).cluster.controller
     asked = both_gone(protocol)
@@ -263,7 +273,9 @@ def test_an_elected_leader_notes_its_epoch_before_any_write() -> None:
     ("epoch", "expected"),
     [(0, (0, 0)), (1, (1, 3)), (2, (1, 3)), (3, (3, 9)), (4, None)],
 )
-def test_epoch_cache_answers_the_floor_epoch_and_where_the_next_begins(epoch: int, expected: tuple[int, int] | None) -> None:
+def test_epoch_cache_answers_the_floor_epoch_and_where_the_next_begins(
+    epoch: int, expected: tuple[int, int] | None
+) -> None:
     assert epoch_cache.end_offset_for(((1, 0), (3, 3)), epoch, 9) == expected
 
 

@@ -31,7 +31,9 @@ SHORTEST = {
 }
 
 
-def search(protocol: str, invariant: str, constants: Constants = SMALL, max_states: int = 1_000_000) -> Verdict:
+def search(
+    protocol: str, invariant: str, constants: Constants = SMALL, max_states: int = 1_000_000
+) -> Verdict:
     return check(PROTOCOLS[protocol], constants, [INVARIANTS[invariant]], max_states)
 
 
@@ -47,14 +49,24 @@ def test_the_shortest_counterexample(protocol: str, invariant: str) -> None:
     assert (verdict.holds, verdict.complete) == (False, False)
     assert verdict.trace is not None and len(verdict.trace.steps) == SHORTEST[protocol, invariant]
     broken = INVARIANTS[invariant].holds
-    assert [broken(SMALL, state) for state in verdict.trace.states] == [True] * len(verdict.trace.steps) + [False]
+    assert [broken(SMALL, state) for state in verdict.trace.states] == [True] * len(
+        verdict.trace.steps
+    ) + [False]
     assert_golden(f"counterexamples/{protocol}.{invariant}", trace_lines(verdict.trace))
 
 
 @pytest.mark.parametrize(
-    ("invariant", "steps"), [("LogMatching", 12), ("LeaderCompleteness", 13), ("ConsistentRead", 14), ("AckedNeverLost", 13)]
+    ("invariant", "steps"),
+    [
+        ("LogMatching", 12),
+        ("LeaderCompleteness", 13),
+        ("ConsistentRead", 14),
+        ("AckedNeverLost", 13),
+    ],
 )
-def test_kip_101_breaks_the_others_in_a_space_with_one_record_and_one_epoch_more(invariant: str, steps: int) -> None:
+def test_kip_101_breaks_the_others_in_a_space_with_one_record_and_one_epoch_more(
+    invariant: str, steps: int
+) -> None:
     """Two quick elections: why KIP-279 was needed. So nothing is said to hold of it."""
     verdict = search("kip-101", invariant, SMALL._replace(records=3, max_epoch=3))
     assert verdict.trace is not None and len(verdict.trace.steps) == steps
@@ -99,7 +111,9 @@ def test_three_replicas_break_kip_279(invariant: str) -> None:
         ("kip-966", "AckedNeverLost", SMALL._replace(unclean_election=True)),
     ],
 )
-def test_faults_that_no_protocol_survives(protocol: str, invariant: str, constants: Constants) -> None:
+def test_faults_that_no_protocol_survives(
+    protocol: str, invariant: str, constants: Constants
+) -> None:
     verdict = search(protocol, invariant, constants)
     assert verdict.holds is False and verdict.trace is not None
     fault = "lossy-disk" if constants.lossy_disk else "unclean-election"
@@ -124,9 +138,15 @@ TINY = Constants(log_size=1, records=1, max_epoch=1, min_isr=2, lossy_disk=True)
 
 
 def test_one_lossy_machine_breaks_kip_320_and_not_kip_966() -> None:
-    lossy_320, lossy_966 = (only_first_replica_is_lossy(PROTOCOLS[name]) for name in ("kip-320", "kip-966"))
+    lossy_320, lossy_966 = (
+        only_first_replica_is_lossy(PROTOCOLS[name]) for name in ("kip-320", "kip-966")
+    )
     assert check(lossy_320, TINY, [INVARIANTS["LeaderCompleteness"]]).holds is False
-    verdict = check(lossy_966, TINY, [INVARIANTS["LeaderCompleteness"], INVARIANTS["AckedNeverLost"], INVARIANTS["StrongIsr"]])
+    verdict = check(
+        lossy_966,
+        TINY,
+        [INVARIANTS["LeaderCompleteness"], INVARIANTS["AckedNeverLost"], INVARIANTS["StrongIsr"]],
+    )
     assert (verdict.holds, verdict.complete) == (True, True)
     assert verdict.states > 1_000
 
@@ -134,7 +154,11 @@ def test_one_lossy_machine_breaks_kip_320_and_not_kip_966() -> None:
 @pytest.mark.soak
 def test_one_lossy_machine_does_not_break_kip_966_in_the_larger_space() -> None:
     constants = SMALL._replace(min_isr=2, lossy_disk=True)
-    verdict = check(only_first_replica_is_lossy(PROTOCOLS["kip-966"]), constants, [INVARIANTS["LeaderCompleteness"]])
+    verdict = check(
+        only_first_replica_is_lossy(PROTOCOLS["kip-966"]),
+        constants,
+        [INVARIANTS["LeaderCompleteness"]],
+    )
     assert (verdict.holds, verdict.complete) == (True, True)
 
 
@@ -174,7 +198,9 @@ def test_progress_is_told_as_it_goes() -> None:
 
 def test_a_walk_finds_a_counterexample_and_shrinks_it() -> None:
     constants = SMALL._replace(replicas=3)
-    verdict = walk(PROTOCOLS["kip-101"], constants, [INVARIANTS["StrongIsr"]], Random(7), max_states=100_000)
+    verdict = walk(
+        PROTOCOLS["kip-101"], constants, [INVARIANTS["StrongIsr"]], Random(7), max_states=100_000
+    )
     assert verdict.holds is False and verdict.trace is not None
     assert_is_a_run(PROTOCOLS["kip-101"], constants, verdict.trace)
     holds = [INVARIANTS["StrongIsr"].holds(constants, state) for state in verdict.trace.states]

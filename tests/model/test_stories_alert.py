@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tidemark.core.codec import encode_batch
 from tidemark.core.records import Alert, decode_record
-from tidemark.core.wire import encode_batch
 from tidemark.detect.thresholds import Detection
 from tidemark.model.observe import observed_batch
 from tidemark.model.replica_manager.abstract import as_cluster_state, down
@@ -13,8 +13,8 @@ from tidemark.model.scenarios import SCENARIOS
 from tidemark.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, Constants
 from tidemark.model.truth import lost_offsets
 from tidemark.reduce.group import Fold
+from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
-from tidemark.reduce.state import GroupState
 
 TOLD = [(name, protocol) for name, scenario in SCENARIOS.items() for protocol in scenario.protocols]
 # A loss is certain at the second of two passes that show it.
@@ -25,16 +25,31 @@ def alerts_of(name: str, protocol: str) -> tuple[set[str], list[Alert], tuple[in
     """(names of the alerts that fired, the loss alerts, offsets truly lost at the end)."""
     scenario = SCENARIOS[name]
     play = scenario.play(protocol)
-    constants = Constants(scenario.brokers, MAX_LOG_SIZE, MAX_RECORDS, MAX_EPOCH, scenario.min_in_sync_replicas)
+    constants = Constants(
+        scenario.brokers, MAX_LOG_SIZE, MAX_RECORDS, MAX_EPOCH, scenario.min_in_sync_replicas
+    )
     fold = Fold(GroupState(), Detection(), 0, 1)
     for number, row in enumerate([*play.rows, *[play.rows[-1]] * PASSES_AFTERWARDS]):
         state = as_cluster_state(row.cluster)
-        batch = observed_batch(play.cluster.protocol, constants, state, number, 1.7e9 + number, silent=down(row.cluster))
+        batch = observed_batch(
+            play.cluster.protocol,
+            constants,
+            state,
+            number,
+            1.7e9 + number,
+            silent=down(row.cluster),
+        )
         fold.record(RawRecord(0, number, 0.0, encode_batch(batch)))
     records = [decode_record(row.value) for row in fold.rows if row.value is not None]
-    alerts = [record for record in records if isinstance(record, Alert) and record.state == "firing"]
+    alerts = [
+        record for record in records if isinstance(record, Alert) and record.state == "firing"
+    ]
     losses = [alert for alert in alerts if alert.labels["alertname"] == "KafkaCommittedDataLoss"]
-    return {alert.labels["alertname"] for alert in alerts}, losses, lost_offsets(as_cluster_state(play.cluster))
+    return (
+        {alert.labels["alertname"] for alert in alerts},
+        losses,
+        lost_offsets(as_cluster_state(play.cluster)),
+    )
 
 
 @pytest.mark.parametrize(("name", "protocol"), TOLD)

@@ -17,7 +17,11 @@ from tidemark.model.traces import random_traces, traces, until_led
 def test_traces_are_distinct_and_cover_the_space() -> None:
     tiny = Constants(log_size=1, records=1, max_epoch=1)
     found = list(traces(PROTOCOLS["kip-320"], tiny))
-    assert len({trace.last for trace in found}) == len(found) == check(PROTOCOLS["kip-320"], tiny, ALL).states
+    assert (
+        len({trace.last for trace in found})
+        == len(found)
+        == check(PROTOCOLS["kip-320"], tiny, ALL).states
+    )
     for trace in found[::50]:
         assert_is_a_run(PROTOCOLS["kip-320"], tiny, trace)
     assert len(list(traces(PROTOCOLS["kip-320"], SMALL, max_traces=300))) == 300

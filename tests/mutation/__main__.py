@@ -36,18 +36,33 @@ def chosen_of(names: list[str]) -> list[str]:
 
 def mutate(children: int) -> None:
     """Runs mutmut in the work folder; its own lines show how far it is."""
-    command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(children)]
-    code = subprocess.run(command, cwd=FOLDER, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, check=False).returncode
+    command = [
+        str(Path(sys.executable).with_name("mutmut")),
+        "run",
+        "--max-children",
+        str(children),
+    ]
+    code = subprocess.run(
+        command, cwd=FOLDER, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, check=False
+    ).returncode
     if code != 0:
-        sys.exit(f"mutmut ended with {code}: the tests must pass before mutants can fail them (its lines above say more)")
+        sys.exit(
+            f"mutmut ended with {code}: the tests must pass before mutants can fail them (its lines above say more)"
+        )
 
 
 def table(modules: list[Module]) -> list[str]:
     """A line a module, and one for all."""
     lines = [f"{'module':<28} {'mutants':>8} {'killed':>8} {'survived':>9} {'score':>8}"]
-    count, killed = sum(module.count for module in modules), sum(module.killed for module in modules)
+    count, killed = (
+        sum(module.count for module in modules),
+        sum(module.killed for module in modules),
+    )
     rows = [(module.name, module.count, module.killed) for module in modules]
-    lines += [f"{name:<28} {n:>8} {k:>8} {n - k:>9} {percent(n, k):>6.1f} %" for name, n, k in (*rows, ("all", count, killed))]
+    lines += [
+        f"{name:<28} {n:>8} {k:>8} {n - k:>9} {percent(n, k):>6.1f} %"
+        for name, n, k in (*rows, ("all", count, killed))
+    ]
     return lines
 
 
@@ -57,8 +72,12 @@ def percent(count: int, killed: int) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation")
-    parser.add_argument("modules", nargs="*", help="last names of the modules, such as losses; all without any")
-    parser.add_argument("--children", type=int, default=os.cpu_count() or 1, help="mutants tested at a time")
+    parser.add_argument(
+        "modules", nargs="*", help="last names of the modules, such as losses; all without any"
+    )
+    parser.add_argument(
+        "--children", type=int, default=os.cpu_count() or 1, help="mutants tested at a time"
+    )
     arguments = parser.parse_args()
     targets = chosen_of(arguments.modules)
     began = time.monotonic()
@@ -77,7 +96,9 @@ def main() -> int:
         print("\n".join(f"  {function}: {change}" for function, change in gone))
     if fresh:
         print(f"\n{len(fresh)} survivors are not in {name}:\n{as_yaml(fresh)}")
-    score = percent(sum(module.count for module in modules), sum(module.killed for module in modules))
+    score = percent(
+        sum(module.count for module in modules), sum(module.killed for module in modules)
+    )
     if score < BAR_PERCENT:
         print(f"\n{score:.1f} % killed, the bar is {BAR_PERCENT:.0f} %")
     return 1 if fresh or score < BAR_PERCENT else 0

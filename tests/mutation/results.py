@@ -45,7 +45,9 @@ def read_module(name: str, folder: Path) -> Module:
         data = SourceFileMutationData(path=path)
         data.load()
         survivors = [
-            Mutant(f"{name}.{_function(key)}", change_of(get_diff_for_mutant(key, path=path)), status)
+            Mutant(
+                f"{name}.{_function(key)}", change_of(get_diff_for_mutant(key, path=path)), status
+            )
             for key, code in data.exit_code_by_key.items()
             if (status := status_by_exit_code[code]) not in KILLED
         ]
@@ -59,5 +61,9 @@ def _function(key: str) -> str:
 
 def change_of(diff: str) -> str:
     """A unified diff's changed lines alone."""
-    lines = (line for line in diff.splitlines() if line[:1] in ("-", "+") and not line.startswith(("---", "+++")))
+    lines = (
+        line
+        for line in diff.splitlines()
+        if line[:1] in ("-", "+") and not line.startswith(("---", "+++"))
+    )
     return "\n".join(f"{line[0]} {line[1:].strip()}" for line in lines)

@@ -26,9 +26,13 @@ def read_list(path: Path = LIST) -> list[Listed]:
     return msgspec.yaml.decode(path.read_bytes(), type=list[Listed])
 
 
-def compare(survivors: Iterable[Mutant], listed: Iterable[Listed]) -> tuple[list[Mutant], list[tuple[str, str]]]:
+def compare(
+    survivors: Iterable[Mutant], listed: Iterable[Listed]
+) -> tuple[list[Mutant], list[tuple[str, str]]]:
     """(survivors that are not listed, listed changes that no survivor has any more). Equal changes are counted."""
-    known = Counter((entry.function, change.strip()) for entry in listed for change in entry.changes)
+    known = Counter(
+        (entry.function, change.strip()) for entry in listed for change in entry.changes
+    )
     fresh = []
     for mutant in survivors:
         key = (mutant.function, mutant.change)

@@ -54,7 +54,13 @@ def lossy_view() -> View:
         partition="3",
         broker="2",
         description="2 of 3 replicas are not in sync.",
-        evidence={"assigned": [1, 2, 3], "adding": [], "in_sync_replicas": [1], "missing": [2, 3], "leader": 1},
+        evidence={
+            "assigned": [1, 2, 3],
+            "adding": [],
+            "in_sync_replicas": [1],
+            "missing": [2, 3],
+            "leader": 1,
+        },
     )
     return view(
         "payments",
@@ -70,7 +76,12 @@ def lossy_view() -> View:
         log_start_offset=12_000,
         lineage=[(5, 400_000), (6, 1_000_100), (7, 1_000_240), (8, 1_000_300)],
         lineage_complete_from=5,
-        isr_history=[(NOW - 3600, [1, 2, 3]), (NOW - 900, [2, 3]), (NOW - 500, [2]), (NOW - 60, [1])],
+        isr_history=[
+            (NOW - 3600, [1, 2, 3]),
+            (NOW - 900, [2, 3]),
+            (NOW - 500, [2]),
+            (NOW - 60, [1]),
+        ],
         replicas=[
             ReplicaView(
                 broker=1,
@@ -97,7 +108,12 @@ def lossy_view() -> View:
                 lineage=[(5, 400_000), (6, 1_000_100), (7, 1_000_271)],
             ),
             ReplicaView(
-                broker=3, error="timed_out", in_sync=False, log_end_offset=1_000_180, high_watermark=1_000_150, sampled_at=NOW - 700
+                broker=3,
+                error="timed_out",
+                in_sync=False,
+                log_end_offset=1_000_180,
+                high_watermark=1_000_150,
+                sampled_at=NOW - 700,
             ),
         ],
         alerts=[opened(loss), opened(under)],
@@ -137,10 +153,29 @@ def healthy_view(topic: str, partition: int, **changes: Any) -> View:
 
 
 def views() -> list[View]:
-    hostile = alert(HOSTILE, severity=HOSTILE, broker=HOSTILE, topic=HOSTILE, partition=HOSTILE, description=HOSTILE)
+    hostile = alert(
+        HOSTILE,
+        severity=HOSTILE,
+        broker=HOSTILE,
+        topic=HOSTILE,
+        partition=HOSTILE,
+        description=HOSTILE,
+    )
     hostile.annotations |= {"runbook_url": "javascript:document.title='owned'", "summary": HOSTILE}
-    hostile.evidence = {HOSTILE: HOSTILE, "proven": HOSTILE, "written_between": [HOSTILE, None], "read_at": [HOSTILE, 1e300]}
-    offline = alert("KafkaOffline", severity="critical", topic="payments", partition="0", broker=None, description="No replica leads it.")
+    hostile.evidence = {
+        HOSTILE: HOSTILE,
+        "proven": HOSTILE,
+        "written_between": [HOSTILE, None],
+        "read_at": [HOSTILE, 1e300],
+    }
+    offline = alert(
+        "KafkaOffline",
+        severity="critical",
+        topic="payments",
+        partition="0",
+        broker=None,
+        description="No replica leads it.",
+    )
     return [
         lossy_view(),
         healthy_view("payments", 0, leaderless=True, leader=None, alerts=[opened(offline)]),
@@ -149,12 +184,34 @@ def views() -> list[View]:
         healthy_view("orders", 0),
         healthy_view("orders", 1, in_sync_replicas=[1]),
         healthy_view("orders", 2, missed_passes=4, leaderless=True),
-        view("audit-log", 0, in_sync_replicas=None, replicas=[], high_watermark=None, log_end_offset=None, uncommitted_records=None),
+        view(
+            "audit-log",
+            0,
+            in_sync_replicas=None,
+            replicas=[],
+            high_watermark=None,
+            log_end_offset=None,
+            uncommitted_records=None,
+        ),
         healthy_view(HOSTILE, 0, alerts=[opened(hostile)]),
         healthy_view(TRICKY, 0),
         healthy_view("orders", 0, kafka_cluster="west"),
-        cluster_view("east", broker_outcomes={"1": "ok", "2": "ok", "3": "timed_out"}, cluster_id="kX3", quorum_leader=1, period_ms=1000.0),
-        View(scope="broker", kafka_cluster="east", broker=3, outcome="timed_out", at=NOW, pass_number=7, collector="c1"),
+        cluster_view(
+            "east",
+            broker_outcomes={"1": "ok", "2": "ok", "3": "timed_out"},
+            cluster_id="kX3",
+            quorum_leader=1,
+            period_ms=1000.0,
+        ),
+        View(
+            scope="broker",
+            kafka_cluster="east",
+            broker=3,
+            outcome="timed_out",
+            at=NOW,
+            pass_number=7,
+            collector="c1",
+        ),
         cluster_view("west", at=NOW - 1000, broker_outcomes={"1": "ok"}),
     ]
 
@@ -184,11 +241,21 @@ def past_alerts() -> list[Alert]:
         evidence={"proven": [41, 44], "written_between": [None, NOW - 90_100]},
         description="3 committed records of orders-0 are gone.",
     )
-    lag = alert("KafkaFollowerLag", "resolved", at=NOW - 600, starts_at=NOW - 700, reason="cleared", topic="payments", partition="3")
+    lag = alert(
+        "KafkaFollowerLag",
+        "resolved",
+        at=NOW - 600,
+        starts_at=NOW - 700,
+        reason="cleared",
+        topic="payments",
+        partition="3",
+    )
     return [loss, lag]
 
 
-def site(filled: Table | None = None, waiting: list[str] | None = None, now: float = NOW + 2) -> Pages:
+def site(
+    filled: Table | None = None, waiting: list[str] | None = None, now: float = NOW + 2
+) -> Pages:
     """The pages over the table above, at a time that stands still."""
     made = Pages(filled or table(), STALE_SECONDS, lambda: list(waiting or []), clock=lambda: now)
     for each in past_alerts():

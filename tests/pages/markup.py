@@ -38,7 +38,9 @@ class Element:
             for each in self.walk()
             if each.tag == tag
             and all(
-                value in each.attributes.get("class", "").split() if name == "class_" else each.attributes.get(name) == value
+                value in each.attributes.get("class", "").split()
+                if name == "class_"
+                else each.attributes.get(name) == value
                 for name, value in attributes.items()
             )
         ]
@@ -61,7 +63,9 @@ class _Reader(HTMLParser):
             self._place = element
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._place.children.append(Element(tag, {name: value or "" for name, value in attrs}, self._place))
+        self._place.children.append(
+            Element(tag, {name: value or "" for name, value in attrs}, self._place)
+        )
 
     def handle_endtag(self, tag: str) -> None:
         if tag in VOID:

@@ -17,7 +17,9 @@ from tidemark_exporters.pages.states import STATES
 
 def test_partitions_are_the_views_of_the_topic_with_their_states() -> None:
     answer = items(site(), "partitions")
-    expected = {(v.kafka_cluster, v.topic, v.partition): v for v in views() if v.scope == "partition"}
+    expected = {
+        (v.kafka_cluster, v.topic, v.partition): v for v in views() if v.scope == "partition"
+    }
     assert answer["total"] == len(answer["items"]) == len(expected)
     for item in answer["items"]:
         key = item["kafka_cluster"], item["topic"], item["partition"]
@@ -48,7 +50,9 @@ def test_partitions_are_the_views_of_the_topic_with_their_states() -> None:
     ],
 )
 def test_partitions_are_filtered(parameters: dict[str, object], expected: list[str]) -> None:
-    assert [f"{i['topic']}-{i['partition']}" for i in items(site(), "partitions", **parameters)["items"]] == expected
+    assert [
+        f"{i['topic']}-{i['partition']}" for i in items(site(), "partitions", **parameters)["items"]
+    ] == expected
 
 
 def test_pages_join_without_a_gap() -> None:
@@ -82,12 +86,23 @@ def test_topics_have_their_worst_state() -> None:
         (HOSTILE, "info"),
         (TRICKY, "healthy"),
     ]
-    assert answer["items"][0]["partitions_by_state"] == {"offline": 1, "healthy": 1, "at_min_isr": 1, "lost": 1}
+    assert answer["items"][0]["partitions_by_state"] == {
+        "offline": 1,
+        "healthy": 1,
+        "at_min_isr": 1,
+        "lost": 1,
+    }
 
 
 def test_clusters() -> None:
     east, west = items(site(), "clusters")["items"]
-    assert (east["state"], east["partitions"], east["topics"], east["blind"], east["stale"]) == ("offline", 10, 5, 1, False)
+    assert (east["state"], east["partitions"], east["topics"], east["blind"], east["stale"]) == (
+        "offline",
+        10,
+        5,
+        1,
+        False,
+    )
     assert east["brokers"] == {"1": "ok", "2": "ok", "3": "timed_out"}
     assert east["alerts"] == {"critical": 2, "warning": 0, "info": 2}
     assert west["brokers"] == {"1": "ok", "2": None, "3": None}
@@ -114,7 +129,9 @@ def test_brokers_and_what_a_stop_would_do() -> None:
     assert "impacts" not in answer["items"][0]
     (one,) = items(site(), "brokers", cluster="east", broker=1)["items"]
     assert one["stop"]["safe"] is False
-    assert sum(one["stop"][effect] for effect in ("offline", "under_min_isr", "unknown", "last_copy")) == len(one["impacts"])
+    assert sum(
+        one["stop"][effect] for effect in ("offline", "under_min_isr", "unknown", "last_copy")
+    ) == len(one["impacts"])
     assert one["impacts"][0]["effect"] == "offline"
     assert all(impact["detail"] for impact in one["impacts"])
     (calm,) = items(site(), "brokers", cluster="west", broker=1)["items"]
@@ -128,7 +145,9 @@ def test_alerts_have_the_form_of_the_topic() -> None:
     assert [a.labels["alertname"] for a in alerts][:2] == ["KafkaOffline", "KafkaCommittedDataLoss"]
     assert alerts[1].evidence["proven"] == [1_000_240, 1_000_262]
     assert {a.state for a in alerts} == {"firing"}
-    past = [msgspec.convert(item, Alert) for item in items(site(), "alerts", status="past")["items"]]
+    past = [
+        msgspec.convert(item, Alert) for item in items(site(), "alerts", status="past")["items"]
+    ]
     assert past == sorted(past_alerts(), key=lambda a: -(a.ends_at or 0))
 
 
@@ -145,7 +164,9 @@ def test_alerts_have_the_form_of_the_topic() -> None:
     ],
 )
 def test_alerts_are_filtered(parameters: dict[str, object], names: list[str]) -> None:
-    assert [item["labels"]["alertname"] for item in items(site(), "alerts", **parameters)["items"]] == names
+    assert [
+        item["labels"]["alertname"] for item in items(site(), "alerts", **parameters)["items"]
+    ] == names
 
 
 def test_what_it_waits_for_is_said() -> None:
@@ -157,15 +178,42 @@ def test_what_it_waits_for_is_said() -> None:
 @pytest.mark.parametrize(
     ("path", "parameters", "status", "detail"),
     [
-        ("/api/v1/topics", {"limit": "0"}, 400, "limit must be a whole number from 1 to 1000, not `0`."),
+        (
+            "/api/v1/topics",
+            {"limit": "0"},
+            400,
+            "limit must be a whole number from 1 to 1000, not `0`.",
+        ),
         ("/api/v1/topics", {"sort": "size"}, 400, "sort must be one of name, worst, not `size`."),
-        ("/api/v1/topics", {"cluster": "north"}, 404, "nothing is known of a cluster `north`; there are: `east`, `west`."),
-        ("/api/v1/alerts", {"severity": "page"}, 400, "severity must be one of critical, warning, info, not `page`."),
-        ("/api/v1/nothing", {}, 404, "there is no `nothing`; there are: clusters, topics, partitions, brokers, alerts."),
-        ("/api/v1/", {}, 404, "there is no ``; there are: clusters, topics, partitions, brokers, alerts."),
+        (
+            "/api/v1/topics",
+            {"cluster": "north"},
+            404,
+            "nothing is known of a cluster `north`; there are: `east`, `west`.",
+        ),
+        (
+            "/api/v1/alerts",
+            {"severity": "page"},
+            400,
+            "severity must be one of critical, warning, info, not `page`.",
+        ),
+        (
+            "/api/v1/nothing",
+            {},
+            404,
+            "there is no `nothing`; there are: clusters, topics, partitions, brokers, alerts.",
+        ),
+        (
+            "/api/v1/",
+            {},
+            404,
+            "there is no ``; there are: clusters, topics, partitions, brokers, alerts.",
+        ),
     ],
 )
-def test_problems_are_one_line_of_json(path: str, parameters: dict[str, object], status: int, detail: str) -> None:
+def test_problems_are_one_line_of_json(
+    path: str, parameters: dict[str, object], status: int, detail: str
+) -> None:
     response = ask(site(), path, **parameters)
     assert dict(response.headers)["Content-Type"] == "application/problem+json"
     problem = json.loads(response.body)
@@ -176,6 +224,8 @@ def test_the_document_names_every_list_parameter_and_state() -> None:
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     for name, (parameters, _) in LISTS.items():
         (row,) = re.findall(rf"^\| `{name}` \|[^|]*\|([^|]*)\|$", text, flags=re.MULTILINE)
-        assert re.findall(r"`([a-z]+)`", row) == [each for each in parameters if each not in {"page", "limit"}]
+        assert re.findall(r"`([a-z]+)`", row) == [
+            each for each in parameters if each not in {"page", "limit"}
+        ]
     section = text.partition("## States of a partition")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `([a-z_]+)` \|", section, flags=re.MULTILINE) == list(STATES)

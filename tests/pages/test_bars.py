@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 
 from tests.export.make import NOW, view
 from tests.pages.make import healthy_view, lossy_view
+from tidemark.core.epoch_ranges import Stretch
 from tidemark.core.records import ReplicaView, View
-from tidemark.core.stretches import Stretch
-from tidemark_exporters.pages.bars import Range, close_window, isr_figure, log_figure, logs_of, offset_ticks, whole_of
+from tidemark_exporters.pages.bars import (
+    Range,
+    close_window,
+    isr_figure,
+    log_figure,
+    logs_of,
+    offset_ticks,
+    whole_of,
+)
 
 LOST = [(1_000_240, 1_000_262)]
 
@@ -26,7 +34,11 @@ def test_the_leaders_tail_is_its_own_epoch_and_a_followers_copy_is_inferred() ->
 
 def test_nothing_is_inferred_of_a_follower_under_another_epoch_or_that_does_not_answer() -> None:
     logs = logs_of(lossy_view())
-    assert logs[2] == [Stretch(5, 12_000, 400_000), Stretch(6, 400_000, 1_000_100), Stretch(7, 1_000_100, 1_000_271)]
+    assert logs[2] == [
+        Stretch(5, 12_000, 400_000),
+        Stretch(6, 400_000, 1_000_100),
+        Stretch(7, 1_000_100, 1_000_271),
+    ]
     assert logs[3] == [Stretch(None, 0, 1_000_180)]
 
 
@@ -50,7 +62,11 @@ def test_the_drawing_goes_close_where_logs_differ_by_little() -> None:
     assert high >= 1_000_312
     assert high - low < 1_000
     assert [row.replica.broker for row in figure.rows] == [1, 2, 3]
-    assert {row.replica.broker: row.parts_at for row in figure.rows} == {1: None, 2: 1_000_240, 3: None}
+    assert {row.replica.broker: row.parts_at for row in figure.rows} == {
+        1: None,
+        2: 1_000_240,
+        3: None,
+    }
     assert [(segment.stretch.start, segment.stretch.end) for segment in figure.lost] == LOST
 
 
@@ -58,7 +74,11 @@ def test_equal_logs_are_drawn_whole() -> None:
     figure = log_figure(healthy_view("t", 0))
     assert figure is not None
     assert figure.is_whole
-    assert (figure.rows[0].log_start, figure.rows[0].high_watermark, figure.rows[0].log_end) == (0.0, 100.0, 100.0)
+    assert (figure.rows[0].log_start, figure.rows[0].high_watermark, figure.rows[0].log_end) == (
+        0.0,
+        100.0,
+        100.0,
+    )
 
 
 def test_a_window_that_was_asked_for_is_drawn_and_what_lies_outside_is_not() -> None:
@@ -76,7 +96,10 @@ def test_nothing_known_nothing_drawn() -> None:
 
 
 def test_an_unknown_log_start_is_not_zero() -> None:
-    made = view(high_watermark=5_000, replicas=[ReplicaView(broker=1, log_end_offset=5_020, high_watermark=5_000)])
+    made = view(
+        high_watermark=5_000,
+        replicas=[ReplicaView(broker=1, log_end_offset=5_020, high_watermark=5_000)],
+    )
     assert whole_of(made, []) == Range(5_000, 5_020)
     assert close_window(made, [], Range(5_000, 5_020)) is None
 
@@ -103,7 +126,9 @@ def partitions(draw: st.DrawFn) -> View:
             )
         )
     return view(
-        replicas=replicas, lineage=draw(st.sampled_from([None, [(1, 5), (4, 2**60)]])), high_watermark=draw(st.one_of(st.none(), OFFSETS))
+        replicas=replicas,
+        lineage=draw(st.sampled_from([None, [(1, 5), (4, 2**60)]])),
+        high_watermark=draw(st.one_of(st.none(), OFFSETS)),
     )
 
 
@@ -127,7 +152,9 @@ def test_what_is_drawn_stands_in_its_place_and_within_the_drawing(made: View) ->
     assert all(figure.window.holds(offset) for _, offset in figure.ticks)
 
 
-@pytest.mark.parametrize(("start", "end"), [(0, 10), (0, 1), (999_988, 1_000_312), (0, 2**62), (7, 23)])
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, 10), (0, 1), (999_988, 1_000_312), (0, 2**62), (7, 23)]
+)
 def test_ticks_are_few_and_round(start: int, end: int) -> None:
     ticks = [offset for _, offset in offset_ticks(Range(start, end))]
     assert 1 <= len(ticks) <= 8

@@ -10,12 +10,26 @@ from tidemark_exporters.pages.history import History, follow
 
 
 def ended(number: int, name: str = "KafkaFollowerLag", **changes: Any) -> Any:
-    return alert(name, "resolved", at=NOW + number, starts_at=NOW + number - 1, reason="cleared", topic=f"t{number}", **changes)
+    return alert(
+        name,
+        "resolved",
+        at=NOW + number,
+        starts_at=NOW + number - 1,
+        reason="cleared",
+        topic=f"t{number}",
+        **changes,
+    )
 
 
 def test_only_ends_are_kept_once_and_an_escalation_is_none() -> None:
     history = History()
-    for each in (alert(), alert(state="update"), ended(1), ended(1), alert(state="resolved", reason="escalated")):
+    for each in (
+        alert(),
+        alert(state="update"),
+        ended(1),
+        ended(1),
+        alert(state="resolved", reason="escalated"),
+    ):
         history.take(each)
     assert [a.labels["topic"] for a in history.newest_first()] == ["t1"]
 
@@ -54,8 +68,17 @@ class Script:
 
 def test_the_topic_is_read_whole_and_what_is_no_record_is_passed_over() -> None:
     stopped, history = threading.Event(), History()
-    values = [encode_record(alert()), encode_record(ended(2)), b'{"state": "resolved"', b'"resolved"', None, encode_record(ended(3))]
-    script = Script([Message(0, number, b"", value) for number, value in enumerate(values)], stopped)
+    values = [
+        encode_record(alert()),
+        encode_record(ended(2)),
+        b'{"state": "resolved"',
+        b'"resolved"',
+        None,
+        encode_record(ended(3)),
+    ]
+    script = Script(
+        [Message(0, number, b"", value) for number, value in enumerate(values)], stopped
+    )
     follow(script, history, stopped)  # type: ignore[arg-type]
     assert [a.labels["topic"] for a in history.newest_first()] == ["t3", "t2"]
     assert history.complete

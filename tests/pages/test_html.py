@@ -53,7 +53,9 @@ def test_every_page_is_sound(path: str, parameters: dict[str, object]) -> None:
     for each in root.walk():
         for name in ("aria-labelledby", "aria-describedby"):
             assert set(each.attributes.get(name, "").split()) <= ids.keys(), each
-        assert not [name for name in each.attributes if name.startswith("on") or name == "style"], each
+        assert not [name for name in each.attributes if name.startswith("on") or name == "style"], (
+            each
+        )
     assert root.one("html").attributes["lang"] == "en"
     assert len(root.all("h1")) == len(root.all("main")) == 1
     levels = [int(each.tag[1]) for each in root.walk() if re.fullmatch("h[1-6]", each.tag)]
@@ -64,7 +66,9 @@ def test_every_page_is_sound(path: str, parameters: dict[str, object]) -> None:
     for each in root.all("svg", role="img"):
         assert each.one("title").text and each.one("desc").text
     for each in [*root.all("input"), *root.all("select")]:
-        assert each.attributes.get("type") == "hidden" or (each.parent is not None and each.parent.tag == "label")
+        assert each.attributes.get("type") == "hidden" or (
+            each.parent is not None and each.parent.tag == "label"
+        )
     assert root.one("a", class_="skip").attributes["href"] == "#main"
 
 
@@ -74,7 +78,10 @@ def test_no_name_off_a_topic_becomes_markup(path: str, parameters: dict[str, obj
     assert root.all("img") == []
     (script,) = root.all("script")
     assert script.attributes["src"] == f"static/tidemark.js?v={static_version()}"
-    assert all(not each.attributes["href"].lower().startswith(("javascript:", "data:")) for each in root.all("a"))
+    assert all(
+        not each.attributes["href"].lower().startswith(("javascript:", "data:"))
+        for each in root.all("a")
+    )
 
 
 def test_hostile_names_stand_as_text_where_they_belong() -> None:
@@ -83,7 +90,9 @@ def test_hostile_names_stand_as_text_where_they_belong() -> None:
     (article,) = root.all("article", class_="alert")
     assert article.one("h3").text.count(HOSTILE) == 2
     assert root.all("title")[0].text == f"{HOSTILE}-0 · Tidemark"
-    assert page(site(), "/topic", cluster="east", topic=TRICKY).one("h1").text == " ".join(visible(TRICKY).split())
+    assert page(site(), "/topic", cluster="east", topic=TRICKY).one("h1").text == " ".join(
+        visible(TRICKY).split()
+    )
     assert HOSTILE in page(site(), "/topics", q=HOSTILE).one("input", name="q").attributes["value"]
 
 
@@ -92,24 +101,38 @@ def test_bars_carry_the_offsets_of_the_api() -> None:
     figure = page(site(), "/partition", **PAYMENTS).one("svg", id="log-figure")
     for replica in item["view"]["replicas"]:
         group = figure.one("g", **{"data-broker": str(replica["broker"])})
-        assert group.one("svg", class_="leo").attributes["data-offset"] == str(replica["log_end_offset"])
-        assert group.one("svg", class_="hw").attributes["data-offset"] == str(replica["high_watermark"])
-        assert group.all("rect", class_="segment")[-1].attributes["data-end"] == str(replica["log_end_offset"])
-    assert figure.one("line", id="tidemark").attributes["data-offset"] == str(item["view"]["high_watermark"])
+        assert group.one("svg", class_="leo").attributes["data-offset"] == str(
+            replica["log_end_offset"]
+        )
+        assert group.one("svg", class_="hw").attributes["data-offset"] == str(
+            replica["high_watermark"]
+        )
+        assert group.all("rect", class_="segment")[-1].attributes["data-end"] == str(
+            replica["log_end_offset"]
+        )
+    assert figure.one("line", id="tidemark").attributes["data-offset"] == str(
+        item["view"]["high_watermark"]
+    )
     assert figure.one("rect", class_="lost").attributes["data-start"] == "1000240"
 
 
 def test_the_tables_hold_what_is_drawn() -> None:
     root = page(site(), "/partition", **PAYMENTS)
     rows = [
-        [cell.text for cell in row.children if isinstance(cell, Element)] for row in root.one("table", id="epochs").one("tbody").all("tr")
+        [cell.text for cell in row.children if isinstance(cell, Element)]
+        for row in root.one("table", id="epochs").one("tbody").all("tr")
     ]
     assert ["2", "7", "1000100", "1000271", "171", "its own log"] in rows
     assert ["1", "8", "1000300", "1000312", "12", "the leader's log"] in rows
     assert ["3", "unknown", "unknown", "1000180", "unknown", "not known"] in rows
     assert ["proven lost", "–", "1000240", "1000262", "22", "an alert's evidence"] in rows
-    replicas = {row.one("th").text: row.text for row in root.one("table", id="replicas").one("tbody").all("tr")}
-    assert replicas["3"].startswith("3 follower ! no unknown 1000150 1000180 unknown unknown unknown ! timed out")
+    replicas = {
+        row.one("th").text: row.text
+        for row in root.one("table", id="replicas").one("tbody").all("tr")
+    }
+    assert replicas["3"].startswith(
+        "3 follower ! no unknown 1000150 1000180 unknown unknown unknown ! timed out"
+    )
     changes = [row.text for row in root.one("table", id="isr-changes").one("tbody").all("tr")]
     assert changes[0] == "2027-01-15 07:59:00 UTC1 min 2 s ago121"
 
@@ -125,20 +148,41 @@ def test_a_loss_is_readable_where_it_is_shown() -> None:
 
 
 def test_divergence_is_told_in_words() -> None:
-    assert "Broker 2 parts from the leader at offset 1000240" in page(site(), "/partition", **PAYMENTS).one("main").text
+    assert (
+        "Broker 2 parts from the leader at offset 1000240"
+        in page(site(), "/partition", **PAYMENTS).one("main").text
+    )
 
 
 def test_a_partition_that_was_not_seen_says_so() -> None:
     root = page(site(), "/partition", cluster="east", topic="orders", partition=2)
-    assert root.one("ul", class_="states").text == "? Not seen the last passes did not see it: neither healthy nor lost"
-    assert "Seen not now 4 passes missed it".replace(" ", "") in root.one("dl", class_="figures").text.replace(" ", "")
+    assert (
+        root.one("ul", class_="states").text
+        == "? Not seen the last passes did not see it: neither healthy nor lost"
+    )
+    assert "Seen not now 4 passes missed it".replace(" ", "") in root.one(
+        "dl", class_="figures"
+    ).text.replace(" ", "")
     assert "the last that was known, not what is" in root.one("main").one("p", class_="notice").text
-    assert not page(site(), "/partition", cluster="east", topic="orders", partition=0).one("main").all("p", class_="notice")
+    assert (
+        not page(site(), "/partition", cluster="east", topic="orders", partition=0)
+        .one("main")
+        .all("p", class_="notice")
+    )
 
 
 def figures_of(view: View) -> dict[str, str]:
-    root = page(site(table([view])), "/partition", cluster="east", topic=view.topic, partition=view.partition)
-    return {div.one("dt").text: div.one("dd").text for div in root.one("dl", class_="figures").all("div")}
+    root = page(
+        site(table([view])),
+        "/partition",
+        cluster="east",
+        topic=view.topic,
+        partition=view.partition,
+    )
+    return {
+        div.one("dt").text: div.one("dd").text
+        for div in root.one("dl", class_="figures").all("div")
+    }
 
 
 def test_a_follower_that_nobody_measured_is_not_counted_as_0() -> None:
@@ -158,13 +202,33 @@ def test_a_partition_without_followers_has_no_lag_and_none_unknown() -> None:
 
 
 def test_where_nobody_told_who_leads_nobody_is_called_a_follower() -> None:
-    root = page(site(table([healthy_view("orders", 0, leader=None)])), "/partition", cluster="east", topic="orders", partition=0)
-    assert [row.all("td")[0].text for row in root.one("table", id="replicas").all("tr", **{"data-key": "1"})] == ["unknown"]
-    assert root.one("ul", class_="states").text == "? Unknown no broker told its leader or its in-sync replicas"
+    root = page(
+        site(table([healthy_view("orders", 0, leader=None)])),
+        "/partition",
+        cluster="east",
+        topic="orders",
+        partition=0,
+    )
+    assert [
+        row.all("td")[0].text
+        for row in root.one("table", id="replicas").all("tr", **{"data-key": "1"})
+    ] == ["unknown"]
+    assert (
+        root.one("ul", class_="states").text
+        == "? Unknown no broker told its leader or its in-sync replicas"
+    )
 
 
 def test_a_partition_of_which_nothing_is_known_has_no_empty_table() -> None:
-    bare = View(scope="partition", kafka_cluster="east", at=NOW, pass_number=1, collector="c", topic="new", partition=0)
+    bare = View(
+        scope="partition",
+        kafka_cluster="east",
+        at=NOW,
+        pass_number=1,
+        collector="c",
+        topic="new",
+        partition=0,
+    )
     root = page(site(table([bare])), "/partition", cluster="east", topic="new", partition=0)
     assert root.all("table") == []
     assert "unknownof unknown, min unknown" in root.one("dl", class_="figures").text
@@ -172,15 +236,34 @@ def test_a_partition_of_which_nothing_is_known_has_no_empty_table() -> None:
 
 def test_large_offsets_keep_every_digit() -> None:
     first = 2**60 + 1
-    one = healthy_view("orders", 0, high_watermark=first + 900, log_end_offset=first + 1_001, uncommitted_records=2**53 + 1)
+    one = healthy_view(
+        "orders",
+        0,
+        high_watermark=first + 900,
+        log_end_offset=first + 1_001,
+        uncommitted_records=2**53 + 1,
+    )
     for replica in one.replicas:
-        replica.log_start_offset, replica.high_watermark, replica.log_end_offset = first, first + 900, first + 1_001
-    root = page(site(table([one])), "/partition", cluster="east", topic="orders", partition=0, **{"from": first, "to": first + 1_001})
+        replica.log_start_offset, replica.high_watermark, replica.log_end_offset = (
+            first,
+            first + 900,
+            first + 1_001,
+        )
+    root = page(
+        site(table([one])),
+        "/partition",
+        cluster="east",
+        topic="orders",
+        partition=0,
+        **{"from": first, "to": first + 1_001},
+    )
     text = root.one("main").text
     assert f"Offsets {first} to {first + 1001}" in text and "9,007,199,254,740,993" in text
     closer = next(a for a in root.all("a") if a.text == "Closer").attributes["href"]
     assert f"from={first + 250}&to={first + 751}" in closer
-    assert page(site(table([one])), "/partition", cluster="east", topic="orders", partition=0).all("line", id="tidemark")
+    assert page(site(table([one])), "/partition", cluster="east", topic="orders", partition=0).all(
+        "line", id="tidemark"
+    )
 
 
 def test_earlier_and_later_lead_to_where_something_is() -> None:
@@ -188,7 +271,11 @@ def test_earlier_and_later_lead_to_where_something_is() -> None:
 
     def links(**window: int) -> set[str]:
         root = page(pages, "/partition", cluster="east", topic="orders", partition=0, **window)
-        return {a.text for a in root.one("p", class_="scale").all("a")} - {"Closer", "Whole logs", "What differs"}
+        return {a.text for a in root.one("p", class_="scale").all("a")} - {
+            "Closer",
+            "Whole logs",
+            "What differs",
+        }
 
     assert links() == set()
     assert links(**{"from": 0, "to": 50}) == {"Later"}
@@ -211,12 +298,20 @@ def test_past_alerts_that_are_still_being_read_are_not_called_none() -> None:
 
 
 def test_more_alerts_than_are_shown_are_a_link_away() -> None:
-    many = [opened(alert("KafkaFollowerLag", topic="orders", partition="0", broker=str(n))) for n in range(23)]
+    many = [
+        opened(alert("KafkaFollowerLag", topic="orders", partition="0", broker=str(n)))
+        for n in range(23)
+    ]
     pages = site(table([healthy_view("orders", 0, alerts=many)]))
     root = page(pages, "/topic", cluster="east", topic="orders")
     assert len(root.all("article", class_="alert")) == 20 + 1
-    assert ("All 23", "alerts?cluster=east&topic=orders") in [(a.text, a.attributes["href"]) for a in root.all("a")]
-    assert page(pages, "/alerts", cluster="east", topic="orders").one("p", class_="total").text == "23 open alerts with topic orders"
+    assert ("All 23", "alerts?cluster=east&topic=orders") in [
+        (a.text, a.attributes["href"]) for a in root.all("a")
+    ]
+    assert (
+        page(pages, "/alerts", cluster="east", topic="orders").one("p", class_="total").text
+        == "23 open alerts with topic orders"
+    )
     assert any(
         "status=past" in a.attributes["href"] and "broker=1" in a.attributes["href"]
         for a in page(site(), "/broker", cluster="east", broker=1).all("a")
@@ -226,7 +321,10 @@ def test_more_alerts_than_are_shown_are_a_link_away() -> None:
 def test_the_form_keeps_what_a_link_asked_for() -> None:
     root = page(site(), "/alerts", status="past", topic="payments", partition=3)
     assert "1 past alert with topic payments, partition 3;" in root.one("p", class_="total").text
-    fields = {each.attributes["name"]: each.attributes["value"] for each in root.one("form").all("input", type="hidden")}
+    fields = {
+        each.attributes["name"]: each.attributes["value"]
+        for each in root.one("form").all("input", type="hidden")
+    }
     assert fields == {"status": "past", "topic": "payments", "partition": "3"}
 
 
@@ -246,7 +344,15 @@ def test_a_cluster_of_which_nothing_is_known_is_not_called_healthy() -> None:
 
 def test_a_fenced_and_a_restarting_broker_are_named_so() -> None:
     def broker(number: int, **changes: Any) -> View:
-        return View(scope="broker", kafka_cluster="east", broker=number, at=NOW, pass_number=7, collector="c1", **changes)
+        return View(
+            scope="broker",
+            kafka_cluster="east",
+            broker=number,
+            at=NOW,
+            pass_number=7,
+            collector="c1",
+            **changes,
+        )
 
     made = [
         broker(1, outcome="ok", fenced=True),
@@ -259,7 +365,9 @@ def test_a_fenced_and_a_restarting_broker_are_named_so() -> None:
 
 def test_unknown_is_shown_as_unknown() -> None:
     root = page(site(), "/partition", cluster="east", topic="audit-log", partition=0)
-    assert [each.text for each in root.one("dl", class_="figures").all("dd")][3:7] == ["unknown"] * 4
+    assert [each.text for each in root.one("dl", class_="figures").all("dd")][3:7] == [
+        "unknown"
+    ] * 4
     row = next(r for r in page(site(), "/topics").all("tr") if "audit-log" in r.text)
     assert row.text.count("unknown") >= 2
 
@@ -276,10 +384,20 @@ def test_a_stop_is_called_safe_only_where_it_is() -> None:
 
 def test_catching_up_and_stale_are_said_on_every_page() -> None:
     for path, parameters in EVERY:
-        notices = page(site(waiting=["alerts", "partition views"], now=NOW + 90), path, **parameters).one("div", id="notices").text
+        notices = (
+            page(site(waiting=["alerts", "partition views"], now=NOW + 90), path, **parameters)
+            .one("div", id="notices")
+            .text
+        )
         # How old the newest view is cannot be said before all were read.
-        assert notices == "Catching up. Still reading alerts and partition views: what follows is not complete yet."
-        assert "east is stale." in page(site(now=NOW + 90), path, **parameters).one("div", id="notices").text
+        assert (
+            notices
+            == "Catching up. Still reading alerts and partition views: what follows is not complete yet."
+        )
+        assert (
+            "east is stale."
+            in page(site(now=NOW + 90), path, **parameters).one("div", id="notices").text
+        )
         assert page(site(), path, **parameters).one("div", id="notices").text == ""
 
 
@@ -292,7 +410,9 @@ def test_pages_and_filters_are_the_servers() -> None:
     assert following == "partitions?q=TOPIC-3&limit=20&page=2"
     second = parse(pages.answer("/partitions", following.partition("?")[2]).body.decode())
     assert len(second.all("tbody")[0].all("th")) == 13
-    assert not {each.text for each in links} & {each.text for each in second.all("tbody")[0].all("th")}
+    assert not {each.text for each in links} & {
+        each.text for each in second.all("tbody")[0].all("th")
+    }
     assert root.one("input", name="q").attributes["value"] == "TOPIC-3"
 
 
@@ -322,23 +442,46 @@ def test_an_empty_exporter_says_what_to_do() -> None:
             "Nothing is known of partition 9 of topic `payments` of cluster `east`: it was deleted",
         ),
         ("/partition", {**PAYMENTS, "partition": "x"}, 400, "Partition must be a whole number"),
-        ("/partition", {**PAYMENTS, "from": 5}, 400, "From and to must be given together, from below to."),
-        ("/partition", {**PAYMENTS, "from": 5, "to": 5}, 400, "From and to must be given together, from below to."),
-        ("/broker", {"cluster": "east", "broker": 77}, 404, "Nothing is known of a broker 77 of cluster `east`: no replica lives on it"),
+        (
+            "/partition",
+            {**PAYMENTS, "from": 5},
+            400,
+            "From and to must be given together, from below to.",
+        ),
+        (
+            "/partition",
+            {**PAYMENTS, "from": 5, "to": 5},
+            400,
+            "From and to must be given together, from below to.",
+        ),
+        (
+            "/broker",
+            {"cluster": "east", "broker": 77},
+            404,
+            "Nothing is known of a broker 77 of cluster `east`: no replica lives on it",
+        ),
         ("/partitions", {"state": HOSTILE}, 400, "State must be one of unhealthy, offline, lost"),
         ("/", {"x": 1}, 400, "Unknown parameter `x`; there are: none."),
     ],
 )
-def test_what_cannot_be_answered_is_told_in_one_line(path: str, parameters: dict[str, object], status: int, words: str) -> None:
+def test_what_cannot_be_answered_is_told_in_one_line(
+    path: str, parameters: dict[str, object], status: int, words: str
+) -> None:
     response = ask(site(), path, **parameters)
     root = parse(response.body.decode())
     assert response.status == status
     assert words in root.one("main").text
-    assert root.all("link", rel="stylesheet")[0].attributes["href"].startswith("../" * (path.count("/") - 1) + "static/")
+    assert (
+        root.all("link", rel="stylesheet")[0]
+        .attributes["href"]
+        .startswith("../" * (path.count("/") - 1) + "static/")
+    )
 
 
 def test_an_unknown_name_may_still_come_while_it_catches_up() -> None:
-    text = ask(site(waiting=["partition views"]), "/topic", cluster="east", topic="gone").body.decode()
+    text = ask(
+        site(waiting=["partition views"]), "/topic", cluster="east", topic="gone"
+    ).body.decode()
     assert "It may still come" in text
 
 
@@ -372,7 +515,9 @@ def test_files_are_kept_by_their_content(name: str) -> None:
     assert b"https://" not in body
 
 
-@pytest.mark.parametrize("name", ["", "../routes.py", "..%2froutes.py", "templates/base.html", "nothing.css"])
+@pytest.mark.parametrize(
+    "name", ["", "../routes.py", "..%2froutes.py", "templates/base.html", "nothing.css"]
+)
 def test_no_other_file_is_served(name: str) -> None:
     assert site().answer(f"/static/{name}", "").status == 404
 

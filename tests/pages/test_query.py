@@ -11,7 +11,10 @@ from tidemark_exporters.pages.query import BadRequestError, Query
         ("nonsense=1", "unknown parameter `nonsense`; there are: q, page, limit, state."),
         ("q=a&q=b", "q is given twice."),
         ("q=%ff", "the query cannot be read: it needs UTF-8 and at most 32 parameters."),
-        ("&".join(["q=1"] * 40), "the query cannot be read: it needs UTF-8 and at most 32 parameters."),
+        (
+            "&".join(["q=1"] * 40),
+            "the query cannot be read: it needs UTF-8 and at most 32 parameters.",
+        ),
         ("q=" + "x" * 5_000, "the query has 5002 characters; at most 4096 are read."),
         ("page=0", "page must be a whole number from 1 to 1000000, not `0`."),
         ("page=-1", "page must be a whole number from 1 to 1000000, not `-1`."),

@@ -8,12 +8,12 @@ import pytest
 
 from tests.pages.make import STALE_SECONDS
 from tests.pages.markup import Element, page
-from tests.replay.make import trace
+from tests.verbs.replay.make import trace
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import Fold
+from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
-from tidemark.reduce.state import GroupState
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.routes import Pages
 
@@ -55,17 +55,25 @@ def figure_of(root: Element) -> Element:
 
 def epochs_of(figure: Element, broker: int) -> list[tuple[str, str, str]]:
     bars = figure.one("g", **{"data-broker": str(broker)}).all("rect", class_="segment")
-    return [(bar.attributes["data-epoch"], bar.attributes["data-start"], bar.attributes["data-end"]) for bar in bars]
+    return [
+        (bar.attributes["data-epoch"], bar.attributes["data-start"], bar.attributes["data-end"])
+        for bar in bars
+    ]
 
 
 def test_an_unclean_election_shows_what_is_lost_when_it_is_proven() -> None:
     played = play("unclean", until="KafkaCommittedDataLoss")
     root = page(played.pages, "/partition", **OF_TRACE)
-    (alert,) = [each for each in played.alerts if each.labels["alertname"] == "KafkaCommittedDataLoss"]
+    (alert,) = [
+        each for each in played.alerts if each.labels["alertname"] == "KafkaCommittedDataLoss"
+    ]
     start, end = alert.evidence["proven"]
     (lost,) = figure_of(root).all("rect", class_="lost")
     assert (lost.attributes["data-start"], lost.attributes["data-end"]) == (str(start), str(end))
-    assert f"[{start}, {end}) offsets {start} to {end - 1}, {end - start} records" in root.one("main").text
+    assert (
+        f"[{start}, {end}) offsets {start} to {end - 1}, {end - start} records"
+        in root.one("main").text
+    )
     assert "Records lost" in root.one("ul", class_="states").text
 
 
@@ -79,7 +87,13 @@ def test_after_the_old_leader_came_back_both_logs_hold_the_same_epochs() -> None
 @pytest.mark.parametrize("name", ["unclean", "kip101_modern", "loss_0102", "sigstop_follower"])
 def test_every_moment_of_a_recording_can_be_shown(name: str) -> None:
     played = play(name)
-    for path, parameters in (("/", {}), ("/partition", OF_TRACE), ("/brokers", {}), ("/alerts", {}), ("/alerts", {"status": "past"})):
+    for path, parameters in (
+        ("/", {}),
+        ("/partition", OF_TRACE),
+        ("/brokers", {}),
+        ("/alerts", {}),
+        ("/alerts", {"status": "past"}),
+    ):
         assert page(played.pages, path, **parameters).one("h1").text
     drawn = figure_of(page(played.pages, "/partition", **OF_TRACE))
     shown = {group.attributes["data-broker"] for group in drawn.all("g", class_="replica")}

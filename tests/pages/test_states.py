@@ -6,8 +6,8 @@ import pytest
 
 from tests.export.make import NOW, alert, cluster_view, view
 from tests.pages.make import key_of, opened, table, views
+from tidemark.assess.safe_to_stop import EFFECTS, count_impacts, stop_impact
 from tidemark.core.records import OpenAlert, View
-from tidemark.core.safe_to_stop import EFFECTS, count_impacts, stop_impact
 from tidemark_exporters.pages.board import Board
 from tidemark_exporters.pages.states import LEVELS, RANK, SIGNS, STATES, broker_state, worst
 
@@ -29,15 +29,27 @@ LOSS = open_of("KafkaCommittedDataLoss", "critical")
         ({"in_sync_replicas": None}, ["unknown"]),
         # Nobody told who leads, nor that no one does.
         ({"leader": None}, ["unknown"]),
-        ({"leader": None, "in_sync_replicas": [1, 2]}, ["at_min_isr", "under_replicated", "unknown"]),
+        (
+            {"leader": None, "in_sync_replicas": [1, 2]},
+            ["at_min_isr", "under_replicated", "unknown"],
+        ),
         # Not seen: what the old view says is not said, what an open alert says is.
         ({"missed_passes": 2, "leaderless": True, "in_sync_replicas": [1]}, ["blind"]),
         ({"missed_passes": 2, "in_sync_replicas": None}, ["blind"]),
-        ({"missed_passes": 2, "alerts": [open_of("KafkaOffline", "critical")]}, ["offline", "blind"]),
+        (
+            {"missed_passes": 2, "alerts": [open_of("KafkaOffline", "critical")]},
+            ["offline", "blind"],
+        ),
         ({"alerts": [LOSS]}, ["lost"]),
         ({"alerts": [open_of("KafkaReplicaDivergence", "critical")]}, ["critical"]),
-        ({"alerts": [open_of("KafkaFollowerLag", "warning"), open_of("KafkaIsrChange", "info")]}, ["warning", "info"]),
-        ({"alerts": [open_of("KafkaUnderMinIsr", "critical")], "in_sync_replicas": [1]}, ["under_min_isr", "under_replicated"]),
+        (
+            {"alerts": [open_of("KafkaFollowerLag", "warning"), open_of("KafkaIsrChange", "info")]},
+            ["warning", "info"],
+        ),
+        (
+            {"alerts": [open_of("KafkaUnderMinIsr", "critical")], "in_sync_replicas": [1]},
+            ["under_min_isr", "under_replicated"],
+        ),
     ],
 )
 def test_what_holds_of_a_partition_worst_first(changes: dict[str, Any], states: list[str]) -> None:
@@ -49,7 +61,9 @@ def test_every_state_has_a_level_that_has_a_sign_and_its_own_words() -> None:
     assert {state.level for state in STATES.values()} <= set(LEVELS) == set(SIGNS)
     assert len({state.words for state in STATES.values()}) == len(STATES)
     levels = [
-        LEVELS.index(state.level) for state in sorted(STATES.values(), key=lambda s: RANK[s.name]) if state.level in {"critical", "ok"}
+        LEVELS.index(state.level)
+        for state in sorted(STATES.values(), key=lambda s: RANK[s.name])
+        if state.level in {"critical", "ok"}
     ]
     assert levels == sorted(levels)
     assert worst([]).name == "healthy"
@@ -79,12 +93,16 @@ def test_safe_to_stop_is_what_the_pure_function_says() -> None:
     board = Board(table(), NOW + 1, 30)
     of_east = [each for each in views() if each.kafka_cluster == "east"]
     expected = count_impacts(of_east, board.brokers_of("east"))
-    assert {broker: board.stop_counts("east", broker) for broker in board.brokers_of("east")} == expected
+    assert {
+        broker: board.stop_counts("east", broker) for broker in board.brokers_of("east")
+    } == expected
     assert any(count for counts in expected.values() for count in counts.values())
     for broker in board.brokers_of("east"):
         impacts = board.stop_impacts("east", broker)
         assert impacts == stop_impact(of_east, broker)
-        assert {effect: sum(i.effect == effect for i in impacts) for effect in EFFECTS} == board.stop_counts("east", broker)
+        assert {
+            effect: sum(i.effect == effect for i in impacts) for effect in EFFECTS
+        } == board.stop_counts("east", broker)
 
 
 def test_a_stop_cannot_be_judged_from_old_or_half_read_views() -> None:
@@ -92,7 +110,9 @@ def test_a_stop_cannot_be_judged_from_old_or_half_read_views() -> None:
     assert not Board(table(), NOW + 31, 30).can_judge("east")
     assert not Board(table(), NOW + 1, 30, caught_up=False).can_judge("east")
     # Nor from none: no partition is known that would not mind.
-    assert not Board(table([cluster_view(broker_outcomes={"1": "refused"})]), NOW + 1, 30).can_judge("east")
+    assert not Board(
+        table([cluster_view(broker_outcomes={"1": "refused"})]), NOW + 1, 30
+    ).can_judge("east")
 
 
 def test_a_cluster_whose_broker_has_an_open_alert_is_not_called_healthy() -> None:
@@ -105,8 +125,14 @@ def test_a_cluster_whose_broker_has_an_open_alert_is_not_called_healthy() -> Non
         collector="c1",
         alerts=[open_of("KafkaBrokerDown", "warning")],
     )
-    board = Board(table([view(), view(kafka_cluster="west"), cluster_view(), cluster_view("west"), down]), NOW, 30)
-    assert [[state.name for state in board.states_of_cluster(name)] for name in ("east", "west")] == [["warning"], ["healthy"]]
+    board = Board(
+        table([view(), view(kafka_cluster="west"), cluster_view(), cluster_view("west"), down]),
+        NOW,
+        30,
+    )
+    assert [
+        [state.name for state in board.states_of_cluster(name)] for name in ("east", "west")
+    ] == [["warning"], ["healthy"]]
 
 
 def test_the_picture_does_not_move_with_the_table() -> None:

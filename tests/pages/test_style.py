@@ -11,7 +11,11 @@ from tidemark_exporters.pages.routes import static_file
 
 CSS = static_file("tidemark.css")[0].decode()
 TEXT = [
-    *((ink, ground) for ink in ("ink", "soft", "accent", "unknown") for ground in ("ground", "raised", "sunk")),
+    *(
+        (ink, ground)
+        for ink in ("ink", "soft", "accent", "unknown")
+        for ground in ("ground", "raised", "sunk")
+    ),
     *((level, f"{level}-ground") for level in ("critical", "warning", "unknown", "info")),
     *((level, "raised") for level in ("critical", "warning", "info", "ok")),
     *((level, "sunk") for level in ("critical", "warning", "info", "ok")),
@@ -20,18 +24,27 @@ TEXT = [
     *(("on-epoch", f"e{number}") for number in range(COLOURS)),
 ]
 # Drawn things beside their ground.
-SHAPES = [*((f"e{number}", "raised") for number in range(COLOURS)), ("accent", "raised"), ("critical", "raised"), ("ink", "raised")]
+SHAPES = [
+    *((f"e{number}", "raised") for number in range(COLOURS)),
+    ("accent", "raised"),
+    ("critical", "raised"),
+    ("ink", "raised"),
+]
 
 
 def scheme(dark: bool) -> dict[str, str]:
     light, night = re.findall(r":root \{(.*?)\}", CSS, flags=re.DOTALL)[:2]
     found = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})\b", light))
-    return {**found, **dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})\b", night))} if dark else found
+    return (
+        {**found, **dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})\b", night))} if dark else found
+    )
 
 
 def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -43,9 +56,17 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("dark", [False, True])
 def test_contrast(dark: bool) -> None:
     colours = scheme(dark)
-    low = {f"{a} on {b}": round(contrast(colours[a], colours[b]), 2) for a, b in TEXT if contrast(colours[a], colours[b]) < 4.5}
+    low = {
+        f"{a} on {b}": round(contrast(colours[a], colours[b]), 2)
+        for a, b in TEXT
+        if contrast(colours[a], colours[b]) < 4.5
+    }
     assert low == {}
-    faint = {f"{a} on {b}": round(contrast(colours[a], colours[b]), 2) for a, b in SHAPES if contrast(colours[a], colours[b]) < 3.0}
+    faint = {
+        f"{a} on {b}": round(contrast(colours[a], colours[b]), 2)
+        for a, b in SHAPES
+        if contrast(colours[a], colours[b]) < 3.0
+    }
     assert faint == {}
 
 

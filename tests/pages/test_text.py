@@ -25,7 +25,14 @@ from tidemark_exporters.pages.text import (
 
 
 def test_unknown_is_a_word_and_never_a_number() -> None:
-    assert {count(None), offset(None), members(None), duration(None), moment(None), age(None, NOW)} == {"unknown"}
+    assert {
+        count(None),
+        offset(None),
+        members(None),
+        duration(None),
+        moment(None),
+        age(None, NOW),
+    } == {"unknown"}
     assert (count(0), offset(0), members([]), duration(0)) == ("0", "0", "none", "0 ms")
 
 
@@ -90,7 +97,9 @@ def test_the_proven_ranges_and_their_times_are_readable() -> None:
     proven, exposed = lost_ranges(evidence)
     assert (proven.words, proven.proven) == ("offsets 1000240 to 1000261, 22 records", True)
     assert (exposed.words, exposed.proven) == ("offsets 1000262 to 1000270, 9 records", False)
-    assert written_between(evidence) == "after 2027-01-15 07:58:50 UTC and by 2027-01-15 07:58:56 UTC"
+    assert (
+        written_between(evidence) == "after 2027-01-15 07:58:50 UTC and by 2027-01-15 07:58:56 UTC"
+    )
     assert written_between({"written_between": [None, NOW]}) == "by 2027-01-15 08:00:00 UTC"
     assert written_between({"written_between": [None, None]}) is None
     assert lost_ranges({"proven": [5, 6]})[0].words == "offset 5, 1 record"
@@ -103,7 +112,15 @@ def test_evidence_becomes_words() -> None:
     assert shown["Read at"] == "2027-01-15 07:59:19 UTC, then 2027-01-15 07:59:20 UTC"
     assert shown["Log start offset"] == "unknown"
     more = dict(
-        facts({"lag_ms": 2_100, "inferred": True, "before": [1, 2], "shrinks": [[NOW, 1, "reassignment"]], "suspected_causes": {"x": 2}})
+        facts(
+            {
+                "lag_ms": 2_100,
+                "inferred": True,
+                "before": [1, 2],
+                "shrinks": [[NOW, 1, "reassignment"]],
+                "suspected_causes": {"x": 2},
+            }
+        )
     )
     assert more == {
         "Lag": "2.1 s",
@@ -116,9 +133,22 @@ def test_evidence_becomes_words() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [HOSTILE, [HOSTILE], [[HOSTILE]], {"a": {"b": [1e308, None]}}, [None, "x"], [1, [2]], 1e308, -5, "x" * 10_000, [[1, 2]] * 5_000],
+    [
+        HOSTILE,
+        [HOSTILE],
+        [[HOSTILE]],
+        {"a": {"b": [1e308, None]}},
+        [None, "x"],
+        [1, [2]],
+        1e308,
+        -5,
+        "x" * 10_000,
+        [[1, 2]] * 5_000,
+    ],
 )
-@pytest.mark.parametrize("key", ["proven", "written_between", "read_at", "lag_ms", "lineage_before", "other", ""])
+@pytest.mark.parametrize(
+    "key", ["proven", "written_between", "read_at", "lag_ms", "lineage_before", "other", ""]
+)
 def test_evidence_of_any_form_is_shown_within_bounds(key: str, value: Any) -> None:
     ((name, words),) = facts({key: value})
     assert name
@@ -135,5 +165,8 @@ def test_what_hides_or_turns_text_round_is_made_visible() -> None:
     assert visible(TRICKY) == "orders\ufffd/?&#\n%00 {{7*7}}"
     assert visible("a\x00b\u200bc\ud800") == "a\ufffdb\ufffdc\ufffd"
     # Arabic letter mark, soft hyphen, word joiner, inhibited symmetric swapping, annotation anchor, tag letter.
-    assert visible("a\u061cb\u00adc\u2060d\u206ae\ufff9f\U000e0041") == "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffd"
+    assert (
+        visible("a\u061cb\u00adc\u2060d\u206ae\ufff9f\U000e0041")
+        == "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffd"
+    )
     assert visible("naïve 日本 👍") == "naïve 日本 👍"

@@ -12,11 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboards.alerting import Rule
-from tidemark_exporters.signals import SIGNALS
+from tidemark.core.signals import SIGNALS
 
 STEP = 15
 # Labels that a rule's selector leaves open.
-SAMPLES = {"kafka_cluster": "c", "severity": "warning", "broker": "2", "kind": "below_high_watermark", "topic": "t", "receiver": "r"}
+SAMPLES = {
+    "kafka_cluster": "c",
+    "severity": "warning",
+    "broker": "2",
+    "kind": "below_high_watermark",
+    "topic": "t",
+    "receiver": "r",
+}
 
 
 @dataclass
@@ -29,15 +36,23 @@ class Case:
 
     def document(self) -> dict[str, Any]:
         def sample(labels: dict[str, str]) -> dict[str, Any]:
-            inside = ", ".join(f'{key}="{value}"' for key, value in {**labels, "alertstate": "firing"}.items())
+            inside = ", ".join(
+                f'{key}="{value}"' for key, value in {**labels, "alertstate": "firing"}.items()
+            )
             return {"labels": f"ALERTS{{{inside}}}", "value": 1}
 
         return {
             "name": self.name,
             "interval": f"{STEP}s",
-            "input_series": [{"series": series, "values": values} for series, values in self.series.items()],
+            "input_series": [
+                {"series": series, "values": values} for series, values in self.series.items()
+            ],
             "promql_expr_test": [
-                {"expr": 'ALERTS{alertstate="firing"}', "eval_time": at, "exp_samples": [sample(labels) for labels in alerts]}
+                {
+                    "expr": 'ALERTS{alertstate="firing"}',
+                    "eval_time": at,
+                    "exp_samples": [sample(labels) for labels in alerts],
+                }
                 for at, alerts in self.expected.items()
             ],
         }
@@ -59,20 +74,32 @@ def text_of(metric: str, labels: dict[str, str]) -> str:
 
 
 def fired(rule: Rule, labels: dict[str, str]) -> list[dict[str, str]]:
-    return [{**labels, "alertname": rule.alert, **({"severity": rule.severity} if rule.severity else {})}]
+    return [
+        {
+            **labels,
+            "alertname": rule.alert,
+            **({"severity": rule.severity} if rule.severity else {}),
+        }
+    ]
 
 
 def seconds(duration: str) -> int:
     return int(duration[:-1]) * {"s": 1, "m": 60}[duration[-1]]
 
 
-def events(rules: list[Rule], name: str, values: str, expected: dict[int, bool], exporter: str = "1x400") -> Case:
+def events(
+    rules: list[Rule], name: str, values: str, expected: dict[int, bool], exporter: str = "1x400"
+) -> Case:
     """Every event's counter takes `values`; `expected`: at which second all of them fire, or none."""
     looked = [(rule, *watched(rule)) for rule in rules if rule.hold is None]
     series = {text_of(metric, labels): values for _, metric, labels in looked}
     alerts = [alert for rule, _, labels in looked for alert in fired(rule, labels)]
     build = text_of("tidemark_build_info", {"version": "1", "python": "3"})
-    return Case(name, {**series, build: exporter}, {f"{moment}s": alerts if fires else [] for moment, fires in expected.items()})
+    return Case(
+        name,
+        {**series, build: exporter},
+        {f"{moment}s": alerts if fires else [] for moment, fires in expected.items()},
+    )
 
 
 def event_cases(rules: list[Rule]) -> Iterator[Case]:
@@ -82,11 +109,34 @@ def event_cases(rules: list[Rule]) -> Iterator[Case]:
     yield events(rules, "a burst within one scrape fires", "3x20 400x280", life)
     yield events(rules, "a series born with its event does not hide it", "_x20 1x280", life)
     yield events(rules, "nor does one born at 0", "_x16 0x4 1x280", life)
-    yield events(rules, "an event while nothing was scraped", "0x20 _x80 1x200", {1500: False, 1560: True, 3600: False}, "1x20 _x80 1x300")
-    yield events(rules, "an old one is not told again after a gap", "1x100 _x80 1x200", {2730: False, 3600: False}, "1x100 _x80 1x300")
-    yield events(rules, "a Prometheus that is new is not told of old ones", "_x20 7x200", {330: False, 900: False}, "_x20 1x300")
+    yield events(
+        rules,
+        "an event while nothing was scraped",
+        "0x20 _x80 1x200",
+        {1500: False, 1560: True, 3600: False},
+        "1x20 _x80 1x300",
+    )
+    yield events(
+        rules,
+        "an old one is not told again after a gap",
+        "1x100 _x80 1x200",
+        {2730: False, 3600: False},
+        "1x100 _x80 1x300",
+    )
+    yield events(
+        rules,
+        "a Prometheus that is new is not told of old ones",
+        "_x20 7x200",
+        {330: False, 900: False},
+        "_x20 1x300",
+    )
     yield events(rules, "a new exporter counts anew", "5x100 0x100", {1530: False, 2700: False})
-    yield events(rules, "one just after the start of a new exporter", "5x100 0x4 1x200", {1545: False, 1620: True})
+    yield events(
+        rules,
+        "one just after the start of a new exporter",
+        "5x100 0x4 1x200",
+        {1545: False, 1620: True},
+    )
 
 
 def state_cases(rules: list[Rule]) -> Iterator[Case]:
@@ -116,7 +166,9 @@ def _state_cases(rules: list[Rule], hold: str) -> Iterator[Case]:
     )
     moments = range(20, 20 + steps + 20, 4)
     yield Case(
-        f"what is over before {hold} fires nothing", taking(f"0x20 30x{steps - 2} 0x60"), {f"{step * STEP}s": [] for step in moments}
+        f"what is over before {hold} fires nothing",
+        taking(f"0x20 30x{steps - 2} 0x60"),
+        {f"{step * STEP}s": [] for step in moments},
     )
     yield Case(f"the unknown fires nothing ({hold})", taking("_x120"), {"1800s": []})
 
@@ -132,7 +184,13 @@ def rolling_restart(rules: list[Rule]) -> Case:
             series[text_of(metric, labels)] = "0x20 2x2 0x10 2x2 0x10 2x2 0x150"
         elif "broker" in labels:
             for broker in range(3):
-                series[text_of(metric, {**labels, "broker": str(broker)})] = f"0x{20 + 14 * broker} 30x12 0x160"
+                series[text_of(metric, {**labels, "broker": str(broker)})] = (
+                    f"0x{20 + 14 * broker} 30x12 0x160"
+                )
         else:
             series[text_of(metric, labels)] = "0x20 30x12 0x2 30x12 0x2 30x12 0x140"
-    return Case("a rolling restart fires nothing", series, {f"{moment}s": [] for moment in range(60, 3000, 120)})
+    return Case(
+        "a rolling restart fires nothing",
+        series,
+        {f"{moment}s": [] for moment in range(60, 3000, 120)},
+    )

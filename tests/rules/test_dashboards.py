@@ -19,13 +19,20 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from dashboards.__main__ import generate, stale
 from dashboards.promql import series
 from tests.conftest import ROOT, need
-from tidemark_exporters.signals import signal_of
+from tidemark.core.signals import signal_of
 
 FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
 PANELS = {"stat", "timeseries", "state-timeline", "table"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 # What Grafana puts in for its variables.
-VARIABLES = {"$__rate_interval": "1m", "$__range": "1h", "$kafka_cluster": "c", "$topic": "t", "$partition": "0", "$broker": "1"}
+VARIABLES = {
+    "$__rate_interval": "1m",
+    "$__range": "1h",
+    "$kafka_cluster": "c",
+    "$topic": "t",
+    "$partition": "0",
+    "$broker": "1",
+}
 
 # What the cluster variable itself asks.
 FIRST = "tidemark_last_pass_timestamp_seconds"
@@ -43,7 +50,9 @@ def expressions(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("expr"), str):
             yield value["expr"]
-        if isinstance(value.get("query"), str) and (selector := re.fullmatch(r"label_values\((.*), \w+\)", value["query"])):
+        if isinstance(value.get("query"), str) and (
+            selector := re.fullmatch(r"label_values\((.*), \w+\)", value["query"])
+        ):
             yield selector[1]
         for inner in value.values():
             yield from expressions(inner)
@@ -71,7 +80,13 @@ def test_a_difference_is_found_and_named(tmp_path: Path) -> None:
 
 
 def test_check_by_the_command_line() -> None:
-    run = subprocess.run([sys.executable, "-m", "dashboards", "--check"], cwd=ROOT, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-m", "dashboards", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (run.returncode, run.stdout) == (0, "")
 
 
@@ -85,7 +100,11 @@ def test_the_sdk_reads_back_every_key(path: Path) -> None:
 
 def without_placement(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: without_placement(v) for k, v in value.items() if (k, v) != ("placement", "inControlsMenu")}
+        return {
+            k: without_placement(v)
+            for k, v in value.items()
+            if (k, v) != ("placement", "inControlsMenu")
+        }
     return [without_placement(item) for item in value] if isinstance(value, list) else value
 
 
@@ -98,7 +117,8 @@ def house_rules(panel: dict[str, Any]) -> Iterator[str]:
         "a type of the house": panel["type"] in PANELS,
         "a title of at most 60 letters": 0 < len(panel["title"]) <= 60,
         "a description in a sentence": panel["description"].endswith("."),
-        "the data source variable": panel["datasource"] == SOURCE and all(target["datasource"] == SOURCE for target in targets),
+        "the data source variable": panel["datasource"] == SOURCE
+        and all(target["datasource"] == SOURCE for target in targets),
         "a unit": bool(defaults["unit"]),
         "words for no data": bool(defaults["noValue"]),
         "queries, each with a letter of its own": bool(refs) and len(set(refs)) == len(refs),
@@ -106,9 +126,14 @@ def house_rules(panel: dict[str, Any]) -> Iterator[str]:
             t.get("range", False) is timed and t.get("instant", False) is not timed for t in targets
         ),
         "a minimal interval where there is a time axis": (panel.get("interval") == "15s") is timed,
-        "legends by series": panel["type"] == "table" or len(targets) == 1 or all(target["legendFormat"] for target in targets),
+        "legends by series": panel["type"] == "table"
+        or len(targets) == 1
+        or all(target["legendFormat"] for target in targets),
         "no series counted from several clusters without saying so": not any(
-            "kafka_cluster=~" in t["expr"] and "{{" in t["legendFormat"] and "{{kafka_cluster}}" not in t["legendFormat"] for t in targets
+            "kafka_cluster=~" in t["expr"]
+            and "{{" in t["legendFormat"]
+            and "{{kafka_cluster}}" not in t["legendFormat"]
+            for t in targets
         ),
     }
     if panel["type"] == "timeseries":
@@ -116,12 +141,22 @@ def house_rules(panel: dict[str, Any]) -> Iterator[str]:
         rules["gaps where nothing is known"] = defaults["custom"]["spanNulls"] is False
         rules["a tooltip of all series"] = panel["options"]["tooltip"]["mode"] == "multi"
     if panel["type"] == "stat":
-        rules["a single query with thresholds"] = len(targets) == 1 and bool(defaults["thresholds"]["steps"])
+        rules["a single query with thresholds"] = len(targets) == 1 and bool(
+            defaults["thresholds"]["steps"]
+        )
     if panel["type"] == "table":
-        arranged = next(each["options"] for each in panel["transformations"] if each["id"] == "organize")
-        shown = [name for name in sorted(arranged["indexByName"], key=arranged["indexByName"].get) if not name.startswith("Value")]
+        arranged = next(
+            each["options"] for each in panel["transformations"] if each["id"] == "organize"
+        )
+        shown = [
+            name
+            for name in sorted(arranged["indexByName"], key=arranged["indexByName"].get)
+            if not name.startswith("Value")
+        ]
         rules["no column for the time"] = arranged["excludeByName"] == {"Time": True}
-        rules["the labels that are shown and no others"] = all(t["expr"].startswith(f"max by ({', '.join(shown)}) (") for t in targets)
+        rules["the labels that are shown and no others"] = all(
+            t["expr"].startswith(f"max by ({', '.join(shown)}) (") for t in targets
+        )
     yield from (rule for rule, kept in rules.items() if not kept)
 
 
@@ -147,8 +182,13 @@ def test_the_house_rules_can_be_broken() -> None:
 
 def test_ids_of_panels_do_not_change() -> None:
     """Links to single panels outlive releases: a panel that goes takes its number with it."""
-    titles = {path.stem: {panel["id"]: panel["title"] for panel in load(path)["panels"]} for path in FILES}
-    assert titles["tidemark-overview"][1] == "Committed records lost" and 11 not in titles["tidemark-overview"]
+    titles = {
+        path.stem: {panel["id"]: panel["title"] for panel in load(path)["panels"]} for path in FILES
+    }
+    assert (
+        titles["tidemark-overview"][1] == "Committed records lost"
+        and 11 not in titles["tidemark-overview"]
+    )
     assert {stem: max(ids) for stem, ids in titles.items()} == {
         "tidemark-brokers": 13,
         "tidemark-overview": 16,
@@ -163,7 +203,12 @@ def test_panels_stand_inside_the_grid_and_beside_one_another(path: Path) -> None
     places = [panel["gridPos"] for panel in load(path)["panels"]]
     assert all(p["x"] >= 0 and p["x"] + p["w"] <= 24 and p["h"] > 0 for p in places)
     for a, b in itertools.combinations(places, 2):
-        apart = a["x"] + a["w"] <= b["x"] or b["x"] + b["w"] <= a["x"] or a["y"] + a["h"] <= b["y"] or b["y"] + b["h"] <= a["y"]
+        apart = (
+            a["x"] + a["w"] <= b["x"]
+            or b["x"] + b["w"] <= a["x"]
+            or a["y"] + a["h"] <= b["y"]
+            or b["y"] + b["h"] <= a["y"]
+        )
         assert apart, (a, b)
 
 
@@ -180,7 +225,10 @@ VARIABLES_OF = {
 def test_variables_are_the_data_source_and_what_is_looked_at(path: Path) -> None:
     variables = {variable["name"]: variable for variable in load(path)["templating"]["list"]}
     assert list(variables) == ["datasource", *VARIABLES_OF[path.stem]]
-    assert (variables["datasource"]["type"], variables["datasource"]["query"]) == ("datasource", "prometheus")
+    assert (variables["datasource"]["type"], variables["datasource"]["query"]) == (
+        "datasource",
+        "prometheus",
+    )
     for name in VARIABLES_OF[path.stem]:
         variable = variables[name]
         assert variable["datasource"] == SOURCE
@@ -189,7 +237,9 @@ def test_variables_are_the_data_source_and_what_is_looked_at(path: Path) -> None
 
 
 @each_dashboard
-def test_a_variable_of_several_values_is_matched_as_a_pattern_and_one_of_one_value_as_it_is(path: Path) -> None:
+def test_a_variable_of_several_values_is_matched_as_a_pattern_and_one_of_one_value_as_it_is(
+    path: Path,
+) -> None:
     several = {v["name"]: bool(v.get("multi")) for v in load(path)["templating"]["list"]}
     for expression in expressions(load(path)):
         for operator, name in re.findall(r'(=~?)"\$(\w+)"', expression):
@@ -199,7 +249,9 @@ def test_a_variable_of_several_values_is_matched_as_a_pattern_and_one_of_one_val
 @each_dashboard
 def test_links_lead_to_dashboards_that_are_there_and_hand_over_their_variables(path: Path) -> None:
     document = load(path)
-    assert [link["tags"] for link in document["links"]] == [["kafka", "tidemark"]] and document["tags"] == ["kafka", "tidemark"]
+    assert [link["tags"] for link in document["links"]] == [["kafka", "tidemark"]] and document[
+        "tags"
+    ] == ["kafka", "tidemark"]
     assert document["links"][0]["includeVars"] and document["links"][0]["keepTime"]
     for url in re.findall(r'"url": "(/d/[^"]+)"', json.dumps(document)):
         uid, _, arguments = url.removeprefix("/d/").partition("?")
@@ -209,7 +261,10 @@ def test_links_lead_to_dashboards_that_are_there_and_hand_over_their_variables(p
 
 
 def test_one_can_go_down_from_the_overview_to_a_partition() -> None:
-    links = {path.stem: set(re.findall(r'"url": "/d/([\w-]+)', path.read_text(encoding="utf-8"))) for path in FILES}
+    links = {
+        path.stem: set(re.findall(r'"url": "/d/([\w-]+)', path.read_text(encoding="utf-8")))
+        for path in FILES
+    }
     assert {"tidemark-topic", "tidemark-brokers"} <= links["tidemark-overview"]
     assert "tidemark-partition" in links["tidemark-topic"]
     assert "tidemark-brokers" in links["tidemark-partition"]
@@ -225,7 +280,11 @@ def test_queries_name_existing_metrics_and_invent_no_zero(path: Path) -> None:
         assert "vector(" not in expression
         selectors = re.findall(r"tidemark_\w+(?:{[^}]*})?", expression)
         for selector, signal in zip(selectors, names, strict=True):
-            if "kafka_cluster" in signal.labels and "label_values" not in expression and selector != FIRST:
+            if (
+                "kafka_cluster" in signal.labels
+                and "label_values" not in expression
+                and selector != FIRST
+            ):
                 assert re.search(r'kafka_cluster=~?"\$kafka_cluster"', selector), expression
 
 
@@ -239,8 +298,15 @@ def test_queries_are_promql(path: Path, tmp_path: Path) -> None:
         assert "$" not in expression
         recorded.append({"record": f"query:{number}", "expr": expression})
     rules = tmp_path / "queries.yaml"
-    rules.write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": recorded}]}), encoding="utf-8")
-    run = subprocess.run([need("promtool"), "check", "rules", str(rules)], capture_output=True, text=True, check=False)
+    rules.write_text(
+        yaml.safe_dump({"groups": [{"name": "queries", "rules": recorded}]}), encoding="utf-8"
+    )
+    run = subprocess.run(
+        [need("promtool"), "check", "rules", str(rules)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stdout + run.stderr
 
 

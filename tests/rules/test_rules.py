@@ -15,9 +15,9 @@ from dashboards.alerting import RUNBOOKS
 from tests.conftest import ROOT, need
 from tests.rules.promtool import event_cases, rolling_restart, state_cases, watched
 from tidemark.core.identity import alert_name
+from tidemark.core.signals import SIGNALS
 from tidemark.detect import DETECTORS
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.signals import SIGNALS
 
 PROMETHEUS = ROOT / "dashboards" / "prometheus"
 FILES = sorted(PROMETHEUS.glob("*.yaml"))
@@ -26,16 +26,26 @@ REPLICATION = replication_rules.FILE.rules
 
 
 def rules(path: Path) -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"] for rule in group["rules"]]
+    return [
+        rule
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
+        for rule in group["rules"]
+    ]
 
 
 def promtool(*arguments: str) -> None:
-    run = subprocess.run([need("promtool"), *arguments], capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run(
+        [need("promtool"), *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
     assert run.returncode == 0, (run.stdout + run.stderr)[-6000:]
 
 
 def every_rule() -> list[Any]:
-    return [pytest.param(rule, id=f"{rule['alert']}-{number}") for path in FILES for number, rule in enumerate(rules(path))]
+    return [
+        pytest.param(rule, id=f"{rule['alert']}-{number}")
+        for path in FILES
+        for number, rule in enumerate(rules(path))
+    ]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -51,7 +61,12 @@ def test_rules_fire_and_end_as_written(path: Path) -> None:
 def test_each_replication_alert_fires_and_ends_and_waits_as_it_should(tmp_path: Path) -> None:
     """For every rule, those of detectors to come included: see promtool.py for the ways in which things happen."""
     cases = [*event_cases(REPLICATION), *state_cases(REPLICATION)]
-    seen = {alert["alertname"] for case in cases for alerts in case.expected.values() for alert in alerts}
+    seen = {
+        alert["alertname"]
+        for case in cases
+        for alerts in case.expected.values()
+        for alert in alerts
+    }
     assert seen == {rule.alert for rule in REPLICATION}
     document = {
         "rule_files": [str(PROMETHEUS / "kafka-replication.yaml")],
@@ -67,10 +82,16 @@ def test_a_case_can_fail(tmp_path: Path) -> None:
     """An alert that fires where none is expected is a failure of promtool's."""
     (case, *_) = event_cases(REPLICATION[:1])
     case.expected = {"330s": []}
-    document = {"rule_files": [str(PROMETHEUS / "kafka-replication.yaml")], "evaluation_interval": "15s", "tests": [case.document()]}
+    document = {
+        "rule_files": [str(PROMETHEUS / "kafka-replication.yaml")],
+        "evaluation_interval": "15s",
+        "tests": [case.document()],
+    }
     path = tmp_path / "case.yaml"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    run = subprocess.run([need("promtool"), "test", "rules", str(path)], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [need("promtool"), "test", "rules", str(path)], capture_output=True, text=True, check=False
+    )
     assert run.returncode == 1
     assert "KafkaCommittedDataLoss" in run.stdout + run.stderr
 
@@ -81,7 +102,12 @@ def test_counters_that_rules_ask_are_born_at_0() -> None:
     for rule in REPLICATION:
         metric, labels = watched(rule)
         if SIGNALS[metric].kind == "counter":
-            assert counters.values[metric][",".join(f'{label}="{labels[label]}"' for label in SIGNALS[metric].labels)] == 0
+            assert (
+                counters.values[metric][
+                    ",".join(f'{label}="{labels[label]}"' for label in SIGNALS[metric].labels)
+                ]
+                == 0
+            )
 
 
 def test_there_are_the_two_files() -> None:
@@ -91,7 +117,9 @@ def test_there_are_the_two_files() -> None:
 def test_each_health_alert_is_seen_firing_by_a_test() -> None:
     text = (Path(__file__).parent / "health_test.yaml").read_text(encoding="utf-8")
     for rule in rules(PROMETHEUS / "tidemark-health.yaml"):
-        assert re.search(rf'ALERTS{{alertname="{rule["alert"]}", alertstate="firing"', text), rule["alert"]
+        assert re.search(rf'ALERTS{{alertname="{rule["alert"]}", alertstate="firing"', text), rule[
+            "alert"
+        ]
 
 
 @pytest.mark.parametrize("rule", every_rule())
@@ -103,7 +131,9 @@ def test_each_alert_has_what_it_needs(rule: dict[str, Any]) -> None:
     # The severity is the rule's own, or comes with the series.
     own = rule.get("labels", {}).get("severity")
     assert (
-        own in {"critical", "warning", "info"} or "tidemark_alert_open{" in rule["expr"] or "tidemark_alerts_fired_total{" in rule["expr"]
+        own in {"critical", "warning", "info"}
+        or "tidemark_alert_open{" in rule["expr"]
+        or "tidemark_alerts_fired_total{" in rule["expr"]
     )
     assert set(re.findall(r"tidemark_\w+", rule["expr"])) <= SIGNALS.keys()
     if "committed data loss" in " ".join(annotations.values()).lower():
@@ -114,7 +144,11 @@ def test_events_fire_at_once_and_states_wait_longer_than_a_restart() -> None:
     cannot_wait = {alert_name(detector) for detector in replication_rules.HOLD}
     for rule in rules(PROMETHEUS / "kafka-replication.yaml"):
         event = rule["alert"] in {alert_name(d.id) for d in DETECTORS.values() if d.kind == "event"}
-        assert ("for" in rule, "keep_firing_for" in rule, "increase(" in rule["expr"]) == (not event, event, event), rule["alert"]
+        assert ("for" in rule, "keep_firing_for" in rule, "increase(" in rule["expr"]) == (
+            not event,
+            event,
+            event,
+        ), rule["alert"]
         if not event:
             assert (rule["for"] == replication_rules.RESTART) == (rule["alert"] not in cannot_wait)
 
@@ -125,11 +159,23 @@ def test_every_detector_has_its_rule_under_its_own_name() -> None:
 
 
 def test_only_a_confirmed_unclean_election_pages() -> None:
-    found = {rule["expr"]: rule["labels"]["severity"] for rule in rules(PROMETHEUS / "kafka-replication.yaml") if "unclean" in rule["expr"]}
+    found = {
+        rule["expr"]: rule["labels"]["severity"]
+        for rule in rules(PROMETHEUS / "kafka-replication.yaml")
+        if "unclean" in rule["expr"]
+    }
     assert sorted(found.values()) == ["critical", "warning"]
-    assert all((severity == "critical") == ('kind="confirmed"' in expression) for expression, severity in found.items())
+    assert all(
+        (severity == "critical") == ('kind="confirmed"' in expression)
+        for expression, severity in found.items()
+    )
 
 
 def test_only_the_replication_file_repeats_direct_delivery_and_says_so() -> None:
-    assert "Only where direct delivery is off" in (PROMETHEUS / "kafka-replication.yaml").read_text(encoding="utf-8").splitlines()[0]
-    assert all(rule["alert"].startswith("Tidemark") for rule in rules(PROMETHEUS / "tidemark-health.yaml"))
+    assert (
+        "Only where direct delivery is off"
+        in (PROMETHEUS / "kafka-replication.yaml").read_text(encoding="utf-8").splitlines()[0]
+    )
+    assert all(
+        rule["alert"].startswith("Tidemark") for rule in rules(PROMETHEUS / "tidemark-health.yaml")
+    )

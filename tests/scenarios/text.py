@@ -8,7 +8,19 @@ from tests.scenarios.world import World
 
 SILENCE = "(silence)"
 # What ends an answer besides an empty line: none of these begins one.
-_BEGINNINGS = ("#", "pass", "partition", "thresholds", "gone", "ack", "evidence", "record", "checkpoint", "broker", "audit")
+_BEGINNINGS = (
+    "#",
+    "pass",
+    "partition",
+    "thresholds",
+    "gone",
+    "ack",
+    "evidence",
+    "record",
+    "checkpoint",
+    "broker",
+    "audit",
+)
 
 
 def play(source: str) -> str:

@@ -29,7 +29,9 @@ def pairs(text: str) -> dict[int, Any]:
     return {int(key): int(value) if value.lstrip("-").isdigit() else value for key, value in items}
 
 
-def broker_answer(broker: int, outcome: str, preferred: str | None, in_sync: int | None) -> BrokerAnswer:
+def broker_answer(
+    broker: int, outcome: str, preferred: str | None, in_sync: int | None
+) -> BrokerAnswer:
     """How a broker answered; `preferred` is "10/3": the preferred leader of 10 partitions, leading 3 of them."""
     owns, _, leads = (preferred or "").partition("/")
     return BrokerAnswer(

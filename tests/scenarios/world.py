@@ -35,14 +35,34 @@ from typing import Any
 
 import msgspec
 
-from tests.scenarios.words import ORIGIN, broker_answer, broker_event, numbers, optional, pairs, spoken
-from tidemark.core.events import OK, Ack, Audit, Batch, Checkpoint, Event, Gone, MetadataChange, Observation, Pass, Replica
+from tests.scenarios.words import (
+    ORIGIN,
+    broker_answer,
+    broker_event,
+    numbers,
+    optional,
+    pairs,
+    spoken,
+)
+from tidemark.core.codec import encode_batch
+from tidemark.core.events import (
+    OK,
+    Ack,
+    Audit,
+    Batch,
+    Checkpoint,
+    Event,
+    Gone,
+    MetadataChange,
+    Observation,
+    Pass,
+    Replica,
+)
 from tidemark.core.records import Alert, View, decode_record
-from tidemark.core.wire import encode_batch
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.reduce.group import Fold
+from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
-from tidemark.reduce.state import GroupState
 
 # A broker that answers, and leaves the partition out: nothing is wrong with the broker.
 NO_ANSWER = "no_answer"
@@ -83,7 +103,9 @@ class World:
         match command:
             case "thresholds":
                 self.thresholds = msgspec.convert(
-                    {**msgspec.to_builtins(self.thresholds), **dict(w.split("=") for w in words)}, Thresholds, strict=False
+                    {**msgspec.to_builtins(self.thresholds), **dict(w.split("=") for w in words)},
+                    Thresholds,
+                    strict=False,
                 )
                 return []
             case "partition":
@@ -92,7 +114,9 @@ class World:
             case "pass":
                 return self._passes(words)
             case "gone":
-                return self._send([Gone(topic=self.topic, partition=self.partition, observed_at=self.clock)])
+                return self._send(
+                    [Gone(topic=self.topic, partition=self.partition, observed_at=self.clock)]
+                )
             case "record":
                 return self._send([self._change(words)])
             case "checkpoint":
@@ -117,11 +141,23 @@ class World:
                     ]
                 )
             case "evidence":
-                told = [alert.evidence for alert in self.alerts.values() if alert.labels["alertname"] == words[0]]
+                told = [
+                    alert.evidence
+                    for alert in self.alerts.values()
+                    if alert.labels["alertname"] == words[0]
+                ]
                 return [f"  {key}: {spoken(value)}" for key, value in told[-1].items()]
             case "ack":
-                alert = next(alert for alert in self.alerts.values() if alert.labels["alertname"] == words[0])
-                event = Ack(fingerprint=alert.fingerprint, observed_at=self.clock, topic=self.topic, partition=self.partition, by="on-call")
+                alert = next(
+                    alert for alert in self.alerts.values() if alert.labels["alertname"] == words[0]
+                )
+                event = Ack(
+                    fingerprint=alert.fingerprint,
+                    observed_at=self.clock,
+                    topic=self.topic,
+                    partition=self.partition,
+                    by="on-call",
+                )
                 return self._send([event])
         raise ValueError(f"unknown command: {line}")
 
@@ -176,7 +212,9 @@ class World:
             replicas=numbers(given.get("replicas", self.words["replicas"])),
             in_sync_replicas=numbers(given.get("isr", self.words["isr"])),
             eligible_leader_replicas=numbers(given["elr"]) if "elr" in given else None,
-            last_known_eligible_leader_replicas=numbers(given["last_elr"]) if "last_elr" in given else None,
+            last_known_eligible_leader_replicas=numbers(given["last_elr"])
+            if "last_elr" in given
+            else None,
             adding=numbers(given.get("adding", "")),
             removing=numbers(given.get("removing", "")),
             recovering="recovering" in words,
@@ -199,7 +237,11 @@ class World:
         for key, value in given.items():
             match key:
                 case "leo":
-                    self.log_ends |= pairs(value) if ":" in value else dict.fromkeys(numbers(self.words["replicas"]), int(value))
+                    self.log_ends |= (
+                        pairs(value)
+                        if ":" in value
+                        else dict.fromkeys(numbers(self.words["replicas"]), int(value))
+                    )
                 case "hw":
                     self.high_watermark = None if value == "none" else int(value)
                 case "start":
@@ -215,7 +257,11 @@ class World:
     def _grow(self, add: int) -> None:
         if not add:
             return
-        down, leader, members = pairs(self.words["down"]), self.words["leader"], numbers(self.words["isr"])
+        down, leader, members = (
+            pairs(self.words["down"]),
+            self.words["leader"],
+            numbers(self.words["isr"]),
+        )
         if leader == "none":
             return
         for broker in {int(leader), *members}:
@@ -224,13 +270,22 @@ class World:
         self.high_watermark = min(self.log_ends[broker] for broker in members or [int(leader)])
 
     def _events(self, flags: set[str], once: dict[str, str], period: float) -> list[Event]:
-        events: list[Event] = [] if flags & {"missed", "all-missed", "unseen"} else [self._observation(flags, once)]
+        events: list[Event] = (
+            [] if flags & {"missed", "all-missed", "unseen"} else [self._observation(flags, once)]
+        )
         down = pairs(self.words["down"])
         brokers = sorted({1, 2, 3, *numbers(self.words["replicas"])})
-        missed: Any = "all" if "all-missed" in flags else ({self.topic: [(self.partition, self.partition)]} if "missed" in flags else {})
+        missed: Any = (
+            "all"
+            if "all-missed" in flags
+            else ({self.topic: [(self.partition, self.partition)]} if "missed" in flags else {})
+        )
         quorum = self.words.get("quorum", "none")
         quorum_leader, _, quorum_epoch = quorum.partition(":")
-        preferred, in_sync = pairs(self.words.get("preferred", "")), pairs(self.words.get("in_sync", ""))
+        preferred, in_sync = (
+            pairs(self.words.get("preferred", "")),
+            pairs(self.words.get("in_sync", "")),
+        )
         closing = Pass(
             number=self.number,
             started_at=self.clock,
@@ -239,7 +294,10 @@ class World:
             period_ms=period * 1000,
             brokers=[
                 broker_answer(
-                    broker, OK if down.get(broker) == NO_ANSWER else str(down.get(broker, OK)), preferred.get(broker), in_sync.get(broker)
+                    broker,
+                    OK if down.get(broker) == NO_ANSWER else str(down.get(broker, OK)),
+                    preferred.get(broker),
+                    in_sync.get(broker),
                 )
                 for broker in brokers
             ],
@@ -267,13 +325,22 @@ class World:
             replicas=numbers(words["replicas"]),
             in_sync_replicas=numbers(words["isr"]),
             eligible_leader_replicas=numbers(words["elr"]) if "elr" in words else None,
-            last_known_eligible_leader_replicas=numbers(words["last_elr"]) if "last_elr" in words else None,
+            last_known_eligible_leader_replicas=numbers(words["last_elr"])
+            if "last_elr" in words
+            else None,
             adding=numbers(words.get("adding", "")),
             removing=numbers(words.get("removing", "")),
-            metadata_at=self.clock - float(words["metadata_age"]) if "metadata_age" in words else None,
-            effective_min_in_sync_replicas=min(int(words["min_isr"]), len(numbers(words["replicas"]))),
+            metadata_at=self.clock - float(words["metadata_age"])
+            if "metadata_age" in words
+            else None,
+            effective_min_in_sync_replicas=min(
+                int(words["min_isr"]), len(numbers(words["replicas"]))
+            ),
             metadata_from=[1, 2],
-            samples=[self._replica(broker, leader, down.get(broker), once) for broker in numbers(words["replicas"])],
+            samples=[
+                self._replica(broker, leader, down.get(broker), once)
+                for broker in numbers(words["replicas"])
+            ],
             leader_log_end_offset_before=log_end,
             leader_log_end_offset_after=log_end,
             committed=self.high_watermark if answers and "unfenced" not in flags else None,
@@ -282,7 +349,9 @@ class World:
             compacted="compacted" in flags,
         )
 
-    def _replica(self, broker: int, leader: int | None, error: str | None, once: dict[str, str]) -> Replica:
+    def _replica(
+        self, broker: int, leader: int | None, error: str | None, once: dict[str, str]
+    ) -> Replica:
         if error is not None:
             return Replica(broker=broker, error=error)
         log_end = self.log_ends.get(broker, 0)
@@ -292,7 +361,9 @@ class World:
             log_end_offset=log_end,
             high_watermark=min(log_end, self.high_watermark or 0),
             log_start_offset=self.starts.get(broker, 0),
-            last_stable_offset=int(self.words["lso"]) if broker == leader and self.words.get("lso", "none") != "none" else None,
+            last_stable_offset=int(self.words["lso"])
+            if broker == leader and self.words.get("lso", "none") != "none"
+            else None,
             leader_epoch=self.knows.get(broker, optional(self.words["epoch"])),
             leads=broker == leader or broker in numbers(self.words.get("leads", "")),
             lineage=None if lineage is None else list(pairs(lineage).items()),
@@ -302,7 +373,14 @@ class World:
         if self.fold is None:
             self.fold = Fold(GroupState(), Detection(thresholds=self.thresholds), 0, 1)
         name, epoch = self.collector
-        batch = Batch(v=1, cluster="main", collector=name, collector_epoch=epoch, pass_number=self.number, events=events)
+        batch = Batch(
+            v=1,
+            cluster="main",
+            collector=name,
+            collector_epoch=epoch,
+            pass_number=self.number,
+            events=events,
+        )
         self.batches.append(batch)
         self.fold.record(RawRecord(0, len(self.batches), self.clock, encode_batch(batch)))
         rows, self.fold.rows = self.fold.rows, []

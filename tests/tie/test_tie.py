@@ -44,7 +44,14 @@ class Case(NamedTuple):
     walk: int = 30
 
     def __str__(self) -> str:
-        faults = [name for name, on in (("unclean", self.constants.unclean_election), ("lossy", self.constants.lossy_disk)) if on]
+        faults = [
+            name
+            for name, on in (
+                ("unclean", self.constants.unclean_election),
+                ("lossy", self.constants.lossy_disk),
+            )
+            if on
+        ]
         return "-".join([self.protocol, str(self.constants.replicas), *faults])
 
 
@@ -75,7 +82,9 @@ def endings(case: Case, protocol: Protocol, count: int) -> Iterator[tuple[Trace,
     reached = list(islice(traces(protocol, case.constants), case.reach))
     # The farthest first; before them the states in which something is broken.
     reached.reverse()
-    reached.sort(key=lambda trace: all(each.holds(case.constants, trace.last) for each in BREAKABLE))
+    reached.sort(
+        key=lambda trace: all(each.holds(case.constants, trace.last) for each in BREAKABLE)
+    )
     by_search = _led(case, protocol, reached)
     walks = random_traces(protocol, case.constants, Random(str(case)), case.walk)
     by_walks = _led(case, protocol, walks if case.safe else _telling(walks))
@@ -102,7 +111,9 @@ def _telling(walks: Iterator[Trace], draws: int = 10) -> Iterator[Trace]:
             yield drawn
 
 
-def _led(case: Case, protocol: Protocol, found: Iterable[Trace]) -> Iterator[tuple[Trace, ClusterState]]:
+def _led(
+    case: Case, protocol: Protocol, found: Iterable[Trace]
+) -> Iterator[tuple[Trace, ClusterState]]:
     for trace in found:
         led = next(until_led(protocol, case.constants, trace), None)
         if led is not None:
@@ -130,11 +141,17 @@ def test_tie(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
         assert not case.safe or not partly.names & {LOSS, DIVERGENCE}, told
         counts["claims through holes"] += bool(partly.claims)
     with capsys.disabled():
-        print(f"\n  {case}: " + ", ".join(f"{number} {what}" for what, number in counts.items() if number), end="")
+        print(
+            f"\n  {case}: "
+            + ", ".join(f"{number} {what}" for what, number in counts.items() if number),
+            end="",
+        )
     assert counts["traces"] == count
 
 
-def judge_loss(protocol: Protocol, watched: Watched, last: ClusterState, told: str) -> Iterator[str]:
+def judge_loss(
+    protocol: Protocol, watched: Watched, last: ClusterState, told: str
+) -> Iterator[str]:
     """No offset is claimed that is not gone; none that is provably gone is left out."""
     assert all(claim.proven <= claim.lost for claim in watched.claims), told
     lost = watched.lost(last)
@@ -164,34 +181,49 @@ def judge_fork(watched: Watched, last: ClusterState, lost: int, told: str) -> It
     leader = last.quorum.leader
     assert leader is not None
     assert lost < len(last.logs[leader]), told
-    parted = [replica for replica, log in enumerate(last.logs) if lost < len(log) and log[lost] != last.logs[leader][lost]]
+    parted = [
+        replica
+        for replica, log in enumerate(last.logs)
+        if lost < len(log) and log[lost] != last.logs[leader][lost]
+    ]
     assert parted, told
     audit_finds(watched, last, leader, parted[0], told)
     yield "of them a fork that content alone shows"
 
 
-def judge_divergence(protocol: Protocol, watched: Watched, last: ClusterState, told: str) -> Iterator[str]:
+def judge_divergence(
+    protocol: Protocol, watched: Watched, last: ClusterState, told: str
+) -> Iterator[str]:
     """A follower that has truncated for its leader's epoch and still parts from it is found, by its lineage or its content."""
     leader = last.quorum.leader
     assert leader is not None
     followers = [
         replica
         for replica, believed in enumerate(last.replicas)
-        if (believed.leader, believed.leader_epoch) == (leader, last.quorum.leader_epoch) and replica != leader
+        if (believed.leader, believed.leader_epoch) == (leader, last.quorum.leader_epoch)
+        and replica != leader
     ]
     if protocol.kraft:
         # It truncates in fetches, as many as it takes: no state of the model says that it is done, so they are made here.
         for follower in followers:
-            end = protocol.truncation(last.logs[leader], last.logs[follower], last.replicas[follower].high_watermark)
+            end = protocol.truncation(
+                last.logs[leader], last.logs[follower], last.replicas[follower].high_watermark
+            )
             yield from ("with a truncation in fetches",) if end < len(last.logs[follower]) else ()
             last = last._replace(logs=with_log(last, follower, last.logs[follower][:end]))
-    parted = [follower for follower in followers if parting(last.logs[leader], last.logs[follower]) is not None]
+    parted = [
+        follower
+        for follower in followers
+        if parting(last.logs[leader], last.logs[follower]) is not None
+    ]
     if not parted:
         return
     yield "with a divergence"
     for _ in range(4):
         watched.look(last, seconds=10.0)
-    if protocol.leader_epochs and any(shows_by_lineage(last, leader, follower) for follower in parted):
+    if protocol.leader_epochs and any(
+        shows_by_lineage(last, leader, follower) for follower in parted
+    ):
         assert DIVERGENCE in watched.names, told
     if DIVERGENCE in watched.names:
         yield "of them shown by lineages"

@@ -20,7 +20,7 @@ from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.state import ClusterState, Constants, presumes_leadership
 from tidemark.model.truth import content_of
 from tidemark.reduce.group import Fold
-from tidemark.reduce.state import GroupState
+from tidemark.reduce.group_state import GroupState
 
 ORIGIN = 1_000_000.0
 LOSS, DIVERGENCE = "KafkaCommittedDataLoss", "KafkaDivergence"
@@ -54,18 +54,27 @@ class Watched:
         # Passes in a row in which the serving leader's log ended below what was seen to be committed.
         self.short_looks = 0
 
-    def look(self, state: ClusterState, silent: Collection[int] = frozenset(), seconds: float = 1.0) -> None:
+    def look(
+        self, state: ClusterState, silent: Collection[int] = frozenset(), seconds: float = 1.0
+    ) -> None:
         """A pass over the state, `seconds` after the one before."""
         self._number, self._at = self._number + 1, self._at + seconds
-        batch = observed_batch(self._protocol, self._constants, state, self._number, self._at, silent=silent)
+        batch = observed_batch(
+            self._protocol, self._constants, state, self._number, self._at, silent=silent
+        )
         seen = batch.events[0]
         leader = state.quorum.leader
         if isinstance(seen, Observation) and leader is not None:
             if leader not in silent and presumes_leadership(state, leader):
                 highest = max((len(reading.records) for reading in self._readings), default=0)
-                self.short_looks = max(self.short_looks, (self.short_looks % 2 + 1) if len(state.logs[leader]) < highest else 0)
+                self.short_looks = max(
+                    self.short_looks,
+                    (self.short_looks % 2 + 1) if len(state.logs[leader]) < highest else 0,
+                )
             if seen.committed is not None:
-                self._readings.add(Reading(state.quorum.leader_epoch, state.logs[leader][: seen.committed]))
+                self._readings.add(
+                    Reading(state.quorum.leader_epoch, state.logs[leader][: seen.committed])
+                )
         self._send(batch, state)
 
     def audit(self, state: ClusterState, leader: int, follower: int) -> None:
@@ -80,7 +89,17 @@ class Watched:
             offset=one[0],
             crcs=[one[2], other[2]],
         )
-        self._send(Batch(v=1, cluster="model", collector="model", collector_epoch=1, pass_number=self._number, events=[finding]), state)
+        self._send(
+            Batch(
+                v=1,
+                cluster="model",
+                collector="model",
+                collector_epoch=1,
+                pass_number=self._number,
+                events=[finding],
+            ),
+            state,
+        )
 
     def _send(self, batch: Batch, state: ClusterState) -> None:
         self._fold.batch(batch)
@@ -110,7 +129,8 @@ class Watched:
             for reading in self._readings
             if reading.epoch < state.quorum.leader_epoch
             for offset, record in enumerate(reading.records)
-            if offset >= len(log) or (log[offset] != record and (not provable or log[offset].epoch > reading.epoch))
+            if offset >= len(log)
+            or (log[offset] != record and (not provable or log[offset].epoch > reading.epoch))
         )
 
     @property
@@ -129,12 +149,16 @@ def watch(protocol: Protocol, constants: Constants, trace: Trace, last: ClusterS
     return watched
 
 
-def watch_through_holes(protocol: Protocol, constants: Constants, trace: Trace, random: Random) -> Watched:
+def watch_through_holes(
+    protocol: Protocol, constants: Constants, trace: Trace, random: Random
+) -> Watched:
     """Watches some of the states only, and of those not always every replica."""
     watched = Watched(protocol, constants)
     rate, silence = random.random(), random.random() / 2
     for state in trace.states[1:]:
         if random.random() < rate:
-            silent = frozenset(replica for replica in constants.everyone if random.random() < silence)
+            silent = frozenset(
+                replica for replica in constants.everyone if random.random() < silence
+            )
             watched.look(state, silent, seconds=random.choice((0.2, 1.0, 5.0)))
     return watched

@@ -7,13 +7,19 @@ from typing import Any, Self
 import pytest
 
 from tests.scenarios.world import World
-from tidemark.ack import command
-from tidemark.ack.choice import ack_record, chosen_alerts, describe, newest_alerts, open_events
 from tidemark.cli import main
+from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, decode_record, encode_record
-from tidemark.core.wire import decode_batch
 from tidemark.reduce.rows import RawRecord
+from tidemark.verbs.ack import command
+from tidemark.verbs.ack.choice import (
+    ack_record,
+    chosen_alerts,
+    describe,
+    newest_alerts,
+    open_events,
+)
 
 Captured = pytest.CaptureFixture[str]
 LOSS = (
@@ -38,7 +44,13 @@ def of(made: World, name: str) -> Alert:
 def test_an_alert_is_found_by_fingerprint_its_beginning_id_or_incident() -> None:
     newest = newest_alerts(world().alerts.values())
     loss = of(world(), "KafkaCommittedDataLoss")
-    for mark in (loss.fingerprint, loss.fingerprint[:8], f" {loss.fingerprint.upper()}", loss.id, loss.labels["incident"]):
+    for mark in (
+        loss.fingerprint,
+        loss.fingerprint[:8],
+        f" {loss.fingerprint.upper()}",
+        loss.id,
+        loss.labels["incident"],
+    ):
         assert [alert.fingerprint for alert in chosen_alerts(newest, mark)] == [loss.fingerprint]
     assert loss.fingerprint in [alert.fingerprint for alert in open_events(newest)]
     assert all("incident" in alert.labels for alert in open_events(newest))
@@ -68,9 +80,17 @@ def test_the_reducer_closes_it_once() -> None:
     ended = []
     for offset in (900, 901):
         made.fold.record(RawRecord(0, offset, 0.0, record))
-        ended.append([r for row in made.fold.rows if isinstance(r := decode_record(row.value or b"{}"), Alert)])
+        ended.append(
+            [
+                r
+                for row in made.fold.rows
+                if isinstance(r := decode_record(row.value or b"{}"), Alert)
+            ]
+        )
         made.fold.rows.clear()
-    assert [[(alert.fingerprint, alert.state, alert.reason) for alert in alerts] for alerts in ended] == [
+    assert [
+        [(alert.fingerprint, alert.state, alert.reason) for alert in alerts] for alerts in ended
+    ] == [
         [(loss.fingerprint, "resolved", "acked")],
         [],
     ]
@@ -134,7 +154,9 @@ def test_without_a_name_the_open_events_are_listed(log: Log, capsys: Captured) -
     assert capsys.readouterr().out == "no event alert is open.\n"
 
 
-def test_it_sends_waits_and_says_that_it_was_closed(log: Log, sent: list[bytes], capsys: Captured) -> None:
+def test_it_sends_waits_and_says_that_it_was_closed(
+    log: Log, sent: list[bytes], capsys: Captured
+) -> None:
     loss = of(world(), "KafkaCommittedDataLoss")
     resolved = {"state": "resolved", "reason": "acked", "at": loss.at + 9, "ends_at": loss.at + 9}
     fields: dict[str, Any] = {name: getattr(loss, name) for name in loss.__struct_fields__}
@@ -143,15 +165,21 @@ def test_it_sends_waits_and_says_that_it_was_closed(log: Log, sent: list[bytes],
     assert capsys.readouterr().out == f"closed: {describe(loss)}, acked by ada.\n"
     (event,) = decode_batch(sent[0]).events
     assert (event.fingerprint, event.by, event.comment) == (loss.fingerprint, "ada", "known")  # type: ignore[union-attr]
-    log.alerts += [decode for record in log.later if isinstance(decode := decode_record(record), Alert)]
+    log.alerts += [
+        decode for record in log.later if isinstance(decode := decode_record(record), Alert)
+    ]
     assert run(loss.fingerprint) == 0
     assert "is closed already: acked at 2023-11-14T22:13:" in capsys.readouterr().out
     assert len(sent) == 1
 
 
-def test_without_a_stream_it_says_that_nothing_was_closed_yet(log: Log, sent: list[bytes], capsys: Captured) -> None:
+def test_without_a_stream_it_says_that_nothing_was_closed_yet(
+    log: Log, sent: list[bytes], capsys: Captured
+) -> None:
     assert run(of(world(), "KafkaCommittedDataLoss").fingerprint, "--wait", "0") == 0
-    assert "The stream has not closed it yet; is `tidemark stream` running?" in capsys.readouterr().out
+    assert (
+        "The stream has not closed it yet; is `tidemark stream` running?" in capsys.readouterr().out
+    )
     assert len(sent) == 1
 
 
@@ -164,7 +192,9 @@ def test_without_a_stream_it_says_that_nothing_was_closed_yet(log: Log, sent: li
         (("x", "--bootstrap", ""), "--bootstrap is empty"),
     ],
 )
-def test_wrong_usage_is_one_line(arguments: tuple[str, ...], told: str, log: Log, sent: list[bytes], capsys: Captured) -> None:
+def test_wrong_usage_is_one_line(
+    arguments: tuple[str, ...], told: str, log: Log, sent: list[bytes], capsys: Captured
+) -> None:
     assert run(*arguments) == 2
     captured = capsys.readouterr()
     assert told in captured.err

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.replay.make import recording, trace, write
+from tests.verbs.replay.make import recording, trace, write
 from tidemark.cli import main
+from tidemark.core.codec import encode_batch
 from tidemark.core.events import OK, Batch, BrokerAnswer, Event, Observation, Pass, Replica
-from tidemark.core.wire import encode_batch
 from tidemark.detect.thresholds import Detection
-from tidemark.safe_to_stop.command import MAX_ROWS, survey_file, text
-from tidemark.safe_to_stop.survey import judge
+from tidemark.verbs.safe_to_stop.command import MAX_ROWS, survey_file, text
+from tidemark.verbs.safe_to_stop.survey import judge
 
 Captured = pytest.CaptureFixture[str]
 
@@ -43,7 +43,9 @@ def observation(topic: str, number: int = 0, **changed: Any) -> Observation:
         "leader_log_end_offset_before": 5,
         "leader_log_end_offset_after": 5,
         "committed": 5,
-        "samples": [Replica(broker=b, log_end_offset=5, high_watermark=5, leader_epoch=0) for b in replicas],
+        "samples": [
+            Replica(broker=b, log_end_offset=5, high_watermark=5, leader_epoch=0) for b in replicas
+        ],
     }
     return Observation(topic=topic, partition=number, **{**known, **changed})
 
@@ -54,13 +56,38 @@ def batch(*observed: Observation, number: int = 1, cluster: str = "main", **chan
         "partitions": len(observed),
     }
     at = 1000.0 + number
-    closing = Pass(number=number, started_at=at, ended_at=at, monotonic=at, period_ms=1000.0, **{**known, **changed})
+    closing = Pass(
+        number=number,
+        started_at=at,
+        ended_at=at,
+        monotonic=at,
+        period_ms=1000.0,
+        **{**known, **changed},
+    )
     events: list[Event] = [*observed, closing]
-    return encode_batch(Batch(v=1, cluster=cluster, collector="c", collector_epoch=1, pass_number=number, events=events))
+    return encode_batch(
+        Batch(
+            v=1,
+            cluster=cluster,
+            collector="c",
+            collector_epoch=1,
+            pass_number=number,
+            events=events,
+        )
+    )
 
 
 def test_safe_is_exit_0(tmp_path: Path, capsys: Captured) -> None:
-    path = write(tmp_path / "e", [batch(observation("a"), observation("b", replicas=[2, 3, 1]), observation("c", replicas=[2]))])
+    path = write(
+        tmp_path / "e",
+        [
+            batch(
+                observation("a"),
+                observation("b", replicas=[2, 3, 1]),
+                observation("c", replicas=[2]),
+            )
+        ],
+    )
     assert run("1", "--from", path) == 0
     assert capsys.readouterr().out == (
         "Broker 1 of main leads 1 and is in sync for 2 of 3 partitions.\nSafe to stop: it would hurt nothing.\n"
@@ -104,25 +131,33 @@ def test_what_was_missed_or_never_seen_is_unknown(tmp_path: Path, capsys: Captur
     ]
     assert run("2", "--json", "--from", write(tmp_path / "e", lines)) == 3
     told = json.loads(capsys.readouterr().out)
-    assert [(impact["topic"], impact["partition"], impact["effect"]) for impact in told["impacts"]] == [
+    assert [
+        (impact["topic"], impact["partition"], impact["effect"]) for impact in told["impacts"]
+    ] == [
         ("later-missed", 0, "unknown"),
         ("never", 3, "unknown"),
         ("never", 4, "unknown"),
     ]
     # Five are counted, four have a name.
     assert told["not_shown"] == 1
-    assert run("2", "--from", write(tmp_path / "one", [batch(observation("seen"), partitions=2)])) == 3
+    assert (
+        run("2", "--from", write(tmp_path / "one", [batch(observation("seen"), partitions=2)])) == 3
+    )
     assert "1 partition was not observed: unknown, so not safe." in capsys.readouterr().out
 
 
 def test_a_pass_that_missed_all_makes_all_unknown(tmp_path: Path, capsys: Captured) -> None:
-    path = write(tmp_path / "e", [batch(observation("a")), batch(number=2, missed="all", partitions=1)])
+    path = write(
+        tmp_path / "e", [batch(observation("a")), batch(number=2, missed="all", partitions=1)]
+    )
     assert run("1", "--from", path) == 3
     assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["unknown", "a-0"]
 
 
 def test_a_hostile_range_is_not_walked(tmp_path: Path) -> None:
-    path = write(tmp_path / "e", [batch(observation("a"), missed={"x": [(0, 2**31 - 1)]}, partitions=1)])
+    path = write(
+        tmp_path / "e", [batch(observation("a"), missed={"x": [(0, 2**31 - 1)]}, partitions=1)]
+    )
     verdict = judge(survey_file(path, Detection()), "main", 1)
     assert not verdict.safe
     lines = text(verdict)
@@ -131,7 +166,12 @@ def test_a_hostile_range_is_not_walked(tmp_path: Path) -> None:
 
 
 def test_the_lag_that_passes_showed_counts(tmp_path: Path, capsys: Captured) -> None:
-    lagging = ("partition t-0 replicas=1,2,3 min_isr=2", "pass 2 add=10", "pass 5 leo=1:200,2:200 hw=20", "pass leo=1:300,2:300 hw=20")
+    lagging = (
+        "partition t-0 replicas=1,2,3 min_isr=2",
+        "pass 2 add=10",
+        "pass 5 leo=1:200,2:200 hw=20",
+        "pass leo=1:300,2:300 hw=20",
+    )
     assert run("1", "--from", write(tmp_path / "e", recording(*lagging))) == 3
     assert "broker 3 does not count: it is " in capsys.readouterr().out
     assert run("3", "--from", write(tmp_path / "e", recording(*lagging))) == 0
@@ -145,13 +185,19 @@ def test_the_end_of_a_recorded_fault(tmp_path: Path, capsys: Captured) -> None:
 
 
 def test_several_clusters_want_a_name(tmp_path: Path, capsys: Captured) -> None:
-    path = write(tmp_path / "e", [batch(observation("a")), batch(observation("a", replicas=[1]), cluster="other")])
+    path = write(
+        tmp_path / "e",
+        [batch(observation("a")), batch(observation("a", replicas=[1]), cluster="other")],
+    )
     assert run("1", "--from", path) == 2
     assert run("1", "--from", path, "--cluster", "third") == 2
     told = capsys.readouterr().err
     assert "name one by --cluster: main, other" in told
     assert "no cluster is called `third`" in told
-    assert (run("1", "--from", path, "--cluster", "main"), run("1", "--from", path, "--cluster", "other")) == (0, 3)
+    assert (
+        run("1", "--from", path, "--cluster", "main"),
+        run("1", "--from", path, "--cluster", "other"),
+    ) == (0, 3)
 
 
 def test_broken_lines_are_named_and_nothing_is_no_answer(tmp_path: Path, capsys: Captured) -> None:
@@ -164,7 +210,13 @@ def test_broken_lines_are_named_and_nothing_is_no_answer(tmp_path: Path, capsys:
 
 def test_a_broker_that_does_not_answer_is_said_to_be_down(tmp_path: Path, capsys: Captured) -> None:
     down = [BrokerAnswer(broker=1, outcome="refused"), BrokerAnswer(broker=2, outcome=OK)]
-    observed = observation("a", leader=None, leaderless=True, replicas=[1], samples=[Replica(broker=1, error="refused")])
+    observed = observation(
+        "a",
+        leader=None,
+        leaderless=True,
+        replicas=[1],
+        samples=[Replica(broker=1, error="refused")],
+    )
     path = write(tmp_path / "e", [batch(observed, brokers=down)])
     assert run("1", "--from", path) == 3
     told = capsys.readouterr().out

@@ -53,7 +53,9 @@ class EventCounters:
 
     def __init__(self) -> None:
         # metric -> inside of the braces -> value
-        self.values: dict[str, dict[str, int]] = {name: {} for name in (FIRED, *KINDS, ELECTIONS, SHRINKS, LED, CAUSES, EXPANDS)}
+        self.values: dict[str, dict[str, int]] = {
+            name: {} for name in (FIRED, *KINDS, ELECTIONS, SHRINKS, LED, CAUSES, EXPANDS)
+        }
         self._clusters: set[str] = set()
         # Label sets of alerts that were open at some refresh.
         self.ever_open: set[str] = set()
@@ -66,7 +68,9 @@ class EventCounters:
             return
         self._clusters.add(cluster)
         for detector, severity in product(DETECTORS, get_args(Severity)):
-            self._add(FIRED, 0, kafka_cluster=cluster, alertname=alert_name(detector), severity=severity)
+            self._add(
+                FIRED, 0, kafka_cluster=cluster, alertname=alert_name(detector), severity=severity
+            )
         for name, kinds in KINDS.items():
             for kind in kinds:
                 self._add(name, 0, kafka_cluster=cluster, kind=kind)
@@ -78,7 +82,9 @@ class EventCounters:
         for name in (SHRINKS, LED, EXPANDS):
             self._add(name, 0, kafka_cluster=cluster, broker=broker)
 
-    def changes(self, elections: Mapping[str, int], expands: Mapping[tuple[str, object], int]) -> None:
+    def changes(
+        self, elections: Mapping[str, int], expands: Mapping[tuple[str, object], int]
+    ) -> None:
         """Takes over what was counted from one view to the next: elections by cluster, joins by (cluster, broker)."""
         for cluster, count in elections.items():
             self.values[ELECTIONS][label_set(kafka_cluster=cluster)] = count
@@ -92,7 +98,9 @@ class EventCounters:
         if alert.state == "resolved":
             return
         if alert.state == "firing":
-            self._add(FIRED, 1, kafka_cluster=cluster, alertname=name, severity=labels.get("severity", ""))
+            self._add(
+                FIRED, 1, kafka_cluster=cluster, alertname=name, severity=labels.get("severity", "")
+            )
             if name == "KafkaLogTruncation":
                 self._count_event(TRUNCATIONS, _where_cut(alert.evidence), alert)
             if name == "KafkaUncleanElection":
@@ -104,14 +112,22 @@ class EventCounters:
 
     def _count_event(self, name: str, kind: str, alert: Alert) -> None:
         """One firing is one event; a change of severity fires again with the same incident, and counts as what it has become."""
-        cluster, incident = alert.labels.get("kafka_cluster", ""), alert.labels.get("incident", alert.id)
+        cluster, incident = (
+            alert.labels.get("kafka_cluster", ""),
+            alert.labels.get("incident", alert.id),
+        )
         event = (name, kind, cluster, incident, alert.labels.get("broker", ""))
         self._add(name, self._growth(event, 1), kafka_cluster=cluster, kind=kind)
 
     def _count_loss(self, cluster: str, incident: str, evidence: dict[str, Any]) -> None:
         for kind in KINDS[LOST]:
             lost = sum(end - start for start, end in ranges(evidence.get(kind)))
-            self._add(LOST, self._growth((kind, cluster, incident), lost), kafka_cluster=cluster, kind=kind)
+            self._add(
+                LOST,
+                self._growth((kind, cluster, incident), lost),
+                kafka_cluster=cluster,
+                kind=kind,
+            )
 
     def _count_shrink(self, cluster: str, alert: Alert) -> None:
         """The brokers that left since this alert was last heard of; its evidence names the sets before and after."""
@@ -120,10 +136,19 @@ class EventCounters:
             return
         cause, leader = alert.evidence.get("suspected_cause"), alert.evidence.get("leader")
         for broker in set(before) - set(after):
-            moment = (alert.fingerprint, str(alert.evidence.get("changed_at", alert.at)), str(broker))
+            moment = (
+                alert.fingerprint,
+                str(alert.evidence.get("changed_at", alert.at)),
+                str(broker),
+            )
             news = self._growth(("shrink", *moment), 1)
             self._add(SHRINKS, news, kafka_cluster=cluster, broker=broker)
-            self._add(CAUSES, news, kafka_cluster=cluster, cause=cause if cause in CAUSES_OF_SHRINKS else UNEXPLAINED)
+            self._add(
+                CAUSES,
+                news,
+                kafka_cluster=cluster,
+                cause=cause if cause in CAUSES_OF_SHRINKS else UNEXPLAINED,
+            )
             if isinstance(leader, int):
                 self._add(LED, news, kafka_cluster=cluster, broker=leader)
 

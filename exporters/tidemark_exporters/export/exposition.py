@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidemark.core.records import View
+from tidemark.core.signals import SIGNALS
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.select import LINGER_SECONDS, Selector
@@ -25,7 +26,6 @@ from tidemark_exporters.export.values import (
     Value,
     seconds,
 )
-from tidemark_exporters.signals import SIGNALS
 
 # label set -> value of one metric; None (unknown) makes no line
 Series = dict[str, Value]
@@ -47,9 +47,13 @@ class Snapshot:
     dropped: dict[str, int] = field(default_factory=dict)
 
 
-def render(table: Table, counters: EventCounters, now: float, max_series: int, granularity: str = "auto") -> Snapshot:
+def render(
+    table: Table, counters: EventCounters, now: float, max_series: int, granularity: str = "auto"
+) -> Snapshot:
     """A single snapshot of a table, as a new exporter would render it first."""
-    return Renderer(Export(max_series=max_series, granularity=granularity)).render(table, counters, now)  # type: ignore[arg-type]
+    return Renderer(Export(max_series=max_series, granularity=granularity)).render(  # type: ignore[arg-type]
+        table, counters, now
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,15 @@ class Renderer:
     """Makes a snapshot per refresh; remembers what it served, so that series do not flicker."""
 
     def __init__(self, export: Export) -> None:
-        names = {name for name, signal in SIGNALS.items() if export.kafka_exporter_names or not signal.optional}
+        names = {
+            name
+            for name, signal in SIGNALS.items()
+            if export.kafka_exporter_names or not signal.optional
+        }
         self._topic_values = {name: value for name, value in TOPIC_VALUES.items() if name in names}
-        self._partition_values = {name: value for name, value in PARTITION_VALUES.items() if name in names}
+        self._partition_values = {
+            name: value for name, value in PARTITION_VALUES.items() if name in names
+        }
         self._names = names
         self._max_series = export.max_series
         self._granularity = export.granularity
@@ -108,7 +118,9 @@ class Renderer:
         series: Counter[str] = Counter()
 
         def emit(name: str, labels: Iterable[str], values: Iterable[Value]) -> None:
-            written = self._written[name] = _write(name, list(labels), list(values), self._written.get(name))
+            written = self._written[name] = _write(
+                name, list(labels), list(values), self._written.get(name)
+            )
             series[SIGNALS[name].tier] += len(written.values)
             if SIGNALS[name].kind == "counter":
                 text.append(written.body)
@@ -122,23 +134,44 @@ class Renderer:
         budget = max(0, self._max_series - sum(series.values()))
         dropped = self._topics(table, budget, now, emit)
         left = max(0, self._max_series - sum(series.values()))
-        selection = self._selector.select(table, left, len(self._partition_values), len(REPLICA_VALUES), now)
+        selection = self._selector.select(
+            table, left, len(self._partition_values), len(REPLICA_VALUES), now
+        )
         labels = [row.labels for row in selection.partitions]
         views = [row.view for row in selection.partitions]
         for name, of_view in self._partition_values.items():
             emit(name, labels, map(of_view, views))
         labels = [inside for row in selection.replicas for inside in row.replica_labels]
         replicas = [replica for row in selection.replicas for replica in row.view.replicas]
-        missed = [row.view.missed_passes > 0 for row in selection.replicas for _ in row.view.replicas]
+        missed = [
+            row.view.missed_passes > 0 for row in selection.replicas for _ in row.view.replicas
+        ]
         for name, of_replica in REPLICA_VALUES.items():
             told = map(of_replica, replicas)
-            emit(name, labels, (None if m else v for m, v in zip(missed, told, strict=True)) if name == REPLICA_UP else told)
+            emit(
+                name,
+                labels,
+                (None if m else v for m, v in zip(missed, told, strict=True))
+                if name == REPLICA_UP
+                else told,
+            )
         body = b"".join(gauges)
         return Snapshot(
-            body, gzip.compress(body, 1), b"".join(text), b"".join(openmetrics), dict(series), {"topic": dropped, **selection.dropped}
+            body,
+            gzip.compress(body, 1),
+            b"".join(text),
+            b"".join(openmetrics),
+            dict(series),
+            {"topic": dropped, **selection.dropped},
         )
 
-    def _topics(self, table: Table, budget: int, now: float, emit: Callable[[str, Iterable[str], Iterable[Value]], None]) -> int:
+    def _topics(
+        self,
+        table: Table,
+        budget: int,
+        now: float,
+        emit: Callable[[str, Iterable[str], Iterable[Value]], None],
+    ) -> int:
         """The topic tier: the sickest first where the budget is short. Returns the number of series left out."""
         if self._granularity == "cluster":
             return 0
@@ -150,7 +183,9 @@ class Renderer:
         fit = (budget - len(served)) // each
         if len(topics) > fit:
             topics.sort(key=_urgency)
-        labels = [label_set(kafka_cluster=cluster, topic=topic) for (cluster, topic), _ in topics[:fit]]
+        labels = [
+            label_set(kafka_cluster=cluster, topic=topic) for (cluster, topic), _ in topics[:fit]
+        ]
         for name, of_topic in self._topic_values.items():
             emit(name, labels, (of_topic(tally) for _, tally in topics[:fit]))
         return max(0, len(topics) - fit) * each + len(alerts) - len(served)
@@ -161,13 +196,20 @@ class Renderer:
         for alert in table.open_alerts():
             of = alert.labels
             if "topic" in of:
-                now_open[of.get("kafka_cluster", ""), of["topic"], of.get("alertname", ""), of.get("severity", "")] += 1
+                now_open[
+                    of.get("kafka_cluster", ""),
+                    of["topic"],
+                    of.get("alertname", ""),
+                    of.get("severity", ""),
+                ] += 1
         series: Series = {
             label_set(kafka_cluster=cluster, topic=topic, alertname=name, severity=severity): count
             for (cluster, topic, name, severity), count in now_open.items()
         }
         self._topic_alerts.update(dict.fromkeys(series, now + LINGER_SECONDS))
-        self._topic_alerts = {labels: until for labels, until in self._topic_alerts.items() if until > now}
+        self._topic_alerts = {
+            labels: until for labels, until in self._topic_alerts.items() if until > now
+        }
         return {**series, **{labels: 0 for labels in self._topic_alerts if labels not in series}}
 
 
@@ -176,7 +218,9 @@ def _urgency(item: tuple[object, Tally]) -> tuple[float, ...]:
     return (-tally.leaderless, -tally.under_min, -tally.under_replicated, -(tally.lag_records or 0))
 
 
-def _always(table: Table, counters: EventCounters, now: float, stale_seconds: float) -> dict[str, Series]:
+def _always(
+    table: Table, counters: EventCounters, now: float, stale_seconds: float
+) -> dict[str, Series]:
     """The cluster and broker tiers."""
     result: dict[str, Series] = {}
 
@@ -202,7 +246,13 @@ def _always(table: Table, counters: EventCounters, now: float, stale_seconds: fl
         for effect, count in hosted.effects.items():
             # A partition of which nothing can be said is safe with no broker.
             unplaced = table.cluster_tallies[cluster].unplaced if effect == "unknown" else 0
-            put("tidemark_broker_stop_impact_partitions", count + unplaced, kafka_cluster=cluster, broker=broker, effect=effect)
+            put(
+                "tidemark_broker_stop_impact_partitions",
+                count + unplaced,
+                kafka_cluster=cluster,
+                broker=broker,
+                effect=effect,
+            )
     result["tidemark_alert_open"] = _open_alerts(table, counters)
     counters.changes(table.elections, table.expands)
     result.update({name: dict(values) for name, values in counters.values.items()})
@@ -214,13 +264,28 @@ def _of_cluster_view(view: View, counters: EventCounters, put: Callable[..., Non
     put("tidemark_quorum_leader", view.quorum_leader, kafka_cluster=view.kafka_cluster)
     put("tidemark_quorum_epoch", view.quorum_epoch, kafka_cluster=view.kafka_cluster)
     for node, lag_ms in view.metadata_lag_ms.items():
-        put("tidemark_broker_metadata_lag_seconds", seconds(lag_ms), kafka_cluster=view.kafka_cluster, broker=node)
+        put(
+            "tidemark_broker_metadata_lag_seconds",
+            seconds(lag_ms),
+            kafka_cluster=view.kafka_cluster,
+            broker=node,
+        )
     for node, offset in view.metadata_log_end_offsets.items():
-        put("tidemark_broker_metadata_log_end_offset", offset, kafka_cluster=view.kafka_cluster, broker=node)
+        put(
+            "tidemark_broker_metadata_log_end_offset",
+            offset,
+            kafka_cluster=view.kafka_cluster,
+            broker=node,
+        )
     put("kafka_brokers", len(view.broker_outcomes) or None, kafka_cluster=view.kafka_cluster)
     for broker, outcome in view.broker_outcomes.items():
         counters.known_broker(view.kafka_cluster, broker)
-        put("tidemark_broker_up", int(outcome == "ok"), kafka_cluster=view.kafka_cluster, broker=broker)
+        put(
+            "tidemark_broker_up",
+            int(outcome == "ok"),
+            kafka_cluster=view.kafka_cluster,
+            broker=broker,
+        )
 
 
 def _open_alerts(table: Table, counters: EventCounters) -> Series:
@@ -229,6 +294,9 @@ def _open_alerts(table: Table, counters: EventCounters) -> Series:
     for alert in table.open_alerts():
         of = alert.labels
         now_open[of.get("kafka_cluster", ""), of.get("alertname", ""), of.get("severity", "")] += 1
-    by_labels = {label_set(kafka_cluster=key[0], alertname=key[1], severity=key[2]): count for key, count in now_open.items()}
+    by_labels = {
+        label_set(kafka_cluster=key[0], alertname=key[1], severity=key[2]): count
+        for key, count in now_open.items()
+    }
     counters.ever_open.update(by_labels)
     return {labels: by_labels.get(labels, 0) for labels in sorted(counters.ever_open)}

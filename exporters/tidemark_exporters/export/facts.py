@@ -8,8 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from tidemark.assess.safe_to_stop import (
+    LAG_LIMIT_MS,
+    Effect,
+    Placement,
+    after_stop,
+    placement_of_view,
+)
 from tidemark.core.records import View
-from tidemark.core.safe_to_stop import LAG_LIMIT_MS, Effect, Placement, after_stop, placement_of_view
 
 # Placements of healthy partitions that are judged once: who is in sync, of how many, under which minimum.
 _REMEMBERED: Final = 20_000
@@ -103,7 +109,9 @@ def basis_of(view: View, motion: Motion) -> tuple[object, ...] | None:
 def shape_of(view: View) -> Shape:
     assigned, in_sync = view.assigned, view.in_sync_replicas
     under_replicated, under_min, at_min = _replication(view)
-    alone = in_sync is not None and len(in_sync) == 1 and len(assigned) > 1 and view.leader is not None
+    alone = (
+        in_sync is not None and len(in_sync) == 1 and len(assigned) > 1 and view.leader is not None
+    )
     blind = view.missed_passes > 0
     preferred = assigned[0] if assigned else None
     followers = [replica for replica in view.replicas if replica.broker != view.leader]
@@ -116,7 +124,9 @@ def shape_of(view: View) -> Shape:
         leader_alone=alone,
         blind=blind,
         unhealthy=under_replicated or view.leaderless or under_min or blind or bool(view.alerts),
-        off_preferred=view.leader is not None and preferred is not None and view.leader != preferred,
+        off_preferred=view.leader is not None
+        and preferred is not None
+        and view.leader != preferred,
         knows_lag_records=any(replica.lag_records is not None for replica in followers),
         knows_lag_ms=any(replica.lag_ms is not None for replica in followers),
         knows_uncommitted=view.uncommitted_records is not None,
@@ -126,7 +136,11 @@ def shape_of(view: View) -> Shape:
         leader=view.leader,
         preferred=preferred,
         hosts=tuple(
-            Host(broker, in_sync is not None and broker not in in_sync, None if effects is None else effects.get(broker))
+            Host(
+                broker,
+                in_sync is not None and broker not in in_sync,
+                None if effects is None else effects.get(broker),
+            )
             for broker in assigned
         ),
     )
@@ -137,7 +151,9 @@ def _replication(view: View) -> tuple[bool, bool, bool]:
     if view.in_sync_replicas is None:
         return False, False, False
     in_sync = len(view.in_sync_replicas)
-    lacking = view.in_sync_replicas != view.assigned and not set(view.assigned) - set(view.adding) <= set(view.in_sync_replicas)
+    lacking = view.in_sync_replicas != view.assigned and not set(view.assigned) - set(
+        view.adding
+    ) <= set(view.in_sync_replicas)
     minimum = view.effective_min_in_sync_replicas
     if minimum is None:
         return lacking, False, False
@@ -149,29 +165,61 @@ def _effects(view: View) -> dict[int, Effect] | None:
     if view.missed_passes or view.in_sync_replicas is None:
         return None
     if _all_well(view):
-        return _effects_when_well(tuple(view.in_sync_replicas), len(view.assigned), view.effective_min_in_sync_replicas)
+        return _effects_when_well(
+            tuple(view.in_sync_replicas), len(view.assigned), view.effective_min_in_sync_replicas
+        )
     return _judge(placement_of_view(view))
 
 
 def _all_well(view: View) -> bool:
     """Whether nobody is in doubt and nobody lags, so that only the numbers of replicas matter."""
-    end, epoch, in_sync, replicas = view.high_watermark, view.leader_epoch, view.in_sync_replicas, view.replicas
-    if end is None or view.leader is None or view.leaderless or in_sync is None or view.eligible_leader_replicas or view.removing:
+    end, epoch, in_sync, replicas = (
+        view.high_watermark,
+        view.leader_epoch,
+        view.in_sync_replicas,
+        view.replicas,
+    )
+    if (
+        end is None
+        or view.leader is None
+        or view.leaderless
+        or in_sync is None
+        or view.eligible_leader_replicas
+        or view.removing
+    ):
         return False
     if not replicas or len(replicas) != len(in_sync):
         return False
     for replica in replicas:
-        log_end, mark, knows, lag_ms = replica.log_end_offset, replica.high_watermark, replica.leader_epoch, replica.lag_ms
-        if log_end is None or log_end < end or replica.error is not None or replica.broker not in in_sync:
+        log_end, mark, knows, lag_ms = (
+            replica.log_end_offset,
+            replica.high_watermark,
+            replica.leader_epoch,
+            replica.lag_ms,
+        )
+        if (
+            log_end is None
+            or log_end < end
+            or replica.error is not None
+            or replica.broker not in in_sync
+        ):
             return False
-        if (mark is not None and mark > end) or (knows is not None and knows != epoch) or (lag_ms is not None and lag_ms > LAG_LIMIT_MS):
+        if (
+            (mark is not None and mark > end)
+            or (knows is not None and knows != epoch)
+            or (lag_ms is not None and lag_ms > LAG_LIMIT_MS)
+        ):
             return False
     return True
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _effects_when_well(in_sync: tuple[int, ...], copies: int, minimum: int | None) -> dict[int, Effect]:
-    return _judge(Placement("", "", 0, True, frozenset(in_sync), frozenset(), copies, minimum, {}, {}))
+def _effects_when_well(
+    in_sync: tuple[int, ...], copies: int, minimum: int | None
+) -> dict[int, Effect]:
+    return _judge(
+        Placement("", "", 0, True, frozenset(in_sync), frozenset(), copies, minimum, {}, {})
+    )
 
 
 def _judge(placement: Placement) -> dict[int, Effect]:

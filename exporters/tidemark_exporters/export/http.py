@@ -35,7 +35,9 @@ log = structlog.get_logger()
 class Site:
     """What is served now. `snapshot` is swapped whole by the refreshing thread; a request only reads it."""
 
-    def __init__(self, own: Callable[..., bytes], pages: Pages, waiting: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, own: Callable[..., bytes], pages: Pages, waiting: Callable[[], list[str]]
+    ) -> None:
         """`own`: the exporter's own metrics (`openmetrics_format`: in that form, with its end mark); `waiting`: what it waits for until it is ready, nothing once it is."""
         self.snapshot = Snapshot()
         self._waiting = waiting
@@ -45,28 +47,47 @@ class Site:
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """The WSGI application."""
         # WSGI hands paths over as Latin-1.
-        path = (environ.get("PATH_INFO") or "/").encode("latin-1", "replace").decode("utf-8", "replace")
+        path = (
+            (environ.get("PATH_INFO") or "/")
+            .encode("latin-1", "replace")
+            .decode("utf-8", "replace")
+        )
         try:
             status, headers, body = self._respond(path, environ)
         except Exception:
             # One view that cannot be shown must not take the others with it, nor show its insides to whoever asks.
             log.exception("a request could not be answered", path=path)
-            status, headers, body = failure(path, HTTPStatus.INTERNAL_SERVER_ERROR, "the exporter could not answer; its log says why.")
-        start_response(f"{status.value} {status.phrase}", [*headers, ("Content-Length", str(len(body)))])
+            status, headers, body = failure(
+                path,
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "the exporter could not answer; its log says why.",
+            )
+        start_response(
+            f"{status.value} {status.phrase}", [*headers, ("Content-Length", str(len(body)))]
+        )
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def _respond(self, path: str, environ: dict[str, Any]) -> Response:
         if environ["REQUEST_METHOD"] not in METHODS:
-            told = failure(path, HTTPStatus.METHOD_NOT_ALLOWED, f"only {' and '.join(METHODS)} are answered.")
+            told = failure(
+                path, HTTPStatus.METHOD_NOT_ALLOWED, f"only {' and '.join(METHODS)} are answered."
+            )
             return told._replace(headers=[*told.headers, ("Allow", ", ".join(METHODS))])
         encoding = environ.get("HTTP_ACCEPT_ENCODING", "")
         if path == "/metrics":
             return self._scrape(environ.get("HTTP_ACCEPT", ""), encoding)
         answer = self._answer(path)
         if answer is None:
-            return self.pages.answer(path, environ.get("QUERY_STRING", ""), encoding, environ.get("HTTP_IF_NONE_MATCH", ""))
+            return self.pages.answer(
+                path,
+                environ.get("QUERY_STRING", ""),
+                encoding,
+                environ.get("HTTP_IF_NONE_MATCH", ""),
+            )
         status, text = answer
-        return Response(status, [("Content-Type", PLAIN), ("X-Content-Type-Options", "nosniff")], text.encode())
+        return Response(
+            status, [("Content-Type", PLAIN), ("X-Content-Type-Options", "nosniff")], text.encode()
+        )
 
     def _scrape(self, accept: str, accept_encoding: str) -> Response:
         """The metrics in the format and encoding that were asked for."""
@@ -76,11 +97,17 @@ class Site:
             ("X-Content-Type-Options", "nosniff"),
             ("Vary", "Accept, Accept-Encoding"),
         ]
-        rest = (snapshot.counters_openmetrics if openmetrics else snapshot.counters) + self._own(openmetrics_format=openmetrics)
+        rest = (snapshot.counters_openmetrics if openmetrics else snapshot.counters) + self._own(
+            openmetrics_format=openmetrics
+        )
         if not takes_gzip(accept_encoding):
             return Response(HTTPStatus.OK, headers, snapshot.body + rest)
         # Two gzip members one after the other are one gzip file: the large one is compressed once a refresh.
-        return Response(HTTPStatus.OK, [*headers, ("Content-Encoding", "gzip")], snapshot.compressed + gzip.compress(rest, 1))
+        return Response(
+            HTTPStatus.OK,
+            [*headers, ("Content-Encoding", "gzip")],
+            snapshot.compressed + gzip.compress(rest, 1),
+        )
 
     def _answer(self, path: str) -> tuple[HTTPStatus, str] | None:
         """What is answered here in plain text; None is the pages' to answer."""
@@ -90,9 +117,15 @@ class Site:
             waiting = self._waiting()
             if not waiting:
                 return HTTPStatus.OK, "ready\n"
-            return HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: waiting for {' and '.join(waiting)}\n"
+            return (
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"not ready: waiting for {' and '.join(waiting)}\n",
+            )
         if path.startswith("/-/"):
-            return HTTPStatus.NOT_FOUND, "not found: there are /, /api/v1/, /metrics, /-/healthy and /-/ready\n"
+            return (
+                HTTPStatus.NOT_FOUND,
+                "not found: there are /, /api/v1/, /metrics, /-/healthy and /-/ready\n",
+            )
         return None
 
 
@@ -127,7 +160,10 @@ class _Server(ThreadingMixIn, WSGIServer):
     def server_bind(self) -> None:
         # HTTPServer's own looks the host's full name up, which can take long.
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+        self.server_name, self.server_port = (
+            str(self.server_address[0]),
+            int(self.server_address[1]),
+        )
         self.setup_environ()
 
 

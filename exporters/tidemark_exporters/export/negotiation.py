@@ -14,7 +14,9 @@ def qualities(header: str) -> dict[str, float]:
     for part in header.lower().split(","):
         name, *parameters = (each.strip() for each in part.split(";"))
         weight = next((each[2:] for each in parameters if each.startswith("q=")), "1")
-        quality = float(weight) if weight.replace(".", "", 1).isdecimal() and weight.isascii() else 0.0
+        quality = (
+            float(weight) if weight.replace(".", "", 1).isdecimal() and weight.isascii() else 0.0
+        )
         if name:
             found[name] = max(quality, found.get(name, 0.0))
     return found
@@ -24,7 +26,9 @@ def wants_openmetrics(accept: str) -> bool:
     """Whether an Accept header names OpenMetrics, and prefers the plain text format to it by no weight."""
     given = qualities(accept)
     openmetrics = given.get("application/openmetrics-text", 0.0)
-    return openmetrics > 0 and openmetrics >= max((given[name] for name in _TEXT & given.keys()), default=0.0)
+    return openmetrics > 0 and openmetrics >= max(
+        (given[name] for name in _TEXT & given.keys()), default=0.0
+    )
 
 
 def takes_gzip(accept_encoding: str) -> bool:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import platform
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.openmetrics import exposition as openmetrics
 
 from tidemark import __version__
+from tidemark.core.signals import SIGNALS
 from tidemark_exporters.export.exposition import Snapshot
-from tidemark_exporters.signals import SIGNALS
 
 
 class OwnMetrics:
@@ -19,7 +26,9 @@ class OwnMetrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._gauge("tidemark_build_info").labels(version=__version__, python=platform.python_version()).set(1)
+        self._gauge("tidemark_build_info").labels(
+            version=__version__, python=platform.python_version()
+        ).set(1)
         self.ready = self._gauge("tidemark_export_ready")
         self.records_read = self._counter("tidemark_export_records_read_total")
         self.undecodable = self._counter("tidemark_export_records_undecodable_total")

@@ -47,7 +47,9 @@ class Selector:
         self._slow: dict[str, float] = {}
         self._kept: set[str] = set()
 
-    def select(self, table: Table, budget: int, per_partition: int, per_replica: int, now: float) -> Selection:
+    def select(
+        self, table: Table, budget: int, per_partition: int, per_replica: int, now: float
+    ) -> Selection:
         """The detail that fits into `budget` series; a partition costs `per_partition`, each of its replicas `per_replica`.
 
         Unknown values make it fewer. `now`: Unix seconds.
@@ -56,12 +58,19 @@ class Selector:
             return Selection()
         chosen = self._wanted(table, now)
         keys = list(chosen)
-        costs = [row.shape.replicas * per_replica for row in chosen.values()] if self._granularity != "partition" else []
+        costs = (
+            [row.shape.replicas * per_replica for row in chosen.values()]
+            if self._granularity != "partition"
+            else []
+        )
         told, detailed = _fitting(len(keys), costs, budget, per_partition)
         self._keep(table, set(keys[:told]))
         partitions = _in_order(table, keys[:told])
         replicas = partitions if detailed == told else _in_order(table, keys[:detailed])
-        dropped = {"partition": (len(keys) - told) * per_partition, "replica": sum(costs[detailed:])}
+        dropped = {
+            "partition": (len(keys) - told) * per_partition,
+            "replica": sum(costs[detailed:]),
+        }
         return Selection(partitions, replicas, dropped)
 
     def _wanted(self, table: Table, now: float) -> dict[str, Row]:
@@ -82,14 +91,18 @@ class Selector:
                 del lingering[key]
         for key in list(islice(self._slow, max(0, len(self._slow) - MAX_SLOW))):
             del self._slow[key]
-        order = chain(table.unhealthy, self._listed(table), slowest, self._shown, reversed(self._slow))
+        order = chain(
+            table.unhealthy, self._listed(table), slowest, self._shown, reversed(self._slow)
+        )
         return {key: rows[key] for key in order}
 
     def _listed(self, table: Table) -> Iterator[str]:
         """Partitions of the allow list."""
         if self._pattern is not None:
             topics = {pair for pair in table.topic_tallies if self._pattern.fullmatch(str(pair[1]))}
-            yield from (key for key, row in table.partitions.items() if (row.cluster, row.topic) in topics)
+            yield from (
+                key for key, row in table.partitions.items() if (row.cluster, row.topic) in topics
+            )
 
     def _keep(self, table: Table, served: set[str]) -> None:
         for key in served - self._kept:

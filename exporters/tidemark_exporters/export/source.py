@@ -10,7 +10,7 @@ from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError
-from tidemark.kafka import make_consumer
+from tidemark.kafka.client import make_consumer
 from tidemark.settings import Connection
 
 log = structlog.get_logger()
@@ -49,7 +49,9 @@ class TopicReader:
         numbers = self._ask(lambda: self._consumer.partitions_for_topic(topic))
         if not numbers:
             self._consumer.close(autocommit=False)
-            raise ClusterError(f"topic {topic} does not exist. Start `tidemark collect` once, which creates it, or check topics.prefix.")
+            raise ClusterError(
+                f"topic {topic} does not exist. Start `tidemark collect` once, which creates it, or check topics.prefix."
+            )
         self._partitions = {number: TopicPartition(topic, number) for number in sorted(numbers)}
         self._consumer.assign(list(self._partitions.values()))
         self.beginning = self._offsets(self._consumer.beginning_offsets)
@@ -59,7 +61,9 @@ class TopicReader:
     def start(self, positions: Mapping[int, int] | None = None) -> None:
         """Begins at `positions` (by partition), and at the beginning where none is given."""
         for number, partition in self._partitions.items():
-            self._consumer.seek(partition, max(self.beginning[number], (positions or {}).get(number, 0)))
+            self._consumer.seek(
+                partition, max(self.beginning[number], (positions or {}).get(number, 0))
+            )
 
     def poll(self, timeout_ms: int) -> list[Message]:
         """The next records, in order within a partition; waits up to `timeout_ms` for the first.
@@ -74,12 +78,19 @@ class TopicReader:
         if self._interrupted:
             self._interrupted = False
             log.info("topic can be read again", topic=self.topic)
-        return [Message(r.partition, r.offset, r.key, r.value) for records in answer.values() for r in records]
+        return [
+            Message(r.partition, r.offset, r.key, r.value)
+            for records in answer.values()
+            for r in records
+        ]
 
     def caught_up(self) -> bool:
         """Whether everything that was there at the start has been read."""
         try:
-            return all(self._ask(lambda p=p: self._consumer.position(p)) >= self.end[n] for n, p in self._partitions.items())
+            return all(
+                self._ask(lambda p=p: self._consumer.position(p)) >= self.end[n]
+                for n, p in self._partitions.items()
+            )
         except InterruptedReadError as error:
             self._tell(error)
             return False
@@ -111,4 +122,6 @@ class TopicReader:
         except kafka_errors.KafkaError as error:
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             kind = InterruptedReadError if error.retriable else ClusterError
-            raise kind(f"cannot read topic {self.topic}: {reason}. Check that Kafka is up and that the user may read it.") from None
+            raise kind(
+                f"cannot read topic {self.topic}: {reason}. Check that Kafka is up and that the user may read it."
+            ) from None

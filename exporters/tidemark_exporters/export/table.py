@@ -27,7 +27,19 @@ class Row:
     `kept` rows hold the decoded view and their label sets: those that have series of their own.
     """
 
-    __slots__ = ("_raw", "_view", "basis", "changed_at", "cluster", "kept", "last_leader", "motion", "naming", "shape", "topic")
+    __slots__ = (
+        "_raw",
+        "_view",
+        "basis",
+        "changed_at",
+        "cluster",
+        "kept",
+        "last_leader",
+        "motion",
+        "naming",
+        "shape",
+        "topic",
+    )
 
     def __init__(self, view: View, previous: Row | None, raw: bytes | None = None) -> None:
         """`raw` is the encoded view; without it the decoded one is held."""
@@ -51,7 +63,9 @@ class Row:
             self.cluster, self.topic = previous.cluster, previous.topic
             if view.leader is None:
                 self.last_leader = previous.last_leader
-            if self.kept and [r.broker for r in previous.view.replicas] == [r.broker for r in view.replicas]:
+            if self.kept and [r.broker for r in previous.view.replicas] == [
+                r.broker for r in view.replicas
+            ]:
                 self.naming = previous.naming
 
     @property
@@ -89,8 +103,13 @@ class Row:
     def _named(self) -> tuple[str, list[str]]:
         if self.naming is None:
             view = self.view
-            labels = label_set(kafka_cluster=self.cluster, topic=self.topic, partition=view.partition)
-            self.naming = labels, [f'{labels},broker="{replica.broker}"' for replica in view.replicas]
+            labels = label_set(
+                kafka_cluster=self.cluster, topic=self.topic, partition=view.partition
+            )
+            self.naming = (
+                labels,
+                [f'{labels},broker="{replica.broker}"' for replica in view.replicas],
+            )
         return self.naming
 
     @property
@@ -226,7 +245,9 @@ class Table:
 
     def _drop_unused(self, row: Row) -> None:
         """Forgets brokers of a row that is no more, where nothing else is known of them."""
-        named = {host.broker for host in row.shape.hosts} | {broker for broker, _, _ in row.motion.followers}
+        named = {host.broker for host in row.shape.hosts} | {
+            broker for broker, _, _ in row.motion.followers
+        }
         for broker in named | {row.shape.leader, row.shape.preferred}:
             tally = self.broker_tallies.get((row.cluster, broker))
             if tally is not None and not tally.used:

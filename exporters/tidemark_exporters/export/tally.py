@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidemark.core.safe_to_stop import EFFECTS, Effect
+from tidemark.assess.safe_to_stop import EFFECTS, Effect
 from tidemark_exporters.export.facts import Follower, Host, Motion, Shape
 
 
@@ -45,7 +45,9 @@ class Tally:
     def __init__(self) -> None:
         self.partitions = self.leaderless = self.under_replicated = self.under_min = self.at_min = 0
         self.leader_alone = self.blind = self.off_preferred = self.unplaced = 0
-        self.known_lag_records = self.known_lag_ms = self.known_uncommitted = self.known_uncommitted_ms = 0
+        self.known_lag_records = self.known_lag_ms = self.known_uncommitted = (
+            self.known_uncommitted_ms
+        ) = 0
         self.moving: dict[str, Motion] = {}
         # Worked out when somebody asks, once for all that ask until something moves.
         self._figures: _Figures | None = None
@@ -113,7 +115,16 @@ class Tally:
 class BrokerTally:
     """Sums over the replicas that a broker hosts. `moving`: key -> the follower there, where either lag is above 0."""
 
-    __slots__ = ("effects", "known_lag_ms", "known_lag_records", "leaders", "moving", "out_of_sync", "preferred", "replicas")
+    __slots__ = (
+        "effects",
+        "known_lag_ms",
+        "known_lag_records",
+        "leaders",
+        "moving",
+        "out_of_sync",
+        "preferred",
+        "replicas",
+    )
 
     def __init__(self) -> None:
         self.replicas = self.leaders = self.preferred = self.out_of_sync = 0
@@ -147,15 +158,28 @@ class BrokerTally:
 
     @property
     def used(self) -> bool:
-        return self.replicas > 0 or self.leaders > 0 or self.preferred > 0 or self.known_lag_records > 0 or self.known_lag_ms > 0
+        return (
+            self.replicas > 0
+            or self.leaders > 0
+            or self.preferred > 0
+            or self.known_lag_records > 0
+            or self.known_lag_ms > 0
+        )
 
     @property
     def lag_records(self) -> int | None:
         return (
-            max((records for _, records, _ in self.moving.values() if records is not None), default=0) if self.known_lag_records else None
+            max(
+                (records for _, records, _ in self.moving.values() if records is not None),
+                default=0,
+            )
+            if self.known_lag_records
+            else None
         )
 
     @property
     def lag_ms(self) -> float | None:
-        known = (milliseconds for _, _, milliseconds in self.moving.values() if milliseconds is not None)
+        known = (
+            milliseconds for _, _, milliseconds in self.moving.values() if milliseconds is not None
+        )
         return max(known, default=0.0) if self.known_lag_ms else None

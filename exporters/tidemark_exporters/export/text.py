@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark_exporters.signals import SIGNALS
+from tidemark.core.signals import SIGNALS
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CONTENT_TYPE_OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -33,4 +33,6 @@ def header(name: str, *, openmetrics: bool = False) -> bytes:
 
 def samples(name: str, labels: list[str]) -> bytes:
     """The lines of one metric with a line end each, `%a` where their values stand: `samples(…) % values` writes them all at once."""
-    return "".join([f"{name}{{{inside.replace('%', '%%')}}} %a\n" for inside in labels]).encode("utf-8", "replace")
+    return "".join([f"{name}{{{inside.replace('%', '%%')}}} %a\n" for inside in labels]).encode(
+        "utf-8", "replace"
+    )

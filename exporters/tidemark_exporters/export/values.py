@@ -26,7 +26,9 @@ def _count(values: list[int] | None) -> int | None:
 
 
 def _is_preferred(view: View) -> int | None:
-    return None if view.leader is None or not view.assigned else int(view.leader == view.assigned[0])
+    return (
+        None if view.leader is None or not view.assigned else int(view.leader == view.assigned[0])
+    )
 
 
 def _leaderless(view: View) -> int | None:
@@ -36,7 +38,11 @@ def _leaderless(view: View) -> int | None:
 
 def _lacks_replicas(view: View) -> int | None:
     """As kafka_exporter computes it: adding replicas of a reassignment count as missing."""
-    return None if view.in_sync_replicas is None else int(len(view.in_sync_replicas) < len(view.assigned))
+    return (
+        None
+        if view.in_sync_replicas is None
+        else int(len(view.in_sync_replicas) < len(view.assigned))
+    )
 
 
 CLUSTER_VALUES: Final[dict[str, Callable[[Tally], Value]]] = {

@@ -39,7 +39,10 @@ def post_splitting(post: Post, alerts: list[dict[str, Any]]) -> dict[int, str]:
     NotDeliveredError when the failure is not of the content.
     """
     refused: dict[int, str] = {}
-    waiting = [range(start, min(start + MAX_BATCH, len(alerts))) for start in range(0, len(alerts), MAX_BATCH)]
+    waiting = [
+        range(start, min(start + MAX_BATCH, len(alerts)))
+        for start in range(0, len(alerts), MAX_BATCH)
+    ]
     while waiting:
         part = waiting.pop(0)
         try:

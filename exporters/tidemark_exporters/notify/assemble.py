@@ -28,7 +28,10 @@ def make_transports(settings: Settings, *, notify: bool = True) -> Transports:
         return Transports([], [])
     return Transports(
         [WebhookTransport(receiver) for receiver in settings.notify.receivers],
-        [[AlertmanagerTransport(manager, url) for url in manager.urls] for manager in settings.notify.alertmanagers],
+        [
+            [AlertmanagerTransport(manager, url) for url in manager.urls]
+            for manager in settings.notify.alertmanagers
+        ],
     )
 
 
@@ -55,5 +58,7 @@ def make_delivery(
     for index, webhook in enumerate(transports.webhooks):
         workers.append(maker.courier(index, webhook, store(settings.notify.receivers[index].name)))
     for index, instances in enumerate(transports.alertmanagers):
-        workers.append(maker.pusher(index, instances, store(settings.notify.alertmanagers[index].name)))
+        workers.append(
+            maker.pusher(index, instances, store(settings.notify.alertmanagers[index].name))
+        )
     return Delivery(settings, workers, maker.starts if workers else dict(ends), clock)

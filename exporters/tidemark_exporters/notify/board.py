@@ -153,7 +153,9 @@ class Board:
     def adopt(self, alert: Alert, horizon: float, now: float) -> None:
         """Takes an alert that is open in a view although no record of it was read; see Outbox.adopt."""
         row = self._rows.get(alert.fingerprint)
-        if not wants(self._route, alert) or (row is not None and (not row.is_over or row.alert.starts_at >= alert.starts_at)):
+        if not wants(self._route, alert) or (
+            row is not None and (not row.is_over or row.alert.starts_at >= alert.starts_at)
+        ):
             return
         known = alert.starts_at < horizon and not self._positions.fresh
         self._put(Row(alert, now, alert.at, told=known))
@@ -205,7 +207,11 @@ class Board:
     def _fired_at(self, ended: Alert) -> float:
         """When an alert that is over began to fire; its start where nobody knows any more."""
         row = self._rows.get(ended.fingerprint)
-        return row.fired_at if row is not None and row.alert.starts_at == ended.starts_at else ended.starts_at
+        return (
+            row.fired_at
+            if row is not None and row.alert.starts_at == ended.starts_at
+            else ended.starts_at
+        )
 
     def _forget(self, row: Row, position: Position | None, outcome: str) -> None:
         """It came and went, and nobody is to hear of it."""
@@ -216,7 +222,9 @@ class Board:
     def _refresh(self, alert: Alert) -> None:
         row = self._rows.get(alert.fingerprint)
         if row is not None and not row.is_over:
-            row.alert = structs.replace(row.alert, annotations=alert.annotations, evidence=alert.evidence)
+            row.alert = structs.replace(
+                row.alert, annotations=alert.annotations, evidence=alert.evidence
+            )
 
     def _put(self, row: Row) -> None:
         self._rows.pop(row.alert.fingerprint, None)
@@ -226,7 +234,10 @@ class Board:
 
     def _shrink(self) -> None:
         """Lets go of a hundredth at once, for to find them takes a look at all: what has ended first, then the oldest."""
-        marks = sorted((mark for mark, row in self._rows.items() if not row.is_loss), key=lambda mark: not self._rows[mark].is_over)
+        marks = sorted(
+            (mark for mark, row in self._rows.items() if not row.is_loss),
+            key=lambda mark: not self._rows[mark].is_over,
+        )
         for mark in marks[: max(1, MAX_ROWS // 100)]:
             row = self._rows.pop(mark)
             if row.told and not row.is_over:
@@ -240,7 +251,11 @@ class Board:
         self._stale = stale
         self._catch_up.release(newest, now)
         for mark, row in list(self._rows.items()):
-            if row.is_over and now - row.ended >= RESOLVED_SECONDS and (row.told or not row.is_loss):
+            if (
+                row.is_over
+                and now - row.ended >= RESOLVED_SECONDS
+                and (row.told or not row.is_loss)
+            ):
                 # An end that nobody could be told: Alertmanager has found it by itself, from endsAt.
                 self._settle_all(row, "history")
                 del self._rows[mark]
@@ -250,8 +265,14 @@ class Board:
     def due(self, instance: Instance, now: float) -> list[Item]:
         """What to post to the instance now, what is urgent first; answered by `delivered`, or by the instance's `failed`."""
         full = now >= instance.next_full
-        items = [item for item in self._items(now) if full or instance.told.get(item.alert.fingerprint) != item.key]
-        allowed = [item for item in items if instance.refused.get(item.alert.fingerprint, 0.0) <= now]
+        items = [
+            item
+            for item in self._items(now)
+            if full or instance.told.get(item.alert.fingerprint) != item.key
+        ]
+        allowed = [
+            item for item in items if instance.refused.get(item.alert.fingerprint, 0.0) <= now
+        ]
         return sorted(allowed, key=lambda item: item.alert.labels.get("alertname") not in URGENT)
 
     def _items(self, now: float) -> Iterable[Item]:
@@ -263,7 +284,13 @@ class Board:
                 yield Item(row.alert, RESOLVED, row.fired_at, tuple(row.positions))
             elif row.told or not self._held(row, now):
                 fired = tuple(each for each in row.positions if each[0] == FIRING)
-                yield Item(row.alert, FIRING, row.fired_at, fired, self._stale.get(row.alert.labels.get("kafka_cluster", "")))
+                yield Item(
+                    row.alert,
+                    FIRING,
+                    row.fired_at,
+                    fired,
+                    self._stale.get(row.alert.labels.get("kafka_cluster", "")),
+                )
 
     def _held(self, row: Row, now: float) -> bool:
         """Whether nobody is to hear of it yet."""
@@ -273,7 +300,9 @@ class Board:
             return True
         return not row.is_over and self._mute(row.alert, now)
 
-    def delivered(self, instance: Instance, items: Iterable[Item], refused: dict[str, str], now: float) -> None:
+    def delivered(
+        self, instance: Instance, items: Iterable[Item], refused: dict[str, str], now: float
+    ) -> None:
         """The instance took all `items` but those `refused` (reason by fingerprint)."""
         for item in items:
             mark = item.alert.fingerprint
@@ -287,7 +316,11 @@ class Board:
             instance.told[mark] = item.key
             if row is None:
                 continue
-            if item.state == FIRING and not row.told and row.alert.starts_at == item.alert.starts_at:
+            if (
+                item.state == FIRING
+                and not row.told
+                and row.alert.starts_at == item.alert.starts_at
+            ):
                 row.told = True
                 row.end_after = now + RESEND_SECONDS if row.is_over else 0.0
             self._settle_items(row, item, "delivered")
@@ -296,7 +329,9 @@ class Board:
         """The instance was told everything that was due."""
         if now >= instance.next_full:
             instance.next_full = now + RESEND_SECONDS
-        known = self._rows.keys() | ({self._heartbeat.alert(now).fingerprint} if self._heartbeat is not None else set())
+        known = self._rows.keys() | (
+            {self._heartbeat.alert(now).fingerprint} if self._heartbeat is not None else set()
+        )
         for memory in (instance.told, instance.refused):
             for mark in memory.keys() - known:
                 del memory[mark]
@@ -318,14 +353,18 @@ class Board:
 
     def muted(self, now: float) -> int:
         """How many alerts a maintenance window holds back."""
-        return sum(not row.told and not row.is_over and self._mute(row.alert, now) for row in self._rows.values())
+        return sum(
+            not row.told and not row.is_over and self._mute(row.alert, now)
+            for row in self._rows.values()
+        )
 
     def waiting(self, instance: Instance, now: float) -> tuple[int, float | None]:
         """How many alerts the instance should know differently, and since when the oldest of them waits."""
         since = [
             self._rows[item.alert.fingerprint].arrived
             for item in self._items(now)
-            if instance.told.get(item.alert.fingerprint) != item.key and item.alert.fingerprint in self._rows
+            if instance.told.get(item.alert.fingerprint) != item.key
+            and item.alert.fingerprint in self._rows
         ]
         return len(since), min(since, default=None)
 

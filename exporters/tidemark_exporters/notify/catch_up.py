@@ -37,7 +37,12 @@ class CatchUp:
     def release(self, newest: dict[str, float], now: float) -> list[Entry]:
         """What need not wait any longer: its cluster's newest pass is recent, or nothing old came for a while."""
         quiet = now - self._last_arrival >= QUIET_SECONDS
-        ready = [e for e in self._held.values() if quiet or now - newest.get(e.alert.labels.get("kafka_cluster", ""), 0.0) <= OLD_SECONDS]
+        ready = [
+            e
+            for e in self._held.values()
+            if quiet
+            or now - newest.get(e.alert.labels.get("kafka_cluster", ""), 0.0) <= OLD_SECONDS
+        ]
         for entry in ready:
             del self._held[entry.alert.fingerprint]
         return ready

@@ -71,7 +71,10 @@ class BackgroundStore:
             if marks is not None:
                 saved = self._store.save(marks)
                 if not saved and not failing:
-                    log.warning("cannot commit what was delivered; a restart now would post it again", receiver=self._name)
+                    log.warning(
+                        "cannot commit what was delivered; a restart now would post it again",
+                        receiver=self._name,
+                    )
                 failing = not saved
                 with self._wake:
                     if not saved and self._next is None:

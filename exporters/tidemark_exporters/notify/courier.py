@@ -88,14 +88,28 @@ class Courier:
                 self._heartbeat.alive(self._clock())
             self._wake.notify()
         if released:
-            log.info("alerts that a maintenance window held back are delivered", receiver=self.name, alerts=released)
+            log.info(
+                "alerts that a maintenance window held back are delivered",
+                receiver=self.name,
+                alerts=released,
+            )
 
     def reports(self) -> list[Report]:
         with self._wake:
             outcomes, self._outbox.outcomes = self._outbox.outcomes, Counter()
             attempts, self._attempts = self._attempts, Counter()
             outbox = self._outbox
-            return [Report(self.name, outcomes, attempts, len(outbox), outbox.oldest(), outbox.muted, self._succeeded_at)]
+            return [
+                Report(
+                    self.name,
+                    outcomes,
+                    attempts,
+                    len(outbox),
+                    outbox.oldest(),
+                    outbox.muted,
+                    self._succeeded_at,
+                )
+            ]
 
     def runs(self) -> list[Callable[[], None]]:
         return [self.run]
@@ -126,7 +140,9 @@ class Courier:
         """One attempt: a heartbeat that failed is replaced by the next."""
         if self._heartbeat is None or not self._heartbeat.due(self._clock()):
             return
-        message_id, body = render(self._heartbeat.batch(self._clock()), self.receiver, self._external_url)
+        message_id, body = render(
+            self._heartbeat.batch(self._clock()), self.receiver, self._external_url
+        )
         try:
             self._transport.post(message_id, body)
         except NotDeliveredError as error:
@@ -141,7 +157,11 @@ class Courier:
 
     def _patience(self) -> float:
         deadline = self._outbox.next_deadline()
-        return IDLE_SECONDS if deadline is None else min(IDLE_SECONDS, max(0.0, deadline - self._clock()))
+        return (
+            IDLE_SECONDS
+            if deadline is None
+            else min(IDLE_SECONDS, max(0.0, deadline - self._clock()))
+        )
 
     def _post_next(self) -> bool:
         """Posts the first batch until it succeeds, is refused or the process stops; False when nothing is due.
@@ -150,7 +170,11 @@ class Courier:
         """
         try:
             for attempt in stamina.retry_context(
-                on=self._again, attempts=None, timeout=None, wait_initial=FIRST_WAIT_SECONDS, wait_max=LONGEST_WAIT_SECONDS
+                on=self._again,
+                attempts=None,
+                timeout=None,
+                wait_initial=FIRST_WAIT_SECONDS,
+                wait_max=LONGEST_WAIT_SECONDS,
             ):
                 with attempt:
                     if not self._post_once():
@@ -201,13 +225,27 @@ class Courier:
         if error.again:
             self._tell(error)
         elif given_up:
-            log.error("receiver refused alerts; they are given up", receiver=self.name, reason=str(error), alerts=given_up)
+            log.error(
+                "receiver refused alerts; they are given up",
+                receiver=self.name,
+                reason=str(error),
+                alerts=given_up,
+            )
         else:
-            log.warning("receiver refused alerts; trying again", receiver=self.name, reason=str(error), alerts=len(batch.entries))
+            log.warning(
+                "receiver refused alerts; trying again",
+                receiver=self.name,
+                reason=str(error),
+                alerts=len(batch.entries),
+            )
 
     def _tell(self, error: NotDeliveredError) -> None:
         if not self._failing:
-            log.warning("receiver does not take alerts; trying until it does", receiver=self.name, reason=str(error))
+            log.warning(
+                "receiver does not take alerts; trying until it does",
+                receiver=self.name,
+                reason=str(error),
+            )
         self._failing = True
 
     def _save(self) -> None:
@@ -217,4 +255,7 @@ class Courier:
             if self._store.save(marks):
                 self._saved = marks
             else:
-                log.warning("cannot commit what was delivered; a restart now would post it again", receiver=self.name)
+                log.warning(
+                    "cannot commit what was delivered; a restart now would post it again",
+                    receiver=self.name,
+                )

@@ -37,7 +37,11 @@ class Delivery:
     """Hands alert records to the receivers' workers. `alerts` and `view` may be called from two threads."""
 
     def __init__(
-        self, settings: Settings, workers: Sequence[Worker], starts: dict[int, int], clock: Callable[[], float] = time.time
+        self,
+        settings: Settings,
+        workers: Sequence[Worker],
+        starts: dict[int, int],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.workers = workers
         # Where to begin reading the alerts topic, by partition.
@@ -70,7 +74,9 @@ class Delivery:
             with self._lock:
                 self._assertions.vouch(view, self._clock())
 
-    def tick(self, newest: dict[str, float], open_now: Callable[[], Iterable[OpenAlert]] = nothing_open) -> None:
+    def tick(
+        self, newest: dict[str, float], open_now: Callable[[], Iterable[OpenAlert]] = nothing_open
+    ) -> None:
         """Judges what time alone changes; call it about once a second once the topics were read to their ends.
 
         `newest`: time of the newest pass that a view speaks of, by cluster. `open_now`: every alert that a view holds.
@@ -80,9 +86,16 @@ class Delivery:
             judged = self._watchdog.judge(newest, now)
             own = [*self._assertions.lost(newest, now, self._stale_seconds), *judged]
             unheard, horizon = self._assertions.unheard(open_now, now), self._horizon
-        stale = {alert.labels["kafka_cluster"]: alert.evidence["stale_since"] for alert in judged if "stale_since" in alert.evidence}
+        stale = {
+            alert.labels["kafka_cluster"]: alert.evidence["stale_since"]
+            for alert in judged
+            if "stale_since" in alert.evidence
+        }
         if unheard:
-            log.warning("alerts that stand in views but not on the topic of alerts are taken from the views", alerts=len(unheard))
+            log.warning(
+                "alerts that stand in views but not on the topic of alerts are taken from the views",
+                alerts=len(unheard),
+            )
         for worker in self.workers:
             worker.adopt(unheard, horizon)
             worker.tick(newest, stale)
@@ -91,7 +104,11 @@ class Delivery:
 
     def _tell_windows(self, windows: dict[str, float]) -> None:
         for name in windows.keys() - self._open_windows.keys():
-            log.info("maintenance window begins: alerts that it explains are held back", window=name, seconds=windows[name] - self._clock())
+            log.info(
+                "maintenance window begins: alerts that it explains are held back",
+                window=name,
+                seconds=windows[name] - self._clock(),
+            )
         for name in self._open_windows.keys() - windows.keys():
             log.info("maintenance window ends", window=name)
         self._open_windows = windows
@@ -102,7 +119,9 @@ class Delivery:
 
     def start(self) -> None:
         self._threads = [
-            threading.Thread(target=self._guarded, args=(run,), name=f"notify-{worker.name}", daemon=True)
+            threading.Thread(
+                target=self._guarded, args=(run,), name=f"notify-{worker.name}", daemon=True
+            )
             for worker in self.workers
             for run in worker.runs()
         ]
@@ -130,7 +149,9 @@ class Maker:
     `ends`: end offsets of the topic now. Commits beyond them belong to a topic that was deleted and made again.
     """
 
-    def __init__(self, settings: Settings, ends: dict[int, int], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, settings: Settings, ends: dict[int, int], clock: Callable[[], float] = time.time
+    ) -> None:
         self._settings = settings
         self._ends = ends
         self._clock = clock
@@ -141,15 +162,40 @@ class Maker:
         """The worker of `notify.receivers[index]`."""
         notify = self._settings.notify
         receiver = notify.receivers[index]
-        outbox = Outbox(receiver, self._marks(store), self._ends, notify.gather_seconds, notify.queue_size, self._windows.mutes)
-        return Courier(receiver, outbox, transport, store, notify.external_url, self._clock, self._heartbeat(receiver.name))
+        outbox = Outbox(
+            receiver,
+            self._marks(store),
+            self._ends,
+            notify.gather_seconds,
+            notify.queue_size,
+            self._windows.mutes,
+        )
+        return Courier(
+            receiver,
+            outbox,
+            transport,
+            store,
+            notify.external_url,
+            self._clock,
+            self._heartbeat(receiver.name),
+        )
 
-    def pusher(self, index: int, transports: Iterable[BatchTransport], store: OffsetStore) -> Pusher:
+    def pusher(
+        self, index: int, transports: Iterable[BatchTransport], store: OffsetStore
+    ) -> Pusher:
         """The worker of `notify.alertmanagers[index]`."""
         notify = self._settings.notify
         manager = notify.alertmanagers[index]
         heartbeat = self._heartbeat(manager.name)
-        board = Board(manager, self._marks(store), self._ends, self._clock(), notify.queue_size, self._windows.mutes, heartbeat)
+        board = Board(
+            manager,
+            self._marks(store),
+            self._ends,
+            self._clock(),
+            notify.queue_size,
+            self._windows.mutes,
+            heartbeat,
+        )
         return Pusher(manager.name, board, transports, store, notify.external_url, self._clock)
 
     def _heartbeat(self, name: str) -> Heartbeat | None:
@@ -159,7 +205,11 @@ class Maker:
         return Heartbeat(notify.heartbeat_seconds, self._settings.detect.runbook_url, self._clock())
 
     def _marks(self, store: OffsetStore) -> dict[int, Mark]:
-        marks = {number: mark for number, mark in store.load().items() if number in self._ends and mark.offset <= self._ends[number]}
+        marks = {
+            number: mark
+            for number, mark in store.load().items()
+            if number in self._ends and mark.offset <= self._ends[number]
+        }
         for number in self._ends:
             start = max(0, marks[number].offset - READ_BACK) if number in marks else 0
             self.starts[number] = min(start, self.starts.get(number, start))

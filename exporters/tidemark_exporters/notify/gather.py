@@ -55,7 +55,9 @@ class Batch:
 
 def group_of(alert: Alert) -> Group:
     labels = alert.labels
-    return Group(labels.get("kafka_cluster", ""), labels.get("broker", ""), labels.get("alertname") in URGENT)
+    return Group(
+        labels.get("kafka_cluster", ""), labels.get("broker", ""), labels.get("alertname") in URGENT
+    )
 
 
 class Gatherer:
@@ -70,11 +72,15 @@ class Gatherer:
         """Puts an alert into its group's window; a fingerprint that is already there closes it and opens the next."""
         group = group_of(entry.alert)
         batch = self._open.get(group)
-        if batch is not None and (len(batch.entries) >= MAX_BATCH or batch.has(entry.alert.fingerprint)):
+        if batch is not None and (
+            len(batch.entries) >= MAX_BATCH or batch.has(entry.alert.fingerprint)
+        ):
             self._closed.append(self._open.pop(group))
             batch = None
         if batch is None:
-            batch = self._open[group] = Batch(group, deadline=self._deadline(group, entry.alert, now))
+            batch = self._open[group] = Batch(
+                group, deadline=self._deadline(group, entry.alert, now)
+            )
         batch.entries.append(entry)
 
     def _deadline(self, group: Group, alert: Alert, now: float) -> float:
@@ -98,7 +104,10 @@ class Gatherer:
     def find(self, fingerprint: str) -> Entry | None:
         """The alert of this fingerprint that still waits here, the newest if two do."""
         batches = [*self._closed, *self._open.values()]
-        return next((e for b in reversed(batches) for e in b.entries if e.alert.fingerprint == fingerprint), None)
+        return next(
+            (e for b in reversed(batches) for e in b.entries if e.alert.fingerprint == fingerprint),
+            None,
+        )
 
     def __len__(self) -> int:
         return sum(len(batch.entries) for batch in (*self._closed, *self._open.values()))

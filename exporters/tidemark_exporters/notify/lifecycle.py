@@ -72,12 +72,18 @@ class Assertions:
 
         `open_now` is asked only when there may be any. Each is returned once.
         """
-        due = {mark: at for mark, (since, at) in self._unheard.items() if now - since >= UNHEARD_SECONDS}
+        due = {
+            mark: at
+            for mark, (since, at) in self._unheard.items()
+            if now - since >= UNHEARD_SECONDS
+        }
         if not due:
             return []
         for mark in due:
             del self._unheard[mark]
-        found = {alert.fingerprint: _as_firing(alert) for alert in open_now() if alert.fingerprint in due}
+        found = {
+            alert.fingerprint: _as_firing(alert) for alert in open_now() if alert.fingerprint in due
+        }
         for mark, alert in found.items():
             self.take(alert)
             self._asserted[mark] = due[mark]
@@ -94,7 +100,10 @@ class Assertions:
         for mark, alert in list(self._open.items()):
             cluster = alert.labels.get("kafka_cluster", "")
             since = self._flowing_since.get(cluster)
-            if since is not None and newest[cluster] - max(since, self._asserted[mark]) > LOST_SECONDS:
+            if (
+                since is not None
+                and newest[cluster] - max(since, self._asserted[mark]) > LOST_SECONDS
+            ):
                 ended.append(_state_lost(alert, newest[cluster]))
                 self._forget(mark)
         return ended
@@ -144,7 +153,9 @@ def _state_lost(alert: Alert, at: float) -> Alert:
 class Watchdog:
     """Whether passes reach the exporter, by cluster. Its clock and the collectors' must agree to a few seconds."""
 
-    def __init__(self, clusters: Iterable[str], stale_seconds: float, runbook_url: str, started_at: float) -> None:
+    def __init__(
+        self, clusters: Iterable[str], stale_seconds: float, runbook_url: str, started_at: float
+    ) -> None:
         self._clusters = set(clusters)
         self._stale_seconds = stale_seconds
         self._runbook_url = runbook_url
@@ -157,7 +168,10 @@ class Watchdog:
 
         Its evidence has `stale_since` while no pass comes.
         """
-        return [self._alert(cluster, newest.get(cluster), now) for cluster in sorted(self._clusters | set(newest))]
+        return [
+            self._alert(cluster, newest.get(cluster), now)
+            for cluster in sorted(self._clusters | set(newest))
+        ]
 
     def _alert(self, cluster: str, seen: float | None, now: float) -> Alert:
         stale, told = self._look(seen, now)
@@ -189,5 +203,11 @@ class Watchdog:
         """Whether no pass comes, and in words."""
         if seen is None:
             patience = max(FIRST_VIEW_SECONDS, self._stale_seconds)
-            return now - self._started_at > patience, "no view of it has arrived since the exporter started"
-        return now - seen > self._stale_seconds, f"the newest pass that the stream has judged is {now - seen:.0f} s old"
+            return (
+                now - self._started_at > patience,
+                "no view of it has arrived since the exporter started",
+            )
+        return (
+            now - seen > self._stale_seconds,
+            f"the newest pass that the stream has judged is {now - seen:.0f} s old",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tidemark.core.records import Alert
-from tidemark.settings_maintenance import Maintenance, span_of
+from tidemark.settings.maintenance import Maintenance, span_of
 from tidemark_exporters.notify.gather import LOSS
 
 # Whether an alert is held back at a moment (Unix seconds).
@@ -40,11 +40,17 @@ class Windows:
         """The name of a window that explains the alert at `now`."""
         if alert.labels.get("alertname") == LOSS:
             return None
-        return next((window.name for window, _ in self._look(now) if window.matches(alert.labels)), None)
+        return next(
+            (window.name for window, _ in self._look(now) if window.matches(alert.labels)), None
+        )
 
     def _look(self, now: float) -> list[tuple[Maintenance, float]]:
         second, found = self._looked
         if int(now) != second:
-            found = [(window, until) for window, span in self._windows if (until := span.until(int(now))) is not None]
+            found = [
+                (window, until)
+                for window, span in self._windows
+                if (until := span.until(int(now))) is not None
+            ]
             self._looked = (int(now), found)
         return found

@@ -7,8 +7,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from tidemark.core.signals import SIGNALS
 from tidemark_exporters.notify.delivery import Delivery
-from tidemark_exporters.signals import SIGNALS
 
 OUTCOMES: Final = ("delivered", "rejected", "dropped")
 ATTEMPTS: Final = ("ok", "again", "rejected")
@@ -43,7 +43,9 @@ class DeliveryMetrics:
                 for outcome in ATTEMPTS:
                     self.attempts.labels(receiver=report.receiver, outcome=outcome)
                 self._waiting.labels(receiver=report.receiver).set(report.waiting)
-                self._oldest.labels(receiver=report.receiver).set(0.0 if report.oldest is None else max(0.0, now - report.oldest))
+                self._oldest.labels(receiver=report.receiver).set(
+                    0.0 if report.oldest is None else max(0.0, now - report.oldest)
+                )
             if report.succeeded_at is not None:
                 self._succeeded.labels(receiver=report.receiver).set(report.succeeded_at)
         windows = self._delivery.windows

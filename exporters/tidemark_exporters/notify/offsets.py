@@ -12,7 +12,7 @@ from kafka import OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError
-from tidemark.kafka import make_consumer
+from tidemark.kafka.client import make_consumer
 from tidemark.settings import Connection
 from tidemark_exporters.notify.positions import Mark
 
@@ -23,7 +23,9 @@ LOAD_MS: Final = 15_000
 class KafkaOffsets:
     """Committed offsets of one group and topic. `load` raises ClusterError; used by one thread at a time."""
 
-    def __init__(self, connection: Connection, topic: str, group: str, partitions: list[int]) -> None:
+    def __init__(
+        self, connection: Connection, topic: str, group: str, partitions: list[int]
+    ) -> None:
         self._group = group
         self._partitions = {number: TopicPartition(topic, number) for number in partitions}
         self._consumer: Any = make_consumer(connection, group_id=group, enable_auto_commit=False)
@@ -46,7 +48,10 @@ class KafkaOffsets:
 
     def save(self, marks: dict[int, Mark]) -> bool:
         """Commits; False when Kafka did not take it in COMMIT_MS."""
-        offsets = {self._partitions[number]: OffsetAndMetadata(mark.offset, mark.metadata, -1) for number, mark in marks.items()}
+        offsets = {
+            self._partitions[number]: OffsetAndMetadata(mark.offset, mark.metadata, -1)
+            for number, mark in marks.items()
+        }
         try:
             self._consumer.commit(offsets, timeout_ms=COMMIT_MS)
         except kafka_errors.KafkaError:

@@ -72,11 +72,17 @@ class Outbox:
     def offer_own(self, alert: Alert, now: float) -> None:
         """Takes an alert of the exporter itself, in the state that it should be in; told only when that is news."""
         told = self._ledger.state_of(alert.fingerprint)
-        if not wants(self._receiver, alert) or told == alert.state or (alert.state == "resolved" and told != FIRING):
+        if (
+            not wants(self._receiver, alert)
+            or told == alert.state
+            or (alert.state == "resolved" and told != FIRING)
+        ):
             return
         if alert.state == "resolved":
             started = self._ledger.started_at(alert.fingerprint)
-            alert = structs.replace(alert, starts_at=alert.starts_at if started is None else started)
+            alert = structs.replace(
+                alert, starts_at=alert.starts_at if started is None else started
+            )
         self._ledger.note(alert, own=True)
         entry = Entry(alert, None, now)
         if alert.state == "firing":
@@ -93,7 +99,9 @@ class Outbox:
         """
         mark = alert.fingerprint
         told = self._ledger.state_of(mark)
-        if told is not None and (told != RESOLVED or (self._ledger.started_at(mark) or 0.0) >= alert.starts_at):
+        if told is not None and (
+            told != RESOLVED or (self._ledger.started_at(mark) or 0.0) >= alert.starts_at
+        ):
             return
         if alert.starts_at < horizon and not self._positions.fresh:
             self._ledger.note(alert)
@@ -151,9 +159,13 @@ class Outbox:
         """An update changes what its firing will say if that still waits; it is no message of its own."""
         mark = alert.fingerprint
         waiting = self._catch_up.find(mark) or self._muted.get(mark) or self._gatherer.find(mark)
-        waiting = waiting or next((entry for entry in self._queue.waiting() if entry.alert.fingerprint == mark), None)
+        waiting = waiting or next(
+            (entry for entry in self._queue.waiting() if entry.alert.fingerprint == mark), None
+        )
         if waiting is not None and waiting.alert.state == "firing":
-            waiting.alert = structs.replace(waiting.alert, annotations=alert.annotations, evidence=alert.evidence)
+            waiting.alert = structs.replace(
+                waiting.alert, annotations=alert.annotations, evidence=alert.evidence
+            )
 
     def tick(self, newest: dict[str, float], now: float) -> int:
         """Lets go of what need not wait any longer; how many alerts a maintenance window held. `newest`: the newest pass by cluster."""
@@ -213,7 +225,11 @@ class Outbox:
 
     def next_deadline(self) -> float | None:
         """When `take` will next have something: 0 for now, None while nothing waits for a moment."""
-        deadlines = [when for when in (self._queue.next_deadline(), self._gatherer.next_deadline()) if when is not None]
+        deadlines = [
+            when
+            for when in (self._queue.next_deadline(), self._gatherer.next_deadline())
+            if when is not None
+        ]
         return min(deadlines, default=None)
 
     @property

@@ -28,7 +28,11 @@ def render(batch: Batch, receiver: Receiver, external_url: str) -> tuple[str, by
     alerts = sorted((entry.alert for entry in batch.entries), key=_worst_first)
     # Each is posted once: what is left out here nobody hears of, so a loss never is.
     bound = receiver.max_alerts or len(alerts)
-    shown = [alert for number, alert in enumerate(alerts) if number < bound or alert.labels.get("alertname") == LOSS]
+    shown = [
+        alert
+        for number, alert in enumerate(alerts)
+        if number < bound or alert.labels.get("alertname") == LOSS
+    ]
     posted = [_alert(alert, external_url) for alert in shown]
     body = {
         "receiver": receiver.name,
@@ -36,25 +40,35 @@ def render(batch: Batch, receiver: Receiver, external_url: str) -> tuple[str, by
         "alerts": posted,
         "groupLabels": _group_labels(batch.group),
         "commonLabels": _common([alert["labels"] for alert in posted]),
-        "commonAnnotations": _common([alert["annotations"] for alert in posted]) | _headline(alerts, batch.group),
+        "commonAnnotations": _common([alert["annotations"] for alert in posted])
+        | _headline(alerts, batch.group),
         "externalURL": external_url,
         "version": "4",
         "groupKey": group_key(receiver.name, batch.group),
         "truncatedAlerts": len(alerts) - len(shown),
     }
     marks = "\n".join([receiver.name, *sorted(alert.id for alert in alerts)])
-    return f"msg_{hashlib.sha256(marks.encode('utf-8', 'replace')).hexdigest()[:32]}", msgspec.json.encode(body)
+    return (
+        f"msg_{hashlib.sha256(marks.encode('utf-8', 'replace')).hexdigest()[:32]}",
+        msgspec.json.encode(body),
+    )
 
 
 def group_key(receiver: str, group: Group) -> str:
     """Alertmanager's form: the route, then the group's labels. Stable over restarts."""
-    labels = ", ".join(f"{name}={_quoted(value)}" for name, value in sorted(_group_labels(group).items()))
+    labels = ", ".join(
+        f"{name}={_quoted(value)}" for name, value in sorted(_group_labels(group).items())
+    )
     return f"{{}}/{{receiver={_quoted(receiver)}}}:{{{labels}}}"
 
 
 def rfc3339(seconds: float) -> str:
     """2026-11-21T09:47:01.736Z of Unix seconds; what is no time of this calendar becomes the nearest that is."""
-    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def alert_url(external_url: str, alert: Alert) -> str:
@@ -84,7 +98,13 @@ def annotations_of(alert: Alert) -> dict[str, str]:
 
 
 def postable(
-    alert: Alert, state: str, fired_at: float, now: float, ends_after: float, external_url: str, stale_since: float | None
+    alert: Alert,
+    state: str,
+    fired_at: float,
+    now: float,
+    ends_after: float,
+    external_url: str,
+    stale_since: float | None,
 ) -> dict[str, Any]:
     """One alert as Alertmanager's API v2 takes it: while it fires it ends `ends_after` seconds from now unless posted again.
 
@@ -116,16 +136,29 @@ def _headline(alerts: list[Alert], group: Group) -> dict[str, str]:
     firing = sum(alert.state == "firing" for alert in alerts)
     ended = len(alerts) - firing
     counts = [f"{firing} firing"] * (firing > 0) + [f"{ended} resolved"] * (ended > 0)
-    of = f"broker {group.broker} of {group.kafka_cluster}" if group.broker else f"cluster {group.kafka_cluster}"
+    of = (
+        f"broker {group.broker} of {group.kafka_cluster}"
+        if group.broker
+        else f"cluster {group.kafka_cluster}"
+    )
     worst = [_place(alert) for alert in alerts[:WORST]]
     more = [f"{len(alerts) - WORST} more"] * (len(alerts) > WORST)
-    return {"summary": f"{len(alerts)} alerts of {of} ({', '.join(counts)}): {', '.join([*worst, *more])}."}
+    return {
+        "summary": f"{len(alerts)} alerts of {of} ({', '.join(counts)}): {', '.join([*worst, *more])}."
+    }
 
 
 def _place(alert: Alert) -> str:
     labels = alert.labels
-    words = [labels.get("alertname", ""), f"{labels['topic']}/{labels['partition']}" if {"topic", "partition"} <= labels.keys() else ""]
-    return " ".join(word for word in (*words, "resolved" if alert.state == "resolved" else "") if word)
+    words = [
+        labels.get("alertname", ""),
+        f"{labels['topic']}/{labels['partition']}"
+        if {"topic", "partition"} <= labels.keys()
+        else "",
+    ]
+    return " ".join(
+        word for word in (*words, "resolved" if alert.state == "resolved" else "") if word
+    )
 
 
 def _alert(alert: Alert, external_url: str) -> dict[str, Any]:
@@ -134,7 +167,9 @@ def _alert(alert: Alert, external_url: str) -> dict[str, Any]:
         "labels": alert.labels,
         "annotations": annotations_of(alert),
         "startsAt": rfc3339(alert.starts_at),
-        "endsAt": rfc3339(alert.ends_at if alert.ends_at is not None else alert.at) if alert.state == "resolved" else NOT_ENDED,
+        "endsAt": rfc3339(alert.ends_at if alert.ends_at is not None else alert.at)
+        if alert.state == "resolved"
+        else NOT_ENDED,
         "generatorURL": alert_url(external_url, alert),
         "fingerprint": alert.fingerprint,
     }
@@ -142,7 +177,12 @@ def _alert(alert: Alert, external_url: str) -> dict[str, Any]:
 
 def _worst_first(alert: Alert) -> tuple[bool, int, bool, str]:
     rank = _SEVERITY_RANK.get(alert.labels.get("severity", ""), 3)
-    return (alert.state != "firing", rank, alert.labels.get("alertname") not in URGENT, alert.fingerprint)
+    return (
+        alert.state != "firing",
+        rank,
+        alert.labels.get("alertname") not in URGENT,
+        alert.fingerprint,
+    )
 
 
 def _group_labels(group: Group) -> dict[str, str]:
@@ -155,7 +195,11 @@ def _group_labels(group: Group) -> dict[str, str]:
 def _common(maps: list[dict[str, str]]) -> dict[str, str]:
     if not maps:
         return {}
-    return {name: value for name, value in maps[0].items() if all(other.get(name) == value for other in maps)}
+    return {
+        name: value
+        for name, value in maps[0].items()
+        if all(other.get(name) == value for other in maps)
+    }
 
 
 def _quoted(text: str) -> str:

@@ -73,7 +73,9 @@ class Positions:
         known = self._partitions.get(partition)
         if known is None or known.committed is None:
             return False
-        return offset < known.committed or any(start <= offset < end for start, end in known.done_before)
+        return offset < known.committed or any(
+            start <= offset < end for start, end in known.done_before
+        )
 
     def begin(self, partition: int, offset: int) -> None:
         """A record was read; it is pending until `settle`."""
@@ -93,7 +95,9 @@ class Positions:
             known = self._partitions[number]
             offset = min(known.pending, default=known.end)
             # Records that an earlier run settled are not read into `end`.
-            offset = next((end for start, end in known.done_before if start <= offset < end), offset)
+            offset = next(
+                (end for start, end in known.done_before if start <= offset < end), offset
+            )
             result[number] = Mark(offset, _text(_gaps(known, offset), own if not result else {}))
         return result
 

@@ -34,7 +34,9 @@ def probe(settings: Settings, name: str) -> tuple[bool, list[str]]:
     """Whether all addresses of receiver `name` took a test notification, and a line for each. Raises ConfigError."""
     routes = {route.name: route for route in settings.notify.routes}
     if name not in routes:
-        raise ConfigError(f"--test-receiver: there is no receiver `{name}`; there are: {', '.join(sorted(routes)) or 'none'}.")
+        raise ConfigError(
+            f"--test-receiver: there is no receiver `{name}`; there are: {', '.join(sorted(routes)) or 'none'}."
+        )
     route = routes[name]
     if isinstance(route, Alertmanager):
         results = [_instance(settings, route, url) for url in route.urls]
@@ -45,17 +47,35 @@ def probe(settings: Settings, name: str) -> tuple[bool, list[str]]:
 
 
 def _webhook(settings: Settings, receiver: Receiver) -> tuple[bool, str]:
-    url = receiver.url if receiver.url is not None else read(receiver, "url_file", receiver.url_file)
+    url = (
+        receiver.url if receiver.url is not None else read(receiver, "url_file", receiver.url_file)
+    )
     transport = WebhookTransport(receiver)
     batch = Batch(Group("", "", urgent=False), [Entry(_alert(settings), None)])
     message_id, body = render(batch, receiver, settings.notify.external_url)
-    return _told(f"receiver `{receiver.name}` at {_host(url)}", receiver.timeout_seconds, lambda: transport.post(message_id, body))
+    return _told(
+        f"receiver `{receiver.name}` at {_host(url)}",
+        receiver.timeout_seconds,
+        lambda: transport.post(message_id, body),
+    )
 
 
 def _instance(settings: Settings, manager: Alertmanager, url: str) -> tuple[bool, str]:
     transport, probe = AlertmanagerTransport(manager, url), _alert(settings)
-    body = postable(probe, "firing", probe.at, time.time(), ENDS_AFTER_SECONDS, settings.notify.external_url, None)
-    return _told(f"Alertmanager `{manager.name}` at {_host(url)}", manager.timeout_seconds, lambda: transport.post([body]))
+    body = postable(
+        probe,
+        "firing",
+        probe.at,
+        time.time(),
+        ENDS_AFTER_SECONDS,
+        settings.notify.external_url,
+        None,
+    )
+    return _told(
+        f"Alertmanager `{manager.name}` at {_host(url)}",
+        manager.timeout_seconds,
+        lambda: transport.post([body]),
+    )
 
 
 def _told(who: str, timeout: float, post: Any) -> tuple[bool, str]:
@@ -64,11 +84,25 @@ def _told(who: str, timeout: float, post: Any) -> tuple[bool, str]:
         answer: Answer = post()
     except NotDeliveredError as error:
         if error.status is None:
-            return False, f"{who} did not take the test notification: {error} (time-out {timeout:g} s)."
-        cure = CURES.get(error.status, "It failed by itself; delivery would try again." if error.again else "Delivery would not try again.")
-        return False, f"{who} did not take the test notification: HTTP {error.status}{_words(error.text)}. {cure}"
+            return (
+                False,
+                f"{who} did not take the test notification: {error} (time-out {timeout:g} s).",
+            )
+        cure = CURES.get(
+            error.status,
+            "It failed by itself; delivery would try again."
+            if error.again
+            else "Delivery would not try again.",
+        )
+        return (
+            False,
+            f"{who} did not take the test notification: HTTP {error.status}{_words(error.text)}. {cure}",
+        )
     took = round((time.monotonic() - began) * 1000)
-    return True, f"ok: {who} took the test notification: HTTP {answer.status} after {took} ms{_words(answer.text)}"
+    return (
+        True,
+        f"ok: {who} took the test notification: HTTP {answer.status} after {took} ms{_words(answer.text)}",
+    )
 
 
 def _words(text: str) -> str:

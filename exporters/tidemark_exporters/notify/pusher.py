@@ -103,11 +103,23 @@ class Pusher:
         with self._wake:
             now = self._clock()
             outcomes, self._board.outcomes = self._board.outcomes, Counter()
-            result = [Report(self.name, outcomes, Counter(), None, None, self._board.muted(now), None)]
+            result = [
+                Report(self.name, outcomes, Counter(), None, None, self._board.muted(now), None)
+            ]
             for line in self.lines:
                 attempts, line.attempts = line.attempts, Counter()
                 waiting, oldest = self._board.waiting(line.instance, now)
-                result.append(Report(line.transport.name, Counter(), attempts, waiting, oldest, None, line.succeeded_at))
+                result.append(
+                    Report(
+                        line.transport.name,
+                        Counter(),
+                        attempts,
+                        waiting,
+                        oldest,
+                        None,
+                        line.succeeded_at,
+                    )
+                )
             return result
 
     def runs(self) -> list[Callable[[], None]]:
@@ -147,7 +159,16 @@ class Pusher:
                 return
             items = self._board.due(line.instance, now)
         bodies = [
-            postable(item.alert, item.state, item.fired_at, now, ENDS_AFTER_SECONDS, self._external_url, item.stale_since) for item in items
+            postable(
+                item.alert,
+                item.state,
+                item.fired_at,
+                now,
+                ENDS_AFTER_SECONDS,
+                self._external_url,
+                item.stale_since,
+            )
+            for item in items
         ]
         try:
             refused = post_splitting(line.transport.post, bodies)
@@ -167,18 +188,33 @@ class Pusher:
 
     def _failed(self, line: Line, error: NotDeliveredError) -> None:
         """What is due changes while an instance is down, so the next attempt asks anew; a refusal waits for the next turn."""
-        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** min(line.failures, 10)) if error.again else RESEND_SECONDS
+        wait = (
+            min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** min(line.failures, 10))
+            if error.again
+            else RESEND_SECONDS
+        )
         with self._wake:
             line.attempts["again" if error.again else "rejected"] += 1
             line.instance.failed()
-            line.not_before = self._clock() + (error.after_seconds if error.after_seconds is not None else wait)
+            line.not_before = self._clock() + (
+                error.after_seconds if error.after_seconds is not None else wait
+            )
         if line.failures == 0:
-            log.warning("Alertmanager does not take alerts; trying until it does", receiver=line.transport.name, reason=str(error))
+            log.warning(
+                "Alertmanager does not take alerts; trying until it does",
+                receiver=line.transport.name,
+                reason=str(error),
+            )
         line.failures += 1
 
     def _tell(self, line: Line, refused: dict[str, str]) -> None:
         for mark, reason in refused.items():
-            log.error("Alertmanager refused an alert", receiver=line.transport.name, fingerprint=mark, reason=reason)
+            log.error(
+                "Alertmanager refused an alert",
+                receiver=line.transport.name,
+                fingerprint=mark,
+                reason=reason,
+            )
         if line.failures:
             log.info("Alertmanager takes alerts again", receiver=line.transport.name)
         line.failures = 0

@@ -101,7 +101,9 @@ class DeliveryQueue:
         self.done(batch)
         for entry in batch.entries:
             if entry.is_loss:
-                self._refused.append((now + REFUSED_SECONDS, Batch(batch.group, [entry], attempted=True)))
+                self._refused.append(
+                    (now + REFUSED_SECONDS, Batch(batch.group, [entry], attempted=True))
+                )
         return [entry for entry in batch.entries if not entry.is_loss]
 
     def split(self, batch: Batch) -> None:
@@ -123,13 +125,20 @@ class DeliveryQueue:
 
     def waiting(self) -> Iterator[Entry]:
         """Every alert that waits and is not being posted, newest first."""
-        for batch in (*(item[1] for item in reversed(self._refused)), *reversed(self._others), *reversed(self._urgent)):
+        for batch in (
+            *(item[1] for item in reversed(self._refused)),
+            *reversed(self._others),
+            *reversed(self._urgent),
+        ):
             if batch is not self._in_flight:
                 yield from reversed(batch.entries)
 
     def oldest(self) -> float | None:
         """When the alert arrived that has waited longest (Unix seconds)."""
-        heads = [*(line[0] for line in (self._urgent, self._others) if line), *(item[1] for item in self._refused)]
+        heads = [
+            *(line[0] for line in (self._urgent, self._others) if line),
+            *(item[1] for item in self._refused),
+        ]
         return min((entry.since for batch in heads for entry in batch.entries), default=None)
 
     def __len__(self) -> int:
@@ -139,4 +148,6 @@ class DeliveryQueue:
 
 def _fits(batch: Batch, other: Batch) -> bool:
     marks = {entry.alert.fingerprint for entry in batch.entries}
-    return len(marks) + len(other.entries) <= MAX_BATCH and not any(entry.alert.fingerprint in marks for entry in other.entries)
+    return len(marks) + len(other.entries) <= MAX_BATCH and not any(
+        entry.alert.fingerprint in marks for entry in other.entries
+    )

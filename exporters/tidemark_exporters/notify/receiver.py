@@ -35,7 +35,15 @@ class NotDeliveredError(Exception):
     `status` is the HTTP status if there was an answer, and `text` the beginning of that answer.
     """
 
-    def __init__(self, reason: str, *, again: bool, after_seconds: float | None = None, status: int | None = None, text: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        again: bool,
+        after_seconds: float | None = None,
+        status: int | None = None,
+        text: str = "",
+    ) -> None:
         super().__init__(reason)
         self.again = again
         self.after_seconds = after_seconds
@@ -85,7 +93,11 @@ class Client:
 
         Only an answer says no: what else goes wrong (no route, a CA file that is being replaced) is worth another attempt.
         """
-        headers = {"Content-Type": "application/json", "User-Agent": f"tidemark/{__version__}", **headers}
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"tidemark/{__version__}",
+            **headers,
+        }
         try:
             # Only the beginning of the answer is read: a receiver cannot make us hold it.
             with self._session.post(
@@ -137,7 +149,11 @@ def _reason(error: BaseException) -> str:
     """The kind of failure and what the system says of it. The library's own text holds the address."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror and not isinstance(cause, requests.RequestException):
+        if (
+            isinstance(cause, OSError)
+            and cause.strerror
+            and not isinstance(cause, requests.RequestException)
+        ):
             return f"{type(error).__name__}: {cause.strerror}"
         cause = cause.__cause__ or cause.__context__
     return type(error).__name__
@@ -148,7 +164,13 @@ def _judge(answer: requests.Response) -> Answer:
     if 200 <= status < 300:
         return Answer(status, text)
     again = status >= 500 or status in TRY_AGAIN
-    raise NotDeliveredError(f"HTTP {status}", again=again, after_seconds=_retry_after(answer) if again else None, status=status, text=text)
+    raise NotDeliveredError(
+        f"HTTP {status}",
+        again=again,
+        after_seconds=_retry_after(answer) if again else None,
+        status=status,
+        text=text,
+    )
 
 
 def _beginning(answer: requests.Response) -> str:
@@ -165,7 +187,11 @@ def _retry_after(answer: requests.Response) -> float | None:
     """The Retry-After header (seconds, or a date) in seconds from now, bounded; None where it says nothing."""
     text = answer.headers.get("Retry-After", "")
     try:
-        seconds = float(text) if text.isascii() and text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
+        seconds = (
+            float(text)
+            if text.isascii() and text.isdecimal()
+            else parsedate_to_datetime(text).timestamp() - time.time()
+        )
     except (ValueError, OverflowError):
         return None
     return min(max(seconds, MIN_RETRY_AFTER_SECONDS), MAX_RETRY_AFTER_SECONDS)
@@ -188,7 +214,9 @@ def _signer(receiver: Receiver) -> Webhook | None:
 def _address(receiver: Receiver) -> str:
     url = read(receiver, "url_file", receiver.url_file)
     if not re.fullmatch(r"https?://[^/\s]\S*", url):
-        raise ConfigError(f"configuration: receiver `{receiver.name}`: url_file {receiver.url_file} holds no http:// or https:// address.")
+        raise ConfigError(
+            f"configuration: receiver `{receiver.name}`: url_file {receiver.url_file} holds no http:// or https:// address."
+        )
     return url
 
 
@@ -197,7 +225,9 @@ def _authorization(route: Route) -> str:
     text = read(route, "authorization_file", route.authorization_file)
     if not (text.isascii() and text.isprintable()):
         where = f"authorization_file {route.authorization_file}"
-        raise ConfigError(f"configuration: receiver `{route.name}`: {where} is not one line of printable ASCII.")
+        raise ConfigError(
+            f"configuration: receiver `{route.name}`: {where} is not one line of printable ASCII."
+        )
     return text
 
 
@@ -208,7 +238,9 @@ def read(route: Route, option: str, path: str | None) -> str:
         text = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"configuration: receiver `{route.name}`: cannot read {option} {path}: {reason}.") from None
+        raise ConfigError(
+            f"configuration: receiver `{route.name}`: cannot read {option} {path}: {reason}."
+        ) from None
     if not text:
         raise ConfigError(f"configuration: receiver `{route.name}`: {option} {path} is empty.")
     return text

@@ -71,10 +71,16 @@ class _Clock:
         return self.now
 
 
-def rehearse(settings: Settings, echo: Echo, make_store: Callable[[Settings, dict[int, int], str], OffsetStore] = kafka_store) -> None:
+def rehearse(
+    settings: Settings,
+    echo: Echo,
+    make_store: Callable[[Settings, dict[int, int], str], OffsetStore] = kafka_store,
+) -> None:
     """Reads both topics to their ends and tells. Raises ConfigError, ClusterError or TidemarkError."""
     if not settings.notify.routes:
-        raise ConfigError("--dry-run-notify: the configuration has no receivers; list them under notify.receivers or notify.alertmanagers.")
+        raise ConfigError(
+            "--dry-run-notify: the configuration has no receivers; list them under notify.receivers or notify.alertmanagers."
+        )
     clock = _Clock()
     views = TopicReader(settings.kafka, settings.topics.partition_views)
     alerts = TopicReader(settings.kafka, settings.topics.alerts)
@@ -94,17 +100,24 @@ def rehearse(settings: Settings, echo: Echo, make_store: Callable[[Settings, dic
 
 
 def _workers(
-    settings: Settings, maker: Maker, ends: dict[int, int], make_store: Callable[[Settings, dict[int, int], str], OffsetStore]
+    settings: Settings,
+    maker: Maker,
+    ends: dict[int, int],
+    make_store: Callable[[Settings, dict[int, int], str], OffsetStore],
 ) -> tuple[list[Worker], list[_Posts]]:
     workers: list[Worker] = []
     posts: list[_Posts] = []
     for index, receiver in enumerate(settings.notify.receivers):
         posts.append(_Posts(receiver.name))
-        workers.append(maker.courier(index, posts[-1], _ReadOnly(make_store(settings, ends, receiver.name))))
+        workers.append(
+            maker.courier(index, posts[-1], _ReadOnly(make_store(settings, ends, receiver.name)))
+        )
     for index, manager in enumerate(settings.notify.alertmanagers):
         # Every instance is told the same.
         posts.append(_Posts(manager.name))
-        workers.append(maker.pusher(index, posts[-1:], _ReadOnly(make_store(settings, ends, manager.name))))
+        workers.append(
+            maker.pusher(index, posts[-1:], _ReadOnly(make_store(settings, ends, manager.name)))
+        )
     return workers, posts
 
 
@@ -115,7 +128,9 @@ def _steps(worker: Worker) -> list[Callable[[], None]]:
     return [lambda line=line: worker.step(line) for line in worker.lines]  # type: ignore[misc]
 
 
-def _read_views(reader: TopicReader, delivery: Delivery) -> tuple[dict[str, float], list[OpenAlert]]:
+def _read_views(
+    reader: TopicReader, delivery: Delivery
+) -> tuple[dict[str, float], list[OpenAlert]]:
     """The newest pass by cluster, and every alert that stands open in a view."""
     newest: dict[str, float] = {}
     held: dict[bytes | None, list[OpenAlert]] = {}
@@ -144,7 +159,9 @@ def _whole(reader: TopicReader) -> Iterable[Message]:
     while not reader.caught_up():
         yield from reader.poll(POLL_MS)
         if time.monotonic() > deadline:
-            raise TidemarkError(f"topic {reader.topic} could not be read to its end within {READ_SECONDS:.0f} s.")
+            raise TidemarkError(
+                f"topic {reader.topic} could not be read to its end within {READ_SECONDS:.0f} s."
+            )
     reader.close()
 
 
@@ -162,12 +179,24 @@ def _tell_open(settings: Settings, alerts: list[OpenAlert], now: float, echo: Ec
     echo(f"{_count(len(alerts), 'open alert')}{', and where each belongs:' if alerts else ''}")
     rows = []
     for each in sorted(alerts, key=lambda alert: alert.starts_at):
-        alert = Alert(id=each.id, fingerprint=each.fingerprint, state="firing", labels=each.labels, annotations={}, starts_at=0.0, at=0.0)
+        alert = Alert(
+            id=each.id,
+            fingerprint=each.fingerprint,
+            state="firing",
+            labels=each.labels,
+            annotations={},
+            starts_at=0.0,
+            at=0.0,
+        )
         names = [route.name for route in settings.notify.routes if wants(route, alert)]
         window = windows.by(alert, now)
-        to = (", ".join(names) or "nobody") + (f" (held back by {window})" if window is not None and names else "")
+        to = (", ".join(names) or "nobody") + (
+            f" (held back by {window})" if window is not None and names else ""
+        )
         rows.append([*_cells(each.labels), _moment(each.starts_at), to])
-    _table(("ALERT", "SEVERITY", "CLUSTER", "PARTITION", "BROKER", "SINCE", "RECEIVERS"), rows, echo)
+    _table(
+        ("ALERT", "SEVERITY", "CLUSTER", "PARTITION", "BROKER", "SINCE", "RECEIVERS"), rows, echo
+    )
 
 
 def _tell_posts(taken: _Posts, echo: Echo) -> None:
@@ -180,7 +209,9 @@ def _tell_posts(taken: _Posts, echo: Echo) -> None:
         alerts = body["alerts"] if isinstance(body, dict) else body
         echo(f"post {number}: {_count(len(alerts), 'alert')}")
         rows = [[_state(alert), *_cells(alert["labels"]), alert["startsAt"]] for alert in alerts]
-        _table(("STATE", "ALERT", "SEVERITY", "CLUSTER", "PARTITION", "BROKER", "SINCE"), rows, echo)
+        _table(
+            ("STATE", "ALERT", "SEVERITY", "CLUSTER", "PARTITION", "BROKER", "SINCE"), rows, echo
+        )
         echo(json.dumps(body, indent=2))
 
 
@@ -191,12 +222,24 @@ def _count(number: int, thing: str) -> str:
 def _state(alert: dict[str, Any]) -> str:
     if "status" in alert:
         return str(alert["status"])
-    return "firing" if datetime.fromisoformat(alert["endsAt"]).timestamp() > time.time() else "resolved"
+    return (
+        "firing"
+        if datetime.fromisoformat(alert["endsAt"]).timestamp() > time.time()
+        else "resolved"
+    )
 
 
 def _cells(labels: dict[str, str]) -> list[str]:
-    partition = "-".join(part for part in (labels.get("topic", ""), labels.get("partition", "")) if part)
-    return [labels.get("alertname", ""), labels.get("severity", ""), labels.get("kafka_cluster", ""), partition, labels.get("broker", "")]
+    partition = "-".join(
+        part for part in (labels.get("topic", ""), labels.get("partition", "")) if part
+    )
+    return [
+        labels.get("alertname", ""),
+        labels.get("severity", ""),
+        labels.get("kafka_cluster", ""),
+        partition,
+        labels.get("broker", ""),
+    ]
 
 
 def _moment(seconds: float) -> str:
@@ -207,7 +250,15 @@ def _table(head: Sequence[str], rows: list[list[str]], echo: Echo) -> None:
     if not rows:
         return
     # What comes from names of topics must not move the terminal's cursor.
-    texts = [[*head], *([cell if cell.isprintable() else repr(cell) for cell in row] for row in rows)]
+    texts = [
+        [*head],
+        *([cell if cell.isprintable() else repr(cell) for cell in row] for row in rows),
+    ]
     widths = [max(len(line[column]) for line in texts) for column in range(len(head))]
     for line in texts:
-        echo("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        echo(
+            "  "
+            + "  ".join(
+                cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+            ).rstrip()
+        )

@@ -17,7 +17,9 @@ from tidemark_exporters.pages.query import Query
 PREFIX: Final = "/api/v1/"
 
 # Name of a list -> parameters it takes, and how it is made.
-LISTS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Board, History, Query], Listing[Any]]]]] = {
+LISTS: Final[
+    Mapping[str, tuple[tuple[str, ...], Callable[[Board, History, Query], Listing[Any]]]]
+] = {
     "clusters": (listing.CLUSTERS, lambda board, _, query: listing.clusters(board, query)),
     "topics": (listing.TOPICS, lambda board, _, query: listing.topics(board, query)),
     "partitions": (listing.PARTITIONS, lambda board, _, query: listing.partitions(board, query)),
@@ -57,4 +59,6 @@ def answer(name: str, raw: str, board: Board, history: History, waiting: list[st
 
 def problem(status: int, title: str, detail: str) -> bytes:
     """A problem document of RFC 9457."""
-    return _encoder.encode({"type": "about:blank", "title": title, "status": status, "detail": detail})
+    return _encoder.encode(
+        {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    )

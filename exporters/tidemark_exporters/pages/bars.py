@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from tidemark.core.epoch_ranges import Stretch, filled, parting, stretches
 from tidemark.core.records import ReplicaView, View
-from tidemark.core.stretches import Stretch, filled, parting, stretches
 
 # Epochs are told apart by so many colours in turn; the number stands beside.
 COLOURS: Final = 8
@@ -94,11 +94,17 @@ def logs_of(view: View) -> dict[int, list[Stretch]]:
     leader: list[Stretch] = []
     for replica in sorted(view.replicas, key=lambda replica: replica.broker != view.leader):
         if replica.broker == view.leader:
-            leader = stretches(view.lineage, replica.log_start_offset, replica.log_end_offset, _complete(view))
+            leader = stretches(
+                view.lineage, replica.log_start_offset, replica.log_end_offset, _complete(view)
+            )
             logs[replica.broker] = leader = _with_own_tail(leader, view)
             continue
         log = stretches(replica.lineage, replica.log_start_offset, replica.log_end_offset)
-        follows = replica.error is None and replica.leader_epoch is not None and replica.leader_epoch == view.leader_epoch
+        follows = (
+            replica.error is None
+            and replica.leader_epoch is not None
+            and replica.leader_epoch == view.leader_epoch
+        )
         logs[replica.broker] = filled(log, leader) if follows else log
     return logs
 
@@ -111,12 +117,20 @@ def _complete(view: View) -> bool | None:
 
 def _with_own_tail(log: list[Stretch], view: View) -> list[Stretch]:
     """What a leader wrote since its lineage was read, it wrote under its own epoch."""
-    if view.lineage is None or view.leader_epoch is None or not log or log[-1].epoch is not None or len(log) < 2:
+    if (
+        view.lineage is None
+        or view.leader_epoch is None
+        or not log
+        or log[-1].epoch is not None
+        or len(log) < 2
+    ):
         return log
     return [*log[:-1], Stretch(view.leader_epoch, log[-1].start, log[-1].end, inferred=True)]
 
 
-def log_figure(view: View, lost: Sequence[tuple[int, int]] = (), window: Range | None = None) -> LogFigure | None:
+def log_figure(
+    view: View, lost: Sequence[tuple[int, int]] = (), window: Range | None = None
+) -> LogFigure | None:
     """The logs over `window`, or over what matters of them. None when no log end is known."""
     whole = whole_of(view, lost)
     if whole is None:
@@ -125,7 +139,9 @@ def log_figure(view: View, lost: Sequence[tuple[int, int]] = (), window: Range |
     logs = logs_of(view)
     leader = logs.get(view.leader, []) if view.leader is not None else []
     rows = []
-    for replica in sorted(view.replicas, key=lambda replica: (replica.broker != view.leader, replica.broker)):
+    for replica in sorted(
+        view.replicas, key=lambda replica: (replica.broker != view.leader, replica.broker)
+    ):
         log = logs[replica.broker]
         rows.append(
             LogRow(
@@ -140,15 +156,29 @@ def log_figure(view: View, lost: Sequence[tuple[int, int]] = (), window: Range |
             )
         )
     gone = _segments([Stretch(None, start, end) for start, end in lost], chosen)
-    return LogFigure(chosen, whole, _segments(rows[0].log, whole), rows, offset_ticks(chosen), _mark(view.high_watermark, chosen), gone)
+    return LogFigure(
+        chosen,
+        whole,
+        _segments(rows[0].log, whole),
+        rows,
+        offset_ticks(chosen),
+        _mark(view.high_watermark, chosen),
+        gone,
+    )
 
 
 def whole_of(view: View, lost: Sequence[tuple[int, int]]) -> Range | None:
     """From the first log start known (else the lowest offset known) to the last offset of any log or lost range."""
-    ends = [replica.log_end_offset for replica in view.replicas if replica.log_end_offset is not None]
+    ends = [
+        replica.log_end_offset for replica in view.replicas if replica.log_end_offset is not None
+    ]
     if not ends:
         return None
-    starts = [replica.log_start_offset for replica in view.replicas if replica.log_start_offset is not None]
+    starts = [
+        replica.log_start_offset
+        for replica in view.replicas
+        if replica.log_start_offset is not None
+    ]
     marks = [mark for replica in view.replicas if (mark := replica.high_watermark) is not None]
     if view.high_watermark is not None:
         marks.append(view.high_watermark)
@@ -159,17 +189,25 @@ def whole_of(view: View, lost: Sequence[tuple[int, int]]) -> Range | None:
 
 def close_window(view: View, lost: Sequence[tuple[int, int]], whole: Range) -> Range | None:
     """Around the offsets that differ between the replicas; None where the whole shows them well enough."""
-    points = [p for r in view.replicas for p in (r.log_end_offset, r.high_watermark) if p is not None]
+    points = [
+        p for r in view.replicas for p in (r.log_end_offset, r.high_watermark) if p is not None
+    ]
     points += [bound for pair in lost for bound in pair]
     logs = logs_of(view)
     leader = logs.get(view.leader, []) if view.leader is not None else []
-    points += [at for log in logs.values() if log is not leader and (at := parting(leader, log)) is not None]
+    points += [
+        at
+        for log in logs.values()
+        if log is not leader and (at := parting(leader, log)) is not None
+    ]
     low, high = min(points, default=0), max(points, default=0)
     spread = high - low
     if spread == 0 or spread >= CLOSE * (whole.end - whole.start):
         return None
     margin = max(spread, MIN_WINDOW)
-    return Range(max(whole.start, low - margin), max(min(whole.end, high + margin // 4), low + MIN_WINDOW))
+    return Range(
+        max(whole.start, low - margin), max(min(whole.end, high + margin // 4), low + MIN_WINDOW)
+    )
 
 
 def _segments(log: Iterable[Stretch], window: Range) -> list[Segment]:
@@ -222,14 +260,31 @@ def isr_figure(view: View) -> IsrFigure | None:
     for broker in brokers:
         # What did not change goes on.
         joints = [(at, broker in members) for at, members in history]
-        joints = [joint for before, joint in pairwise([None, *joints]) if joint is not None and (before is None or before[1] != joint[1])]
+        joints = [
+            joint
+            for before, joint in pairwise([None, *joints])
+            if joint is not None and (before is None or before[1] != joint[1])
+        ]
         places = [*(window.place(at) for at, _ in joints), window.place(window.end)]
         rows.append(
-            MemberRow(broker, [(x, round(end - x, 4), member) for (x, end), (_, member) in zip(pairwise(places), joints, strict=True)])
+            MemberRow(
+                broker,
+                [
+                    (x, round(end - x, 4), member)
+                    for (x, end), (_, member) in zip(pairwise(places), joints, strict=True)
+                ],
+            )
         )
     before: list[int] = history[0][1]
     changes = []
     for at, members in history:
-        changes.append((at, members, [b for b in before if b not in members], [b for b in members if b not in before]))
+        changes.append(
+            (
+                at,
+                members,
+                [b for b in before if b not in members],
+                [b for b in members if b not in before],
+            )
+        )
         before = members
     return IsrFigure(window, rows, changes)

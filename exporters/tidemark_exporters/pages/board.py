@@ -13,11 +13,20 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
+from tidemark.assess.safe_to_stop import Effect, Impact, stop_impact
 from tidemark.core.records import Alert, OpenAlert, View
-from tidemark.core.safe_to_stop import Effect, Impact, stop_impact
 from tidemark_exporters.export.table import Row, Table
 from tidemark_exporters.export.tally import BrokerTally, Tally
-from tidemark_exporters.pages.states import HEALTHY, LEVELS, RANK, State, cluster_states, severity_level, states_of, worst
+from tidemark_exporters.pages.states import (
+    HEALTHY,
+    LEVELS,
+    RANK,
+    State,
+    cluster_states,
+    severity_level,
+    states_of,
+    worst,
+)
 
 # A picture is used for so long, and taking pictures costs at most a tenth of one core.
 FRESH_SECONDS: Final = 1.0
@@ -48,7 +57,9 @@ class Sums:
     """What partitions add up to by cluster, topic and broker: the table's own tallies, as they stand now."""
 
     def __init__(self, table: Table) -> None:
-        self.clusters = {name: _still(tally) for name, tally in table.cluster_tallies.copy().items()}
+        self.clusters = {
+            name: _still(tally) for name, tally in table.cluster_tallies.copy().items()
+        }
         self.topics = {pair: _still(tally) for pair, tally in table.topic_tallies.copy().items()}
         self.brokers = {pair: _still(tally) for pair, tally in table.broker_tallies.copy().items()}
         for tally in self.brokers.values():
@@ -76,17 +87,26 @@ def _still(tally: AnyTally) -> AnyTally:
 class Board:
     """Everything known at `now` (Unix seconds)."""
 
-    def __init__(self, table: Table, now: float, stale_seconds: float, *, caught_up: bool = True) -> None:
+    def __init__(
+        self, table: Table, now: float, stale_seconds: float, *, caught_up: bool = True
+    ) -> None:
         """`caught_up`: whether the views topic was read to its end, so that none is missing."""
-        rows, views = table.partitions.copy(), [*table.clusters.copy().values(), *table.brokers.copy().values()]
+        rows, views = (
+            table.partitions.copy(),
+            [*table.clusters.copy().values(), *table.brokers.copy().values()],
+        )
         self.now = now
         self.caught_up = caught_up
         self._stale_seconds = stale_seconds
         self.newest = table.newest.copy()
         self.views = {view.kafka_cluster: view for view in views if view.broker is None}
-        self.broker_views = {(view.kafka_cluster, view.broker): view for view in views if view.broker is not None}
+        self.broker_views = {
+            (view.kafka_cluster, view.broker): view for view in views if view.broker is not None
+        }
         alerts = table.alerts_by_key()
-        self.entries = sorted((_entry(key, row, alerts.get(key, [])) for key, row in rows.items()), key=_by_name)
+        self.entries = sorted(
+            (_entry(key, row, alerts.get(key, [])) for key, row in rows.items()), key=_by_name
+        )
         self.sums = Sums(table)
         self.by_topic: dict[tuple[str, str], list[Entry]] = {}
         for entry in self.entries:
@@ -107,14 +127,22 @@ class Board:
         return [cluster for cluster in self.clusters if self.is_stale(cluster)]
 
     def entry(self, cluster: str, topic: str, partition: int) -> Entry | None:
-        found = (entry for entry in self.by_topic.get((cluster, topic), []) if entry.key[2] == partition)
+        found = (
+            entry for entry in self.by_topic.get((cluster, topic), []) if entry.key[2] == partition
+        )
         return next(found, None)
 
     def states_of_cluster(self, cluster: str) -> list[State]:
-        found = {entry.state for entry in self.entries if entry.state is not HEALTHY and entry.key[0] == cluster}
+        found = {
+            entry.state
+            for entry in self.entries
+            if entry.state is not HEALTHY and entry.key[0] == cluster
+        }
         about = [*self.views.values(), *self.broker_views.values()]
         alerts = [alert for view in about if view.kafka_cluster == cluster for alert in view.alerts]
-        return cluster_states(alerts, found, stale=self.is_stale(cluster), empty=not self.sums.cluster(cluster).used)
+        return cluster_states(
+            alerts, found, stale=self.is_stale(cluster), empty=not self.sums.cluster(cluster).used
+        )
 
     def state_of_topic(self, cluster: str, topic: str) -> State:
         return worst(entry.state for entry in self.by_topic[cluster, topic])
@@ -122,9 +150,19 @@ class Board:
     def brokers_of(self, cluster: str) -> list[int]:
         """Brokers that a pass asked, a replica lives on or a partition is led by."""
         view = self.views.get(cluster)
-        asked = {int(broker) for broker in (view.broker_outcomes if view is not None else {}) if broker.isdecimal() and broker.isascii()}
-        placed = {broker for name, broker in self.sums.brokers if name == cluster and isinstance(broker, int)}
-        return sorted(asked | placed | {broker for name, broker in self.broker_views if name == cluster})
+        asked = {
+            int(broker)
+            for broker in (view.broker_outcomes if view is not None else {})
+            if broker.isdecimal() and broker.isascii()
+        }
+        placed = {
+            broker
+            for name, broker in self.sums.brokers
+            if name == cluster and isinstance(broker, int)
+        }
+        return sorted(
+            asked | placed | {broker for name, broker in self.broker_views if name == cluster}
+        )
 
     def outcome_of(self, cluster: str, broker: int) -> str | None:
         """How a broker answered the last pass; null: nobody told."""
@@ -141,12 +179,16 @@ class Board:
 
     def stop_impacts(self, cluster: str, broker: int) -> list[Impact]:
         """The partitions that stopping one broker would hurt, worst first."""
-        touched = (entry for entry in self.entries if entry.key[0] == cluster and _minds(entry.row, broker))
+        touched = (
+            entry for entry in self.entries if entry.key[0] == cluster and _minds(entry.row, broker)
+        )
         return stop_impact((entry.view for entry in touched), broker)
 
     def alert_counts(self, cluster: str | None = None) -> dict[str, int]:
         """Open alerts by severity, of one cluster or of all."""
-        chosen = [a for a in self.alerts if cluster is None or a.labels.get("kafka_cluster") == cluster]
+        chosen = [
+            a for a in self.alerts if cluster is None or a.labels.get("kafka_cluster") == cluster
+        ]
         counts = Counter(severity_level(alert.labels.get("severity", "")) for alert in chosen)
         return {level: counts[level] for level in ("critical", "warning", "info")}
 
@@ -154,7 +196,13 @@ class Board:
 class Boards:
     """Hands out the newest picture, and takes another when it is old. Called by many threads."""
 
-    def __init__(self, table: Table, stale_seconds: float, caught_up: Callable[[], bool], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        table: Table,
+        stale_seconds: float,
+        caught_up: Callable[[], bool],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._table = table
         self._caught_up = caught_up
         self._stale_seconds = stale_seconds
@@ -167,7 +215,9 @@ class Boards:
         with self._lock:
             if self._board is None or time.monotonic() >= self._until:
                 began = time.monotonic()
-                self._board = Board(self._table, self._clock(), self._stale_seconds, caught_up=self._caught_up())
+                self._board = Board(
+                    self._table, self._clock(), self._stale_seconds, caught_up=self._caught_up()
+                )
                 ended = time.monotonic()
                 self._until = ended + max(FRESH_SECONDS, SHARE * (ended - began))
             return self._board
@@ -185,18 +235,27 @@ def _by_name(entry: Entry) -> Key:
 def _entry(key: str, row: Row, alerts: list[OpenAlert]) -> Entry:
     """The partition's number is read off the key; a foreign key's view is asked."""
     number = key.rpartition("/")[2]
-    partition = int(number) if number.isdecimal() and number.isascii() and len(number) < 11 else row.view.partition or 0
+    partition = (
+        int(number)
+        if number.isdecimal() and number.isascii() and len(number) < 11
+        else row.view.partition or 0
+    )
     return Entry((row.cluster, row.topic, partition), row, states_of(row, alerts), alerts)
 
 
 def _minds(row: Row, broker: int) -> bool:
-    return row.shape.unplaced or any(host.broker == broker and host.effect is not None for host in row.shape.hosts)
+    return row.shape.unplaced or any(
+        host.broker == broker and host.effect is not None for host in row.shape.hosts
+    )
 
 
 def _open_alerts(entries: list[Entry], views: list[View], newest: dict[str, float]) -> list[Alert]:
     """As records of the alerts topic, worst severity first, then newest first."""
     found: dict[str, Alert] = {}
-    for alert in [*(alert for entry in entries for alert in entry.alerts), *(alert for view in views for alert in view.alerts)]:
+    for alert in [
+        *(alert for entry in entries for alert in entry.alerts),
+        *(alert for view in views for alert in view.alerts),
+    ]:
         found[alert.fingerprint] = Alert(
             id=alert.id,
             fingerprint=alert.fingerprint,
@@ -207,4 +266,10 @@ def _open_alerts(entries: list[Entry], views: list[View], newest: dict[str, floa
             starts_at=alert.starts_at,
             at=newest.get(alert.labels.get("kafka_cluster", ""), alert.starts_at),
         )
-    return sorted(found.values(), key=lambda alert: (LEVELS.index(severity_level(alert.labels.get("severity", ""))), -alert.starts_at))
+    return sorted(
+        found.values(),
+        key=lambda alert: (
+            LEVELS.index(severity_level(alert.labels.get("severity", ""))),
+            -alert.starts_at,
+        ),
+    )

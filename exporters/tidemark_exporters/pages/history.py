@@ -41,10 +41,14 @@ class History:
             del self._alerts[heapq.heappop(queue)[1]]
 
     def newest_first(self) -> list[Alert]:
-        return sorted(self._alerts.values(), key=lambda alert: alert.ends_at or alert.at, reverse=True)
+        return sorted(
+            self._alerts.values(), key=lambda alert: alert.ends_at or alert.at, reverse=True
+        )
 
 
-def follow(reader: TopicReader, history: History, stopped: threading.Event, poll_ms: int = 500) -> None:
+def follow(
+    reader: TopicReader, history: History, stopped: threading.Event, poll_ms: int = 500
+) -> None:
     """Reads the alerts topic from its beginning until `stopped`, apart from the delivery, which begins where it was left.
 
     Raises ClusterError when the client gives up.

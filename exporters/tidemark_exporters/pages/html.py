@@ -13,7 +13,13 @@ from tidemark.core.records import Alert
 from tidemark_exporters.pages import bars, listing, text
 from tidemark_exporters.pages.board import Board, rank
 from tidemark_exporters.pages.history import History
-from tidemark_exporters.pages.items import broker_item, cluster_item, partition_item, state_of_broker, topic_item
+from tidemark_exporters.pages.items import (
+    broker_item,
+    cluster_item,
+    partition_item,
+    state_of_broker,
+    topic_item,
+)
 from tidemark_exporters.pages.query import BadRequestError, Query, UnknownError, quoted
 from tidemark_exporters.pages.states import HEALTHY, SIGNS, STALE, STATES, State, severity_level
 
@@ -24,7 +30,9 @@ WORST: Final = 15
 ALERTS: Final = 20
 
 # Why there may be no page of something that there was a link to.
-GONE: Final = "it was deleted, is not watched, or was not seen yet. Its past alerts stand under Alerts."
+GONE: Final = (
+    "it was deleted, is not watched, or was not seen yet. Its past alerts stand under Alerts."
+)
 
 Context = dict[str, Any]
 
@@ -33,7 +41,11 @@ Context = dict[str, Any]
 def environment() -> Environment:
     """Templates with everything escaped, and every unset name an error."""
     made = Environment(
-        loader=PackageLoader("tidemark_exporters.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("tidemark_exporters.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.finalize = _shown
     made.filters |= {
@@ -79,10 +91,18 @@ class Page:
         return Query(self.raw, known)
 
     def past(self, **labels: str) -> list[Alert]:
-        return [a for a in self.history.newest_first() if all(a.labels.get(name) == value for name, value in labels.items())]
+        return [
+            a
+            for a in self.history.newest_first()
+            if all(a.labels.get(name) == value for name, value in labels.items())
+        ]
 
     def open(self, **labels: str) -> list[Alert]:
-        return [a for a in self.board.alerts if all(a.labels.get(name) == value for name, value in labels.items())]
+        return [
+            a
+            for a in self.board.alerts
+            if all(a.labels.get(name) == value for name, value in labels.items())
+        ]
 
 
 def clusters(page: Page) -> Context:
@@ -101,19 +121,29 @@ def clusters(page: Page) -> Context:
 
 def topics(page: Page) -> Context:
     query = page.query(*listing.TOPICS)
-    return {"title": "Topics", "listing": listing.topics(page.board, query, "worst"), **_filters(page, query)}
+    return {
+        "title": "Topics",
+        "listing": listing.topics(page.board, query, "worst"),
+        **_filters(page, query),
+    }
 
 
 def partitions(page: Page) -> Context:
     query = page.query(*listing.PARTITIONS)
-    return {"title": "Partitions", "listing": listing.partitions(page.board, query, "worst"), **_filters(page, query)}
+    return {
+        "title": "Partitions",
+        "listing": listing.partitions(page.board, query, "worst"),
+        **_filters(page, query),
+    }
 
 
 def topic(page: Page) -> Context:
     query = page.query("cluster", "topic", "state", "sort", "page", "limit")
     cluster, name = query.needed("cluster"), query.needed("topic")
     if (cluster, name) not in page.board.by_topic:
-        raise UnknownError(f"nothing is known of topic {quoted(name)} of cluster {quoted(cluster)}: {GONE}")
+        raise UnknownError(
+            f"nothing is known of topic {quoted(name)} of cluster {quoted(cluster)}: {GONE}"
+        )
     labels = {"kafka_cluster": cluster, "topic": name}
     return {
         "title": name,
@@ -132,13 +162,25 @@ def partition(page: Page) -> Context:
     number = query.number("partition") or 0
     entry = page.board.entry(cluster, name, number)
     if entry is None:
-        raise UnknownError(f"nothing is known of partition {number} of topic {quoted(name)} of cluster {quoted(cluster)}: {GONE}")
+        raise UnknownError(
+            f"nothing is known of partition {number} of topic {quoted(name)} of cluster {quoted(cluster)}: {GONE}"
+        )
     view = entry.view
     labels = {"kafka_cluster": cluster, "topic": name, "partition": str(number)}
     # What its own view holds open, whatever the labels say.
     own = {alert.fingerprint for alert in entry.alerts}
-    alerts, past = [alert for alert in page.board.alerts if alert.fingerprint in own], page.past(**labels)
-    lost = sorted({(lost.start, lost.end) for alert in (*alerts, *past) for lost in text.lost_ranges(alert.evidence) if lost.proven})
+    alerts, past = (
+        [alert for alert in page.board.alerts if alert.fingerprint in own],
+        page.past(**labels),
+    )
+    lost = sorted(
+        {
+            (lost.start, lost.end)
+            for alert in (*alerts, *past)
+            for lost in text.lost_ranges(alert.evidence)
+            if lost.proven
+        }
+    )
     window = _window(query)
     return {
         "title": f"{name}-{number}",
@@ -171,7 +213,11 @@ def brokers(page: Page) -> Context:
     return {
         "title": "Brokers",
         "groups": [
-            (name, board.can_judge(name), [_with_state(board, name, broker) for broker in board.brokers_of(name)])
+            (
+                name,
+                board.can_judge(name),
+                [_with_state(board, name, broker) for broker in board.brokers_of(name)],
+            )
             for name in ([chosen] if chosen else board.clusters)
         ],
     }
@@ -213,7 +259,11 @@ def alerts(page: Page) -> Context:
 
 
 def _filters(page: Page, query: Query) -> Context:
-    return {"given": query.given, "cluster_names": page.board.clusters, "state_choices": ("unhealthy", *STATES)}
+    return {
+        "given": query.given,
+        "cluster_names": page.board.clusters,
+        "state_choices": ("unhealthy", *STATES),
+    }
 
 
 # Path below the root -> (template, what it shows).
@@ -233,7 +283,16 @@ def render(path: str, page: Page, waiting: list[str], static: str) -> str:
     """The page at a path of PAGES. Raises BadRequestError and UnknownError."""
     template, make = PAGES[path]
     shown = make(page)
-    return write(template, page.board, waiting, static, path=path, root="", history_complete=page.history.complete, **shown)
+    return write(
+        template,
+        page.board,
+        waiting,
+        static,
+        path=path,
+        root="",
+        history_complete=page.history.complete,
+        **shown,
+    )
 
 
 def write(template: str, board: Board, waiting: list[str], static: str, **context: Any) -> str:
@@ -241,5 +300,12 @@ def write(template: str, board: Board, waiting: list[str], static: str, **contex
     return (
         environment()
         .get_template(template)
-        .render(board=board, now=board.now, waiting=waiting, static=static, open_alerts=board.alert_counts(), **context)
+        .render(
+            board=board,
+            now=board.now,
+            waiting=waiting,
+            static=static,
+            open_alerts=board.alert_counts(),
+            **context,
+        )
     )

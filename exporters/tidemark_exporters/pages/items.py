@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from tidemark.assess.safe_to_stop import Impact
 from tidemark.core.records import Alert, View
-from tidemark.core.safe_to_stop import Impact
 from tidemark_exporters.pages.board import Board, Entry
 from tidemark_exporters.pages.states import State, broker_state
 
@@ -185,7 +185,9 @@ def partition_item(entry: Entry) -> PartitionItem:
     )
 
 
-def broker_item(board: Board, cluster: str, broker: int, impacts: list[Impact] | None = None) -> BrokerItem:
+def broker_item(
+    board: Board, cluster: str, broker: int, impacts: list[Impact] | None = None
+) -> BrokerItem:
     sums, view = board.sums.broker(cluster, broker), board.broker_views.get((cluster, broker))
     counts = board.stop_counts(cluster, broker)
     return BrokerItem(
@@ -207,10 +209,17 @@ def broker_item(board: Board, cluster: str, broker: int, impacts: list[Impact] |
             unknown=counts["unknown"],
             last_copy=counts["last_copy"],
         ),
-        alerts=[a for a in board.alerts if a.labels.get("kafka_cluster") == cluster and a.labels.get("broker") == str(broker)],
+        alerts=[
+            a
+            for a in board.alerts
+            if a.labels.get("kafka_cluster") == cluster and a.labels.get("broker") == str(broker)
+        ],
         impacts=None
         if impacts is None
-        else [ImpactItem(topic=i.topic, partition=i.partition, effect=i.effect, detail=i.detail) for i in impacts[:MAX_IMPACTS]],
+        else [
+            ImpactItem(topic=i.topic, partition=i.partition, effect=i.effect, detail=i.detail)
+            for i in impacts[:MAX_IMPACTS]
+        ],
     )
 
 

@@ -28,7 +28,17 @@ CLUSTERS: Final = ("cluster", *PAGING)
 TOPICS: Final = ("cluster", "topic", "q", "state", "sort", *PAGING)
 PARTITIONS: Final = ("cluster", "topic", "partition", "q", "state", "broker", "sort", *PAGING)
 BROKERS: Final = ("cluster", "broker", *PAGING)
-ALERTS: Final = ("status", "cluster", "topic", "partition", "broker", "severity", "alertname", "q", *PAGING)
+ALERTS: Final = (
+    "status",
+    "cluster",
+    "topic",
+    "partition",
+    "broker",
+    "severity",
+    "alertname",
+    "q",
+    *PAGING,
+)
 # `unhealthy` is every state but healthy.
 STATE_CHOICES: Final = ("unhealthy", *RANK)
 SORTS: Final = ("name", "worst")
@@ -52,11 +62,17 @@ class Listing(Generic[Item]):
 
 def clusters(board: Board, query: Query) -> Listing[ClusterItem]:
     chosen = known_cluster(board, query)
-    return Listing([chosen] if chosen else board.clusters, query, lambda name: cluster_item(board, name))
+    return Listing(
+        [chosen] if chosen else board.clusters, query, lambda name: cluster_item(board, name)
+    )
 
 
 def topics(board: Board, query: Query, sort: str = "name") -> Listing[TopicItem]:
-    cluster, topic, part = known_cluster(board, query), query.text("topic"), (query.text("q") or "").casefold()
+    cluster, topic, part = (
+        known_cluster(board, query),
+        query.text("topic"),
+        (query.text("q") or "").casefold(),
+    )
     state = query.choice("state", STATE_CHOICES)
     found = [
         key
@@ -73,7 +89,11 @@ def topics(board: Board, query: Query, sort: str = "name") -> Listing[TopicItem]
 
 
 def partitions(board: Board, query: Query, sort: str = "name") -> Listing[PartitionItem]:
-    cluster, topic, part = known_cluster(board, query), query.text("topic"), (query.text("q") or "").casefold()
+    cluster, topic, part = (
+        known_cluster(board, query),
+        query.text("topic"),
+        (query.text("q") or "").casefold(),
+    )
     partition, broker = query.number("partition"), query.number("broker")
     state = query.choice("state", STATE_CHOICES)
     entries = board.entries
@@ -111,7 +131,11 @@ def brokers(board: Board, query: Query) -> Listing[BrokerItem]:
     ]
 
     def make(key: tuple[str, int]) -> BrokerItem:
-        return broker_item(board, *key, board.stop_impacts(*key) if len(found) == 1 and broker is not None else None)
+        return broker_item(
+            board,
+            *key,
+            board.stop_impacts(*key) if len(found) == 1 and broker is not None else None,
+        )
 
     return Listing(found, query, make)
 
@@ -120,7 +144,11 @@ def alerts(board: Board, history: History, query: Query) -> Listing[Alert]:
     """Open ones, worst first; past ones, those that ended last first."""
     status = query.choice("status", STATUSES) or "open"
     severity = query.choice("severity", SEVERITIES)
-    labels = {"kafka_cluster": query.text("cluster"), "topic": query.text("topic"), "alertname": query.text("alertname")}
+    labels = {
+        "kafka_cluster": query.text("cluster"),
+        "topic": query.text("topic"),
+        "alertname": query.text("alertname"),
+    }
     labels |= {"severity": severity}
     for name in ("partition", "broker"):
         number = query.number(name)
@@ -131,7 +159,11 @@ def alerts(board: Board, history: History, query: Query) -> Listing[Alert]:
         alert
         for alert in (board.alerts if status == "open" else history.newest_first())
         if all(alert.labels.get(name) == value for name, value in wanted)
-        and (not part or part in alert.labels.get("topic", "").casefold() or part in alert.labels.get("alertname", "").casefold())
+        and (
+            not part
+            or part in alert.labels.get("topic", "").casefold()
+            or part in alert.labels.get("alertname", "").casefold()
+        )
     ]
     return Listing(found, query, lambda alert: alert)
 

@@ -32,11 +32,17 @@ class Query:
     def __init__(self, raw: str, known: Collection[str]) -> None:
         """Raises BadRequestError for what is not in `known`, given twice, too long or no UTF-8."""
         if len(raw) > MAX_QUERY:
-            raise BadRequestError(f"the query has {len(raw)} characters; at most {MAX_QUERY} are read.")
+            raise BadRequestError(
+                f"the query has {len(raw)} characters; at most {MAX_QUERY} are read."
+            )
         try:
-            pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+            pairs = parse_qsl(
+                raw, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS
+            )
         except ValueError:
-            raise BadRequestError(f"the query cannot be read: it needs UTF-8 and at most {MAX_FIELDS} parameters.") from None
+            raise BadRequestError(
+                f"the query cannot be read: it needs UTF-8 and at most {MAX_FIELDS} parameters."
+            ) from None
         self.given: dict[str, str] = {}
         for name, value in pairs:
             if name not in known:
@@ -62,19 +68,28 @@ class Query:
         value = self.text(name)
         if value is None:
             return None
-        if not (value.isascii() and value.isdecimal() and len(value) <= 19 and low <= int(value) <= high):
-            raise BadRequestError(f"{name} must be a whole number from {low} to {high}, not {quoted(value)}.")
+        if not (
+            value.isascii() and value.isdecimal() and len(value) <= 19 and low <= int(value) <= high
+        ):
+            raise BadRequestError(
+                f"{name} must be a whole number from {low} to {high}, not {quoted(value)}."
+            )
         return int(value)
 
     def choice(self, name: str, choices: Collection[str]) -> str | None:
         """Raises BadRequestError when it is none of `choices`."""
         value = self.text(name)
         if value is not None and value not in choices:
-            raise BadRequestError(f"{name} must be one of {', '.join(choices)}, not {quoted(value)}.")
+            raise BadRequestError(
+                f"{name} must be one of {', '.join(choices)}, not {quoted(value)}."
+            )
         return value
 
     def paging(self) -> Paging:
-        return Paging(self.number("page", 1, 1_000_000) or 1, self.number("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT)
+        return Paging(
+            self.number("page", 1, 1_000_000) or 1,
+            self.number("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT,
+        )
 
 
 def quoted(value: str) -> str:

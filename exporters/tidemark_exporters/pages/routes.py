@@ -20,7 +20,11 @@ from tidemark_exporters.pages.query import BadRequestError, UnknownError, quoted
 
 Headers = list[tuple[str, str]]
 
-FILES: Final = {"tidemark.css": "text/css; charset=utf-8", "tidemark.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
+FILES: Final = {
+    "tidemark.css": "text/css; charset=utf-8",
+    "tidemark.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
 HTML: Final = "text/html; charset=utf-8"
 PROBLEM: Final = "application/problem+json"
 # Nothing but our own files runs, loads or is asked; nobody frames the page; its addresses are told to nobody.
@@ -47,14 +51,20 @@ class Pages:
     """The pages over one table."""
 
     def __init__(
-        self, table: Table, stale_seconds: float, waiting: Callable[[], list[str]], clock: Callable[[], float] = time.time
+        self,
+        table: Table,
+        stale_seconds: float,
+        waiting: Callable[[], list[str]],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """`waiting`: the topics that are still being read up to their end; none once all were."""
         self.history = History()
         self._waiting = waiting
         self._boards = Boards(table, stale_seconds, caught_up=lambda: not waiting(), clock=clock)
 
-    def answer(self, path: str, query: str, accept_encoding: str = "", if_none_match: str = "") -> Response:
+    def answer(
+        self, path: str, query: str, accept_encoding: str = "", if_none_match: str = ""
+    ) -> Response:
         """`path` as WSGI gives it, decoded; `query` raw."""
         name = path.removeprefix("/")
         if name.startswith("static/"):
@@ -63,7 +73,12 @@ class Pages:
             status, kind, text = self._api(name.removeprefix(api.PREFIX[1:]), query)
         else:
             status, kind, text = self._page(name, query)
-        headers = [("Content-Type", kind), ("Cache-Control", "no-store"), ("Vary", "Accept-Encoding"), *SECURITY]
+        headers = [
+            ("Content-Type", kind),
+            ("Cache-Control", "no-store"),
+            ("Vary", "Accept-Encoding"),
+            *SECURITY,
+        ]
         if len(text) >= MIN_COMPRESSED and takes_gzip(accept_encoding):
             text = gzip.compress(text, 1)
             headers.append(("Content-Encoding", "gzip"))
@@ -72,7 +87,9 @@ class Pages:
     def _api(self, name: str, query: str) -> tuple[HTTPStatus, str, bytes]:
         try:
             if name not in api.LISTS:
-                raise UnknownError(f"there is no {quoted(name)}; there are: {', '.join(api.LISTS)}.")
+                raise UnknownError(
+                    f"there is no {quoted(name)}; there are: {', '.join(api.LISTS)}."
+                )
             body = api.answer(name, query, self._boards.current(), self.history, self._waiting())
             return HTTPStatus.OK, "application/json", body
         except (BadRequestError, UnknownError) as error:
@@ -85,7 +102,9 @@ class Pages:
         try:
             if name not in html.PAGES:
                 raise UnknownError(f"there is no page {quoted('/' + name)}.")
-            text = html.render(name, html.Page(board, self.history, query), waiting, static_version())
+            text = html.render(
+                name, html.Page(board, self.history, query), waiting, static_version()
+            )
         except (BadRequestError, UnknownError) as error:
             status = _status(error)
             text = html.write(
@@ -103,9 +122,17 @@ class Pages:
 
     def _file(self, name: str, if_none_match: str) -> Response:
         if name not in FILES:
-            return Response(HTTPStatus.NOT_FOUND, [("Content-Type", "text/plain; charset=utf-8"), *SECURITY], b"not found\n")
+            return Response(
+                HTTPStatus.NOT_FOUND,
+                [("Content-Type", "text/plain; charset=utf-8"), *SECURITY],
+                b"not found\n",
+            )
         body, tag = static_file(name)
-        headers = [("ETag", tag), ("Cache-Control", "public, max-age=31536000, immutable"), *SECURITY]
+        headers = [
+            ("ETag", tag),
+            ("Cache-Control", "public, max-age=31536000, immutable"),
+            *SECURITY,
+        ]
         if if_none_match == tag:
             return Response(HTTPStatus.NOT_MODIFIED, headers, b"")
         return Response(HTTPStatus.OK, [("Content-Type", FILES[name]), *headers], body)
@@ -116,7 +143,9 @@ def failure(path: str, status: HTTPStatus, detail: str) -> Response:
     kind, text = "text/plain; charset=utf-8", f"{detail}\n".encode()
     if _is_api(path):
         kind, text = PROBLEM, api.problem(status.value, status.phrase, detail)
-    return Response(status, [("Content-Type", kind), ("Cache-Control", "no-store"), *SECURITY], text)
+    return Response(
+        status, [("Content-Type", kind), ("Cache-Control", "no-store"), *SECURITY], text
+    )
 
 
 def _is_api(path: str) -> bool:

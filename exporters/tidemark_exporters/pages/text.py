@@ -44,7 +44,11 @@ def duration(milliseconds: float | None) -> str:
     if milliseconds < 60_000:
         return f"{milliseconds / 1000:.1f} s"
     seconds = int(min(milliseconds, 1e14) // 1000)
-    for size, unit, below, smaller in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+    for size, unit, below, smaller in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
         if seconds >= size:
             rest = seconds % size // below
             return f"{seconds // size} {unit}" + (f" {rest} {smaller}" if rest else "")
@@ -89,7 +93,14 @@ def web_address(text: str) -> str | None:
         parts = urlsplit(text)
     except ValueError:
         return None
-    return text if parts.scheme in {"http", "https"} and parts.netloc and text.isprintable() and " " not in text else None
+    return (
+        text
+        if parts.scheme in {"http", "https"}
+        and parts.netloc
+        and text.isprintable()
+        and " " not in text
+        else None
+    )
 
 
 class Lost(NamedTuple):
@@ -102,13 +113,19 @@ class Lost(NamedTuple):
     @property
     def words(self) -> str:
         records = self.end - self.start
-        which = f"offset {self.start}" if records == 1 else f"offsets {self.start} to {self.end - 1}"
+        which = (
+            f"offset {self.start}" if records == 1 else f"offsets {self.start} to {self.end - 1}"
+        )
         return f"{which}, {records:,} record{'s' if records > 1 else ''}"
 
 
 def lost_ranges(evidence: dict[str, Any]) -> list[Lost]:
     """What is proven gone, then what may be gone too."""
-    return [Lost(*pair, proven=kind == "proven") for kind in ("proven", "exposed") for pair in ranges(evidence.get(kind))]
+    return [
+        Lost(*pair, proven=kind == "proven")
+        for kind in ("proven", "exposed")
+        for pair in ranges(evidence.get(kind))
+    ]
 
 
 def written_between(evidence: dict[str, Any]) -> str | None:
@@ -117,12 +134,18 @@ def written_between(evidence: dict[str, Any]) -> str | None:
     if not isinstance(bounds, list | tuple) or len(bounds) != 2:
         return None
     after, by = (moment(bound) if bound is not None else None for bound in bounds)
-    return " and ".join(words for words in (after and f"after {after}", by and f"by {by}") if words) or None
+    return (
+        " and ".join(words for words in (after and f"after {after}", by and f"by {by}") if words)
+        or None
+    )
 
 
 def facts(evidence: dict[str, Any]) -> list[tuple[str, str]]:
     """(name, words) of each fact. Evidence comes off a topic: what it holds may be anything, and is shown in bounds."""
-    shown = [(name_of(key), _clipped(_words(key, value))) for key, value in list(evidence.items())[:MAX_FACTS]]
+    shown = [
+        (name_of(key), _clipped(_words(key, value)))
+        for key, value in list(evidence.items())[:MAX_FACTS]
+    ]
     left = len(evidence) - len(shown)
     return [*shown, ("…", f"{left} more")] if left > 0 else shown
 
@@ -143,11 +166,16 @@ def _words(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if key in {"proven", "exposed"} and ranges(value):
-        return "; ".join(f"[{start}, {end}): {Lost(start, end, proven=True).words}" for start, end in ranges(value))
+        return "; ".join(
+            f"[{start}, {end}): {Lost(start, end, proven=True).words}"
+            for start, end in ranges(value)
+        )
     if key == "written_between":
         return written_between({key: value}) or UNKNOWN
     if key.endswith("_at"):
-        return ", then ".join(moment(each) for each in (value if isinstance(value, list) else [value]))
+        return ", then ".join(
+            moment(each) for each in (value if isinstance(value, list) else [value])
+        )
     if key.endswith("_ms") and isinstance(value, int | float):
         return duration(value)
     if key.startswith("lineage") and isinstance(value, list):
@@ -167,7 +195,9 @@ def _lineage(value: list[Any]) -> str:
 
 def _row(cells: list[Any]) -> str:
     """Cells as words; a float of this age is a time."""
-    return " · ".join(moment(cell) if isinstance(cell, float) and cell > 1e9 else str(cell) for cell in cells)
+    return " · ".join(
+        moment(cell) if isinstance(cell, float) and cell > 1e9 else str(cell) for cell in cells
+    )
 
 
 def _json(value: Any) -> str:

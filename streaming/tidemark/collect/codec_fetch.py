@@ -10,7 +10,15 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from tidemark.collect.wire import FETCH, Blocks, Patched, RawRequest, Reader, put_compact_string, put_uvarint
+from tidemark.collect.wire import (
+    FETCH,
+    Blocks,
+    Patched,
+    RawRequest,
+    Reader,
+    put_compact_string,
+    put_uvarint,
+)
 
 VERSION: Final = 12
 # No log ends here, so the answer never carries records and no broker redirects to a nearer replica.
@@ -58,7 +66,10 @@ class FetchTemplate:
         self._patched = Patched(body, positions)
 
     def request(
-        self, last_fetched_epochs: list[int], current_leader_epochs: list[int] | None = None, fetch_offsets: list[int] | None = None
+        self,
+        last_fetched_epochs: list[int],
+        current_leader_epochs: list[int] | None = None,
+        fetch_offsets: list[int] | None = None,
     ) -> RawRequest:
         """Columns in request order. `current_leader_epochs` fence where not −1; `fetch_offsets` are BEYOND by default.
 
@@ -85,7 +96,9 @@ def decode_fetch(data: bytes) -> tuple[int, list[tuple[str, list[Entry]]]]:
         count = reader.count(_SMALLEST, compact=True)
         end = reader.position + count * _STRIDE.size
         if count >= _STRIDE_FROM and _fits(data, reader.position, end):
-            entries: list[Entry] = list(_STRIDE.iter_unpack(memoryview(data)[reader.position : end]))
+            entries: list[Entry] = list(
+                _STRIDE.iter_unpack(memoryview(data)[reader.position : end])
+            )
             reader.position = end
         else:
             entries = [_entry(reader) for _ in range(count)]

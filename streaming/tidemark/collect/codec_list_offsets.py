@@ -10,7 +10,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from tidemark.collect.wire import LIST_OFFSETS, Blocks, Patched, RawRequest, Reader, put_compact_string, put_string, put_uvarint
+from tidemark.collect.wire import (
+    LIST_OFFSETS,
+    Blocks,
+    Patched,
+    RawRequest,
+    Reader,
+    put_compact_string,
+    put_string,
+    put_uvarint,
+)
 
 MAX_VERSION: Final = 9
 DEBUG_REPLICA: Final = -2
@@ -35,7 +44,9 @@ _STRIDE_FROM: Final = 4
 class ListOffsetsTemplate:
     """The request for one broker and one set of partitions; `request` patches the epochs in and gives the message."""
 
-    def __init__(self, blocks: Blocks, version: int, replica_id: int, timestamp: int = LATEST) -> None:
+    def __init__(
+        self, blocks: Blocks, version: int, replica_id: int, timestamp: int = LATEST
+    ) -> None:
         if not 1 <= version <= MAX_VERSION:
             raise ValueError(f"ListOffsets v{version} is not encoded here")
         self.version = version
@@ -45,7 +56,11 @@ class ListOffsetsTemplate:
     def _encode(self, blocks: Blocks, replica_id: int, timestamp: int) -> Patched:
         compact = self.flexible
         # read_uncommitted: the answer to replica −1 is then the high watermark, not the last stable offset.
-        head = _REPLICA_ISOLATION.pack(replica_id, 0) if self.version >= 2 else _REPLICA.pack(replica_id)
+        head = (
+            _REPLICA_ISOLATION.pack(replica_id, 0)
+            if self.version >= 2
+            else _REPLICA.pack(replica_id)
+        )
         body = bytearray(head)
         body += put_uvarint(len(blocks) + 1) if compact else _INT32.pack(len(blocks))
         positions: list[int] = []
@@ -54,7 +69,11 @@ class ListOffsetsTemplate:
             body += put_uvarint(len(partitions) + 1) if compact else _INT32.pack(len(partitions))
             for partition in partitions:
                 positions.append(len(body))
-                body += _ENTRY_EPOCH.pack(partition, -1, timestamp) if self.version >= 4 else _ENTRY_OLD.pack(partition, timestamp)
+                body += (
+                    _ENTRY_EPOCH.pack(partition, -1, timestamp)
+                    if self.version >= 4
+                    else _ENTRY_OLD.pack(partition, timestamp)
+                )
                 if compact:
                     body.append(0)
             if compact:
@@ -85,7 +104,10 @@ def decode_list_offsets(data: bytes, version: int) -> list[tuple[str, list[Entry
         topic = reader.text(compact)
         count = reader.count(layout.size, compact)
         end = reader.position + count * layout.size
-        if compact and (count < _STRIDE_FROM or data[reader.position + layout.size - 1 : end : layout.size].strip(b"\x00")):
+        if compact and (
+            count < _STRIDE_FROM
+            or data[reader.position + layout.size - 1 : end : layout.size].strip(b"\x00")
+        ):
             entries = [_flexible_entry(reader) for _ in range(count)]
         else:
             raw = layout.iter_unpack(memoryview(data)[reader.position : end])

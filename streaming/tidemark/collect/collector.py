@@ -13,7 +13,7 @@ from tidemark.collect.loop import Loop
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.passes import Passes
 from tidemark.collect.publish import Publisher
-from tidemark.kafka import checked_options
+from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Settings
 
 log = structlog.get_logger()
@@ -26,7 +26,13 @@ class Collector(threading.Thread):
     """Runs until `stop`, or for `limit` passes. `epoch` is Unix ms at the start of the process."""
 
     def __init__(
-        self, cluster: Cluster, settings: Settings, publisher: Publisher, metrics: CollectMetrics, epoch: int, limit: int | None = None
+        self,
+        cluster: Cluster,
+        settings: Settings,
+        publisher: Publisher,
+        metrics: CollectMetrics,
+        epoch: int,
+        limit: int | None = None,
     ) -> None:
         super().__init__(name=f"tidemark-collect-{cluster.name}", daemon=True)
         options = checked_options(cluster)
@@ -34,7 +40,9 @@ class Collector(threading.Thread):
         # When a broker last answered (monotonic); the start counts as an answer.
         self.answered_at = time.monotonic()
         self._loop = Loop(**options)
-        self._passes = Passes(self._loop, options, cluster, settings.collect, publisher.groups, epoch)
+        self._passes = Passes(
+            self._loop, options, cluster, settings.collect, publisher.groups, epoch
+        )
         self._publisher = publisher
         self._metrics = metrics
         self._limit = limit
@@ -54,15 +62,23 @@ class Collector(threading.Thread):
 
     async def _run(self) -> None:
         hurried = False
-        while not self._stopped.is_done and (self._limit is None or self._passes.number < self._limit):
+        while not self._stopped.is_done and (
+            self._limit is None or self._passes.number < self._limit
+        ):
             begun = time.monotonic()
             try:
                 await self._pass()
             except Exception:
                 # One bad pass is a gap, not the end of watching.
-                log.exception("a pass failed", cluster=self.cluster.name, number=self._passes.number)
+                log.exception(
+                    "a pass failed", cluster=self.cluster.name, number=self._passes.number
+                )
             hurried = self._passes.hurry and not hurried
-            rest = HURRY_SECONDS if hurried else self._passes.period_seconds - (time.monotonic() - begun)
+            rest = (
+                HURRY_SECONDS
+                if hurried
+                else self._passes.period_seconds - (time.monotonic() - begun)
+            )
             last = self._limit is not None and self._passes.number >= self._limit
             if not last:
                 await self._loop.wait([self._stopped], rest)

@@ -16,7 +16,7 @@ from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import KafkaPublisher, LinePublisher, Publisher
 from tidemark.collect.watchdog import Watchdog
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka import check_reachable, ensure_topics, quiet_client_logs
+from tidemark.kafka.client import check_reachable, ensure_topics, quiet_client_logs
 from tidemark.logs import configure_logs
 from tidemark.settings import Cluster, Settings, load_settings
 
@@ -28,12 +28,25 @@ FLUSH_SECONDS: Final = 4.0
 
 
 @click.command("collect", help="Observe clusters and publish replica-state events.")
-@click.option("--config", type=click.Path(path_type=Path), envvar="TIDEMARK_CONFIG", help="The YAML file.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), envvar="TIDEMARK_CONFIG", help="The YAML file."
+)
 @click.option("--bootstrap", metavar="HOST:PORT,…", help="Watch this cluster, without a file.")
-@click.option("--cluster", "name", help="The name to give it, or the one cluster of the file to watch.")
-@click.option("--to", "to", type=click.Choice(["topic", "-"]), default="topic", show_default=True, help="-: JSON lines on standard output.")
+@click.option(
+    "--cluster", "name", help="The name to give it, or the one cluster of the file to watch."
+)
+@click.option(
+    "--to",
+    "to",
+    type=click.Choice(["topic", "-"]),
+    default="topic",
+    show_default=True,
+    help="-: JSON lines on standard output.",
+)
 @click.option("--passes", type=click.IntRange(min=1), help="Stop after so many passes.")
-def collect(config: Path | None, bootstrap: str | None, name: str | None, to: str, passes: int | None) -> None:
+def collect(
+    config: Path | None, bootstrap: str | None, name: str | None, to: str, passes: int | None
+) -> None:
     quiet_client_logs()
     settings = chosen_settings(load_settings(config), bootstrap, name)
     configure_logs(settings.log_format)
@@ -49,7 +62,10 @@ def collect(config: Path | None, bootstrap: str | None, name: str | None, to: st
     if settings.collect.listen is not None and to == "topic":
         metrics.serve(settings.collect.listen)
     epoch = int(time.time() * 1000)
-    collectors = [Collector(cluster, settings, publisher, metrics, epoch, passes) for cluster in settings.clusters]
+    collectors = [
+        Collector(cluster, settings, publisher, metrics, epoch, passes)
+        for cluster in settings.clusters
+    ]
     _watch(settings, collectors, publisher)
 
 
@@ -66,9 +82,13 @@ def chosen_settings(settings: Settings, bootstrap: str | None, name: str | None)
         known = [cluster.name for cluster in settings.clusters]
         settings.clusters = [cluster for cluster in settings.clusters if cluster.name == name]
         if not settings.clusters:
-            raise ConfigError(f"no cluster is called `{name}`; the configuration has {', '.join(known) or 'none'}.")
+            raise ConfigError(
+                f"no cluster is called `{name}`; the configuration has {', '.join(known) or 'none'}."
+            )
     if not settings.clusters:
-        raise ConfigError("no cluster to watch: list clusters in the file of --config, or give --bootstrap HOST:PORT.")
+        raise ConfigError(
+            "no cluster to watch: list clusters in the file of --config, or give --bootstrap HOST:PORT."
+        )
     return settings
 
 
@@ -97,10 +117,21 @@ def _watch(settings: Settings, collectors: list[Collector], publisher: Publisher
         def ages() -> dict[tuple[str, str], float]:
             now = time.monotonic()
             found = {(c.cluster.name, "no_broker"): now - c.answered_at for c in collectors}
-            found.update({(c.cluster.name, "cannot_publish"): now - publisher.published_at for c in collectors})
+            found.update(
+                {
+                    (c.cluster.name, "cannot_publish"): now - publisher.published_at
+                    for c in collectors
+                }
+            )
             return found
 
-        watchdog = Watchdog(options.watchdog_url, options.watchdog_seconds, options.collector, ages, settings.detect.runbook_url)
+        watchdog = Watchdog(
+            options.watchdog_url,
+            options.watchdog_seconds,
+            options.collector,
+            ages,
+            settings.detect.runbook_url,
+        )
         watchdog.start()
     for collector in collectors:
         collector.start()

@@ -13,7 +13,13 @@ from tidemark.collect.inventory import Inventory
 from tidemark.collect.links import Link, LinkError
 from tidemark.collect.loop import Loop
 from tidemark.collect.metadata import UNKNOWN_TOPIC_OR_PARTITION, View, read_eligible, read_metadata
-from tidemark.collect.side import Quorum, read_configurations, read_fenced, read_quorum, read_reassignments
+from tidemark.collect.side import (
+    Quorum,
+    read_configurations,
+    read_fenced,
+    read_quorum,
+    read_reassignments,
+)
 
 # A broker that just came back may still show what it knew before (some 100 ms after a pause).
 SETTLING_SECONDS: Final = 2.0
@@ -28,7 +34,13 @@ QUORUM_SILENT_SECONDS: Final = 10.0
 class Control:
     """Reads of one cluster that are not samples; results go to `inventory` and the attributes here."""
 
-    def __init__(self, loop: Loop, options: dict[str, Any], inventory: Inventory, bootstrap: list[tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        options: dict[str, Any],
+        inventory: Inventory,
+        bootstrap: list[tuple[str, int]],
+    ) -> None:
         self.views: list[View] = []
         self.quorum: Quorum | None = None
         self.quorum_at = 0.0
@@ -38,7 +50,9 @@ class Control:
         self._loop = loop
         self._options = options
         self._inventory = inventory
-        self._bootstrap = [Link(loop, options, -1 - i, host, port) for i, (host, port) in enumerate(bootstrap)]
+        self._bootstrap = [
+            Link(loop, options, -1 - i, host, port) for i, (host, port) in enumerate(bootstrap)
+        ]
         self._links: dict[int, Link] = {}
         self._forwards: dict[int, Link] = {}
         # Brokers through which the quorum gave no answer since it last gave one.
@@ -52,7 +66,11 @@ class Control:
         Last those that came back just now, and those whose image is old by the word of the quorum's leader.
         """
         now = time.monotonic()
-        settled = sorted(b for b, link in live.items() if now - (link.connected_at or now) >= SETTLING_SECONDS and not self._is_outdated(b))
+        settled = sorted(
+            b
+            for b, link in live.items()
+            if now - (link.connected_at or now) >= SETTLING_SECONDS and not self._is_outdated(b)
+        )
         others = sorted(set(live) - set(settled))
         self._turn += 1
         if settled:
@@ -70,7 +88,9 @@ class Control:
         if link is None or (link.host, link.port) != (sample_link.host, sample_link.port):
             if link is not None:
                 link.close()
-            link = Link(self._loop, self._options, sample_link.broker, sample_link.host, sample_link.port)
+            link = Link(
+                self._loop, self._options, sample_link.broker, sample_link.host, sample_link.port
+            )
             self._links[sample_link.broker] = link
         return link
 
@@ -79,7 +99,9 @@ class Control:
         link = live.get(self._inventory.controller)
         return None if link is None else self._link(link)
 
-    def start(self, name: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> Any:
+    def start(
+        self, name: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any
+    ) -> Any:
         """Starts a read unless the one before is still under way; its Future ends with it and a LinkError ends it quietly."""
         before = self._running.get(name)
         if before is not None and not before.is_done:
@@ -105,12 +127,18 @@ class Control:
         view = await read_metadata(await self._ready(link), ANSWER_SECONDS)
         if link.broker < 0:
             # A bootstrap server: which broker it is shows in its own list, if it is listed under the same name.
-            same = [broker for broker, address in view.brokers.items() if address[:2] == (link.host, link.port)]
+            same = [
+                broker
+                for broker, address in view.brokers.items()
+                if address[:2] == (link.host, link.port)
+            ]
             view = view._replace(broker=same[0] if same else link.broker)
         self.views.append(view)
 
     async def read_eligible(self, link: Link, names: list[str]) -> None:
-        self._inventory.take_eligible(await read_eligible(await self._ready(link), names, ANSWER_SECONDS))
+        self._inventory.take_eligible(
+            await read_eligible(await self._ready(link), names, ANSWER_SECONDS)
+        )
 
     async def read_quorum(self, link: Link) -> None:
         """Asked over a connection of its own: a broker whose controllers are gone keeps the question, and all behind it, waiting."""
@@ -133,7 +161,11 @@ class Control:
         DescribeQuorum never says so itself: only a leader answers it.
         """
         self._silent_to.add(broker)
-        if self.quorum is None or len(self._silent_to) < 2 or time.monotonic() - self.quorum_at < QUORUM_SILENT_SECONDS:
+        if (
+            self.quorum is None
+            or len(self._silent_to) < 2
+            or time.monotonic() - self.quorum_at < QUORUM_SILENT_SECONDS
+        ):
             return
         self.quorum = self.quorum._replace(leader=None)
 
@@ -142,7 +174,9 @@ class Control:
         if known is None or (known.host, known.port) != (link.host, link.port):
             if known is not None:
                 known.close()
-            known = self._forwards[link.broker] = Link(self._loop, self._options, link.broker, link.host, link.port)
+            known = self._forwards[link.broker] = Link(
+                self._loop, self._options, link.broker, link.host, link.port
+            )
         return known
 
     async def read_reassignments(self, link: Link) -> None:
@@ -151,14 +185,20 @@ class Control:
             self._inventory.take_reassignments(found)
 
     async def read_configurations(self, link: Link, names: list[str]) -> None:
-        self._inventory.take_configurations(await read_configurations(await self._ready(link), names, ANSWER_SECONDS))
+        self._inventory.take_configurations(
+            await read_configurations(await self._ready(link), names, ANSWER_SECONDS)
+        )
 
     async def confirm_gone(self, links: list[Link], names: set[str]) -> None:
         """A topic is deleted when two brokers, asked by name, do not know it: an image leaves out what one may not describe."""
         missing = set(names)
         for link in links[:2]:
             view = await read_metadata(await self._ready(link), ANSWER_SECONDS, sorted(names))
-            missing = {name for name in missing if name in view.topics and view.topics[name].error == UNKNOWN_TOPIC_OR_PARTITION}
+            missing = {
+                name
+                for name in missing
+                if name in view.topics and view.topics[name].error == UNKNOWN_TOPIC_OR_PARTITION
+            }
         if len(links) >= 2:
             self.gone |= missing
 
@@ -168,7 +208,11 @@ class Control:
             return None
         broker = next(iter(live))
         seen = self.quorum.replicas.get(broker)
-        return broker if seen is not None and seen.lag_ms is not None and seen.lag_ms <= CURRENT_MS else None
+        return (
+            broker
+            if seen is not None and seen.lag_ms is not None and seen.lag_ms <= CURRENT_MS
+            else None
+        )
 
     def close(self) -> None:
         for link in [*self._links.values(), *self._forwards.values(), *self._bootstrap]:

@@ -23,8 +23,16 @@ class Watched:
         "topic", "topic_id", "walks",
     )  # fmt: skip
 
-    def __init__(self, topic: str, number: int, topic_id: str | None, group: int, seat: Seat) -> None:
-        self.topic, self.number, self.topic_id, self.group, self.seat = topic, number, topic_id, group, seat
+    def __init__(
+        self, topic: str, number: int, topic_id: str | None, group: int, seat: Seat
+    ) -> None:
+        self.topic, self.number, self.topic_id, self.group, self.seat = (
+            topic,
+            number,
+            topic_id,
+            group,
+            seat,
+        )
         self.leader: int | None = None
         self.leader_epoch: int | None = None
         self.leaderless = False
@@ -58,11 +66,17 @@ class Watched:
 
     def take(self, seat: Seat) -> bool:
         """Lays newer metadata over the old. Tells whether leader, replicas or epoch changed (requests must be planned anew)."""
-        changed = (seat.leader, seat.leader_epoch, seat.replicas) != (self.seat.leader, self.seat.leader_epoch, self.seat.replicas)
+        changed = (seat.leader, seat.leader_epoch, seat.replicas) != (
+            self.seat.leader,
+            self.seat.leader_epoch,
+            self.seat.replicas,
+        )
         if seat.leader_epoch != self.seat.leader_epoch:
             self.walks, self.doubt = after_change(seat.replicas), None
         elif seat.replicas != self.seat.replicas:
-            self.walks = {broker: left for broker, left in self.walks.items() if broker in seat.replicas}
+            self.walks = {
+                broker: left for broker, left in self.walks.items() if broker in seat.replicas
+            }
         leader = seat.leader if seat.leader >= 0 else None
         if leader != self.leader and self.leader is not None:
             self.former_leader = self.leader
@@ -145,11 +159,23 @@ class Inventory:
             self.controller = view.controller
         self._forget_brokers(views)
         believed = [view for view in views if not self._is_behind(view, views)] or views
-        seen = {name for view in believed for name, topic in view.topics.items() if topic.partitions and self.wants(name)}
+        seen = {
+            name
+            for view in believed
+            for name, topic in view.topics.items()
+            if topic.partitions and self.wants(name)
+        }
         for name in seen:
-            about = [(view, view.topics[name]) for view in believed if name in view.topics and not view.topics[name].error]
+            about = [
+                (view, view.topics[name])
+                for view in believed
+                if name in view.topics and not view.topics[name].error
+            ]
             for number in {n for _, topic in about for n in topic.partitions}:
-                if group_of(self._cluster.name, name, number, self._cluster.shards) != self._cluster.shard:
+                if (
+                    group_of(self._cluster.name, name, number, self._cluster.shards)
+                    != self._cluster.shard
+                ):
                     continue
                 one = self._partition(name, number, about, sole_witness)
                 replan |= one.replan
@@ -158,11 +184,14 @@ class Inventory:
             if name not in known:
                 new_topics.add(name)
             elif len(about) >= 2:
-                recreated += self._dropped(name, {n for _, topic in about for n in topic.partitions})
+                recreated += self._dropped(
+                    name, {n for _, topic in about for n in topic.partitions}
+                )
         absent = {
             name
             for name in known
-            if len({v.broker for v in views if v.broker >= 0}) >= 2 and all(name not in view.topics for view in views)
+            if len({v.broker for v in views if v.broker >= 0}) >= 2
+            and all(name not in view.topics for view in views)
         }
         return Applied(replan or bool(recreated), epoch_changed, new_topics, absent, recreated)
 
@@ -174,18 +203,33 @@ class Inventory:
         for name, topic in view.topics.items():
             if not self.wants(name):
                 continue
-            same = [t.partitions for v in views if v is not view and (t := v.topics.get(name)) and t.topic_id == topic.topic_id]
+            same = [
+                t.partitions
+                for v in views
+                if v is not view and (t := v.topics.get(name)) and t.topic_id == topic.topic_id
+            ]
             for number, seat in topic.partitions.items():
                 known = self.partitions.get((name, number))
-                if known is not None and known.topic_id == topic.topic_id and seat.leader_epoch < known.seat.leader_epoch:
+                if (
+                    known is not None
+                    and known.topic_id == topic.topic_id
+                    and seat.leader_epoch < known.seat.leader_epoch
+                ):
                     return True
-                if any(number in other and seat.leader_epoch < other[number].leader_epoch for other in same):
+                if any(
+                    number in other and seat.leader_epoch < other[number].leader_epoch
+                    for other in same
+                ):
                     return True
         return False
 
     def _dropped(self, name: str, numbers: set[int]) -> list[Watched]:
         """Partitions that a topic made anew with fewer of them no longer has."""
-        gone = [w for (topic, number), w in self.partitions.items() if topic == name and number not in numbers]
+        gone = [
+            w
+            for (topic, number), w in self.partitions.items()
+            if topic == name and number not in numbers
+        ]
         for watched in gone:
             del self.partitions[watched.topic, watched.number]
         return gone
@@ -193,12 +237,20 @@ class Inventory:
     def _forget_brokers(self, views: list[View]) -> None:
         """A broker that no image lists any more stays only while a watched partition is assigned to it."""
         listed = {broker for view in views for broker in view.brokers}
-        assigned = {broker for watched in self.partitions.values() for broker in watched.seat.replicas}
+        assigned = {
+            broker for watched in self.partitions.values() for broker in watched.seat.replicas
+        }
         for broker in set(self.brokers) - listed - assigned:
             del self.brokers[broker]
 
-    def _partition(self, name: str, number: int, about: list[tuple[View, TopicView]], sole_witness: int | None) -> Applied:
-        seats = [(view, topic, topic.partitions[number]) for view, topic in about if number in topic.partitions]
+    def _partition(
+        self, name: str, number: int, about: list[tuple[View, TopicView]], sole_witness: int | None
+    ) -> Applied:
+        seats = [
+            (view, topic, topic.partitions[number])
+            for view, topic in about
+            if number in topic.partitions
+        ]
         watched = self.partitions.get((name, number))
         recreated: list[Watched] = []
         if watched is not None and watched.topic_id is not None:
@@ -211,11 +263,20 @@ class Inventory:
                 watched = None
             else:
                 seats = same
-        view, topic, seat = max(seats, key=lambda entry: (entry[2].leader_epoch, entry[0].broker == entry[2].leader, entry[0].at))
+        view, topic, seat = max(
+            seats,
+            key=lambda entry: (
+                entry[2].leader_epoch,
+                entry[0].broker == entry[2].leader,
+                entry[0].at,
+            ),
+        )
         fresh = watched is None
         if watched is None:
             group = group_of(self._cluster.name, name, number, self._groups)
-            watched = self.partitions[name, number] = Watched(name, number, topic.topic_id, group, seat)
+            watched = self.partitions[name, number] = Watched(
+                name, number, topic.topic_id, group, seat
+            )
         elif seat.leader_epoch < watched.seat.leader_epoch:
             # A broker that is behind all we know; an epoch never goes back for one topic id.
             return Applied(False, False, set(), set(), recreated)
@@ -225,8 +286,14 @@ class Inventory:
         watched.metadata_from = tuple(sorted(set(agreeing)))
         watched.metadata_at = view.at
         none = (-1, seat.leader_epoch, LEADER_NOT_AVAILABLE)
-        saying_none = {v.broker for v, _, s in seats if v.broker >= 0 and (s.leader, s.leader_epoch, s.error) == none}
-        watched.leaderless = len(saying_none) >= 2 or (sole_witness is not None and saying_none == {sole_witness})
+        saying_none = {
+            v.broker
+            for v, _, s in seats
+            if v.broker >= 0 and (s.leader, s.leader_epoch, s.error) == none
+        }
+        watched.leaderless = len(saying_none) >= 2 or (
+            sole_witness is not None and saying_none == {sole_witness}
+        )
         return Applied(replan, bumped, set(), set(), recreated)
 
     def take_eligible(self, found: dict[tuple[str, int], Eligible]) -> None:
@@ -235,7 +302,9 @@ class Inventory:
             if watched is not None:
                 watched.eligible, watched.last_known = eligible
 
-    def take_reassignments(self, found: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
+    def take_reassignments(
+        self, found: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]
+    ) -> None:
         """(adding, removing) of the partitions under reassignment; all others have none."""
         for place, watched in self.partitions.items():
             watched.adding, watched.removing = found.get(place, ((), ()))
@@ -269,7 +338,10 @@ class Inventory:
                     led[seat.replicas[0]] += seat.leader == seat.replicas[0]
                 in_sync.update(seat.in_sync)
             everyone = {*preferred, *in_sync}
-            self._tallies = {number: Tally(preferred[number], led[number], in_sync[number]) for number in everyone}
+            self._tallies = {
+                number: Tally(preferred[number], led[number], in_sync[number])
+                for number in everyone
+            }
         return self._tallies.get(broker, Tally(0, 0, 0))
 
 

@@ -95,10 +95,14 @@ async def walk(link: Link, plan: BrokerPlan, seconds: float) -> None:
             plan.walked[index] = (one.entries[::-1], one.complete_from)
 
 
-async def _round(link: Link, plan: BrokerPlan, walks: dict[int, Walk], subset: Subset, seconds: float) -> None:
+async def _round(
+    link: Link, plan: BrokerPlan, walks: dict[int, Walk], subset: Subset, seconds: float
+) -> None:
     epochs = [walks[i].next_epoch for i in subset.indices]
     fences = [walks[i].fence for i in subset.indices]
-    request = FetchTemplate(subset.blocks).request([e for e in epochs if e is not None], fences, [BEYOND] * len(fences))
+    request = FetchTemplate(subset.blocks).request(
+        [e for e in epochs if e is not None], fences, [BEYOND] * len(fences)
+    )
     answer: RawAnswer = await link.ask(request, seconds)
     code, topics = decode_fetch(answer.body)
     found: list[Entry | None] = [None] * len(plan.slots)

@@ -18,7 +18,7 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from tidemark.collect.loop import Loop
 from tidemark.core.events import OK, UNREACHABLE
-from tidemark.kafka import outcome_of
+from tidemark.kafka.client import outcome_of
 
 # More requests than one pass sends to a broker at a time; kafka-python refuses the next one above it.
 MAX_IN_FLIGHT: Final = 64
@@ -35,14 +35,26 @@ class LinkError(Exception):
 class Link:
     """A connection that is opened in the background and closed by any failure. `options` are kafka-python's."""
 
-    def __init__(self, loop: Loop, options: dict[str, Any], broker: int, host: str, port: int, rack: str | None = None) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        options: dict[str, Any],
+        broker: int,
+        host: str,
+        port: int,
+        rack: str | None = None,
+    ) -> None:
         self.broker, self.host, self.port, self.rack = broker, host, port, rack
         self.outcome: str = UNREACHABLE
         # Failures in a row since it last answered.
         self.failures = 0
         self.connected_at: float | None = None
         self._loop = loop
-        self._options = {**KafkaConnectionManager.DEFAULT_CONFIG, **options, "max_in_flight_requests_per_connection": MAX_IN_FLIGHT}
+        self._options = {
+            **KafkaConnectionManager.DEFAULT_CONFIG,
+            **options,
+            "max_in_flight_requests_per_connection": MAX_IN_FLIGHT,
+        }
         self._connection: Any = None
         self._connecting: Any = None
 
@@ -54,7 +66,9 @@ class Link:
         """The version to speak: the broker's newest up to `highest`; null when it lacks the API or is not connected."""
         if not self.connected:
             return None
-        lowest_there, highest_there = self._connection.broker_version_data.api_versions.get(api_key, (0, -1))
+        lowest_there, highest_there = self._connection.broker_version_data.api_versions.get(
+            api_key, (0, -1)
+        )
         found = min(int(highest_there), highest)
         return found if found >= max(int(lowest_there), 0) else None
 
@@ -91,10 +105,21 @@ class Link:
         proxy = self._options["proxy_url"]
         address = self.host
         if proxy is None:
-            found = await self._loop.in_thread(lambda: socket.getaddrinfo(self.host, self.port, socket.AF_UNSPEC, socket.SOCK_STREAM))
+            found = await self._loop.in_thread(
+                lambda: socket.getaddrinfo(
+                    self.host, self.port, socket.AF_UNSPEC, socket.SOCK_STREAM
+                )
+            )
             address = found[0][4][0]
         net = self._loop.net
-        plain = await create_connection(net, address, self.port, self._options["socket_options"], proxy_url=proxy, timeout_at=timeout_at)
+        plain = await create_connection(
+            net,
+            address,
+            self.port,
+            self._options["socket_options"],
+            proxy_url=proxy,
+            timeout_at=timeout_at,
+        )
         if self._options["security_protocol"] in {"SSL", "SASL_SSL"}:
             secrets = {key: value for key, value in self._options.items() if key.startswith("ssl_")}
             transport = KafkaSSLTransport(net, plain, host=self.host, **secrets)
@@ -122,7 +147,9 @@ class Link:
                 raise LinkError("throttled")
             await self._loop.sleep(0.002)
         try:
-            answer = await connection.send_request(request, request_timeout_ms=max((deadline - time.monotonic()) * 1000, 1.0))
+            answer = await connection.send_request(
+                request, request_timeout_ms=max((deadline - time.monotonic()) * 1000, 1.0)
+            )
         except kafka_errors.IncompatibleBrokerVersion:
             raise LinkError("unsupported") from None
         except Exception as error:

@@ -28,7 +28,9 @@ class Loop:
         """Starts work beside the caller; its Future holds the result or the error."""
         return self.net.call_soon_with_future(work, *arguments)
 
-    async def within(self, seconds: float, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    async def within(
+        self, seconds: float, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
+    ) -> T:
         """The result of work, which is cancelled when the time is over: TimeoutError. Its own errors pass through."""
         future = Future()
 

@@ -69,7 +69,11 @@ def topic_id_text(value: Any) -> str | None:
 
 async def read_metadata(link: Link, seconds: float, names: list[str] | None = None) -> View:
     """All topics, or those named. Raises LinkError."""
-    topics = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    topics = (
+        None
+        if names is None
+        else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    )
     request = MetadataRequest(
         topics=topics,
         allow_auto_topic_creation=False,
@@ -86,7 +90,10 @@ def as_view(broker: int, answer: Any) -> View:
         at=time.monotonic(),
         cluster_id=getattr(answer, "cluster_id", None) or None,
         controller=answer.controller_id if answer.controller_id is not None else -1,
-        brokers={node.node_id: Address(node.host, node.port, node.rack or None) for node in answer.brokers},
+        brokers={
+            node.node_id: Address(node.host, node.port, node.rack or None)
+            for node in answer.brokers
+        },
         topics={topic.name: _topic(topic) for topic in answer.topics if topic.name},
     )
 
@@ -105,7 +112,9 @@ def _topic(topic: Any) -> TopicView:
     return TopicView(topic_id_text(topic.topic_id), topic.error_code, partitions)
 
 
-async def read_eligible(link: Link, names: list[str], seconds: float) -> dict[tuple[str, int], Eligible]:
+async def read_eligible(
+    link: Link, names: list[str], seconds: float
+) -> dict[tuple[str, int], Eligible]:
     """Eligible leader replicas of the named topics, page by page. Empty where the broker lacks the API. Raises LinkError."""
     found: dict[tuple[str, int], Eligible] = {}
     if link.version(DESCRIBE_TOPIC_PARTITIONS, 0) is None or not names:
@@ -114,15 +123,21 @@ async def read_eligible(link: Link, names: list[str], seconds: float) -> dict[tu
     cursor = None
     # Each page holds at least one partition, so the pages end; a broker that repeats its cursor is not believed.
     while True:
-        request = DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=2000, cursor=cursor)
+        request = DescribeTopicPartitionsRequest(
+            topics=topics, response_partition_limit=2000, cursor=cursor
+        )
         answer = await link.ask(request, seconds)
         for topic in answer.topics:
             for p in topic.partitions:
-                found[topic.name, p.partition_index] = Eligible(_numbers(p.eligible_leader_replicas), _numbers(p.last_known_elr))
+                found[topic.name, p.partition_index] = Eligible(
+                    _numbers(p.eligible_leader_replicas), _numbers(p.last_known_elr)
+                )
         following = answer.next_cursor
         if following is None or (cursor is not None and _place(following) <= _place(cursor)):
             return found
-        cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=following.topic_name, partition_index=following.partition_index)
+        cursor = DescribeTopicPartitionsRequest.Cursor(
+            topic_name=following.topic_name, partition_index=following.partition_index
+        )
 
 
 def _numbers(values: Any) -> tuple[int, ...] | None:

@@ -37,8 +37,16 @@ class CollectMetrics:
             [*labels, "broker", "outcome"],
             registry=self.registry,
         )
-        self._published = Counter("tidemark_collect_records_published_total", "Records that Kafka acknowledged.", registry=self.registry)
-        self._dropped = Counter("tidemark_collect_records_dropped_total", "Records that could not be published.", registry=self.registry)
+        self._published = Counter(
+            "tidemark_collect_records_published_total",
+            "Records that Kafka acknowledged.",
+            registry=self.registry,
+        )
+        self._dropped = Counter(
+            "tidemark_collect_records_dropped_total",
+            "Records that could not be published.",
+            registry=self.registry,
+        )
         self._counted = (0, 0)
 
     def passed(self, cluster: str, seconds: float, passes: Passes, publisher: Publisher) -> None:
@@ -58,5 +66,7 @@ class CollectMetrics:
         try:
             server, _ = start_http_server(port, host, self.registry)
         except OSError as error:
-            raise ConfigError(f"cannot listen on {listen}: {error.strerror}. Set collect.listen to a free address.") from None
+            raise ConfigError(
+                f"cannot listen on {listen}: {error.strerror}. Set collect.listen to a free address."
+            ) from None
         return server

@@ -46,13 +46,24 @@ def error_name(code: int) -> str:
     """Kafka's name of an error code (Errors.java)."""
     if code == NOT_LEADER:
         return "NOT_LEADER_OR_FOLLOWER"
-    return str(getattr(kafka_errors.for_code(code), "message", None) or f"ERROR_{code}") if code else "NONE"
+    return (
+        str(getattr(kafka_errors.for_code(code), "message", None) or f"ERROR_{code}")
+        if code
+        else "NONE"
+    )
 
 
 class Observer:
     """Builds the observations of one pass. `stale` tells afterwards whether an answer contradicted the metadata."""
 
-    def __init__(self, plans: dict[int, BrokerPlan], outcomes: dict[int, str], clock: Clock, started: float, thin_seconds: float) -> None:
+    def __init__(
+        self,
+        plans: dict[int, BrokerPlan],
+        outcomes: dict[int, str],
+        clock: Clock,
+        started: float,
+        thin_seconds: float,
+    ) -> None:
         self._plans = plans
         self._outcomes = outcomes
         self._clock = clock
@@ -93,7 +104,9 @@ class Observer:
             watched.due_at = now + self._thin_seconds
         else:
             # The first interval differs between partitions, lest all be due in one pass ever after.
-            watched.due_at = now + self._thin_seconds * (0.5 + 0.5 * spread(watched.topic, watched.number))
+            watched.due_at = now + self._thin_seconds * (
+                0.5 + 0.5 * spread(watched.topic, watched.number)
+            )
         watched.signature = signature
 
     def _samples(self, watched: Watched) -> tuple[list[Replica], bool]:
@@ -103,7 +116,9 @@ class Observer:
             plan = self._plans.get(broker)
             index = None if plan is None else plan.place(watched)
             if plan is None or index is None:
-                samples.append(Replica(broker=broker, error=self._outcomes.get(broker, UNREACHABLE)))
+                samples.append(
+                    Replica(broker=broker, error=self._outcomes.get(broker, UNREACHABLE))
+                )
                 continue
             replica = self._replica(plan, index, watched)
             answered |= replica.error is None
@@ -125,9 +140,13 @@ class Observer:
         epoch = latest[3] if latest[3] >= 0 else None
         if code or fetched is None:
             self.stale |= code in STALE_CODES
-            return Replica(broker=plan.broker, leads=leads, leader_epoch=epoch, error=error_name(code))
+            return Replica(
+                broker=plan.broker, leads=leads, leader_epoch=epoch, error=error_name(code)
+            )
         # The broker is ahead of our metadata.
-        self.stale |= epoch is not None and watched.leader_epoch is not None and epoch > watched.leader_epoch
+        self.stale |= (
+            epoch is not None and watched.leader_epoch is not None and epoch > watched.leader_epoch
+        )
         plain = index in plan.plain
         end = latest[2] if plain else fetched[6]
         high_watermark: int | None = fetched[2]
@@ -152,14 +171,19 @@ class Observer:
             lineage=walked[0] if walked else None,
         )
 
-    def _asked_ms(self, plan: BrokerPlan, leads: bool, plain: bool) -> tuple[float | None, float | None]:
+    def _asked_ms(
+        self, plan: BrokerPlan, leads: bool, plain: bool
+    ) -> tuple[float | None, float | None]:
         """When a broker was asked and had answered; the same for all its leaders, and for all its followers."""
         key = (plan.broker, leads, plain)
         found = self._times.get(key)
         if found is None:
             asked = plan.leaders_asked if leads else plan.followers_asked
             since = plan.latest_asked if plain else asked
-            found = (self._ms(since.requested_at if since else None), self._ms(asked.answered_at if asked else None))
+            found = (
+                self._ms(since.requested_at if since else None),
+                self._ms(asked.answered_at if asked else None),
+            )
             self._times[key] = found
         return found
 
@@ -180,13 +204,27 @@ class Observer:
             ends = {sample.log_end_offset, sample.high_watermark, stable}
             if sample.error is not None or ends != {end} or end is None:
                 return None
-            if sample.leader_epoch is not None and watched.leader_epoch is not None and sample.leader_epoch != watched.leader_epoch:
+            if (
+                sample.leader_epoch is not None
+                and watched.leader_epoch is not None
+                and sample.leader_epoch != watched.leader_epoch
+            ):
                 return None
-            shown.append((sample.broker, sample.log_start_offset, sample.leader_epoch, sample.leads))
+            shown.append(
+                (sample.broker, sample.log_start_offset, sample.leader_epoch, sample.leads)
+            )
         committed = self._committed(watched)
         if committed != end:
             return None
-        return (watched.seat, watched.topic_id, watched.eligible, watched.last_known, watched.min_in_sync, end, tuple(shown))
+        return (
+            watched.seat,
+            watched.topic_id,
+            watched.eligible,
+            watched.last_known,
+            watched.min_in_sync,
+            end,
+            tuple(shown),
+        )
 
     def _committed(self, watched: Watched) -> int | None:
         plan = self._plans.get(watched.leader) if watched.leader is not None else None
@@ -227,7 +265,9 @@ class Observer:
             take_reads(watched, observation, leader_read=leader_read, now=now)
         return observation
 
-    def _add_leader(self, observation: Observation, watched: Watched, samples: list[Replica]) -> bool:
+    def _add_leader(
+        self, observation: Observation, watched: Watched, samples: list[Replica]
+    ) -> bool:
         """The leader's end offset before and after the followers, and its lineage. Tells whether that was read as it was due."""
         plan = self._plans.get(watched.leader) if watched.leader is not None else None
         index = None if plan is None else plan.place(watched)
@@ -237,7 +277,9 @@ class Observer:
         followers = [s for s in samples if s.broker != watched.leader and s.error is None]
         if latest is not None and latest[1] == 0 and plan.latest_asked is not None:
             read = self._ms(plan.latest_asked.answered_at)
-            if read is not None and all(s.requested_ms is None or s.requested_ms >= read for s in followers):
+            if read is not None and all(
+                s.requested_ms is None or s.requested_ms >= read for s in followers
+            ):
                 observation.leader_log_end_offset_before = _known(latest[2])
                 observation.leader_before_at = self._clock.wall(plan.latest_asked.answered_at)
         if fetched is None or fetched[1]:
@@ -248,7 +290,10 @@ class Observer:
         self._add_after(observation, fetched[6], plan.leaders_asked, followers)
         if latest is None or latest[3] != watched.leader_epoch:
             return False
-        observation.lineage, observation.lineage_complete_from = [(fetched[5], fetched[6])], fetched[5]
+        observation.lineage, observation.lineage_complete_from = (
+            [(fetched[5], fetched[6])],
+            fetched[5],
+        )
         walked = plan.walked.get(index)
         if walked is not None and walked[0]:
             watched.lineage, watched.lineage_complete_from = walked
@@ -256,9 +301,15 @@ class Observer:
             return True
         return watched.leader not in watched.walks
 
-    def _add_after(self, observation: Observation, end: int, asked: Asked | None, followers: list[Replica]) -> None:
+    def _add_after(
+        self, observation: Observation, end: int, asked: Asked | None, followers: list[Replica]
+    ) -> None:
         asked_ms = self._ms(asked.requested_at if asked else None)
-        if asked is None or asked_ms is None or any(s.answered_ms is not None and s.answered_ms > asked_ms for s in followers):
+        if (
+            asked is None
+            or asked_ms is None
+            or any(s.answered_ms is not None and s.answered_ms > asked_ms for s in followers)
+        ):
             return
         observation.leader_log_end_offset_after = end
         observation.leader_after_at = self._clock.wall(asked.answered_at)

@@ -70,7 +70,15 @@ def lay(answer: Any, plan: BrokerPlan, subset: Subset) -> None:
     topics = []
     for topic in answer.responses:
         entries = [
-            (p.partition_index, p.error_code, p.high_watermark, _or_unknown(p.last_stable_offset), _or_unknown(p.log_start_offset), -1, -1)
+            (
+                p.partition_index,
+                p.error_code,
+                p.high_watermark,
+                _or_unknown(p.last_stable_offset),
+                _or_unknown(p.log_start_offset),
+                -1,
+                -1,
+            )
             for p in topic.partitions
         ]
         topics.append((topic.topic, entries))

@@ -7,8 +7,8 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from tidemark.core.codec import encode_event
 from tidemark.core.events import MAX_BYTES, MAX_EVENTS, VERSION, Event, Observation, Pass, Ranges
-from tidemark.core.wire import encode_event
 
 MAX_MISSED_BYTES: Final = 64 * 1024
 
@@ -29,9 +29,17 @@ class Record(NamedTuple):
 class Packer:
     """Packs the events of one pass. `groups` is the number of Kafka partitions; events keep their order within each."""
 
-    def __init__(self, cluster: str, collector: str, collector_epoch: int, pass_number: int, groups: int) -> None:
+    def __init__(
+        self, cluster: str, collector: str, collector_epoch: int, pass_number: int, groups: int
+    ) -> None:
         self._cluster = cluster
-        head = {"v": VERSION, "cluster": cluster, "collector": collector, "collector_epoch": collector_epoch, "pass": pass_number}
+        head = {
+            "v": VERSION,
+            "cluster": cluster,
+            "collector": collector,
+            "collector_epoch": collector_epoch,
+            "pass": pass_number,
+        }
         # The head of a Batch, up to its events.
         self._head = msgspec.json.encode(head)[:-1] + b',"events":['
         self._groups = groups
@@ -44,7 +52,10 @@ class Packer:
     def add(self, group: int, event: Event) -> None:
         """An event of a partition placed in `group`."""
         data = encode_event(event)
-        if len(self._open[group]) == MAX_EVENTS or self._sizes[group] + len(data) + 1 > MAX_BYTES - len(self._head) - 2:
+        if (
+            len(self._open[group]) == MAX_EVENTS
+            or self._sizes[group] + len(data) + 1 > MAX_BYTES - len(self._head) - 2
+        ):
             self._close(group)
         self._open[group].append(data)
         self._sizes[group] += len(data) + 1
@@ -65,7 +76,9 @@ class Packer:
             by_group.setdefault(group, []).append(place)
         for group in range(self._groups):
             self._close(group)
-            self.add(group, msgspec.structs.replace(event, missed=missed_ranges(by_group.get(group, []))))
+            self.add(
+                group, msgspec.structs.replace(event, missed=missed_ranges(by_group.get(group, [])))
+            )
             self._close(group)
         return self._records
 
@@ -74,8 +87,17 @@ class Packer:
         if not events:
             return
         payload = self._head + b",".join(events) + b"]}"
-        self._records.append(Record(group, payload, self._cluster, tuple(self._places[group]), self._droppable[group]))
-        self._open[group], self._places[group], self._sizes[group], self._droppable[group] = [], [], 0, True
+        self._records.append(
+            Record(
+                group, payload, self._cluster, tuple(self._places[group]), self._droppable[group]
+            )
+        )
+        self._open[group], self._places[group], self._sizes[group], self._droppable[group] = (
+            [],
+            [],
+            0,
+            True,
+        )
 
 
 def missed_ranges(places: Iterable[Place]) -> Ranges | Literal["all"]:

@@ -30,7 +30,15 @@ LAG_BANDS_MS: Final = (1_000, *(10_000 * 2**step for step in range(10)))
 class Passes:
     """The passes of one collector over one cluster. `missed_elsewhere` are partitions whose observations were lost later."""
 
-    def __init__(self, loop: Loop, options: dict[str, Any], cluster: Cluster, settings: Collect, groups: int, epoch: int) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        options: dict[str, Any],
+        cluster: Cluster,
+        settings: Collect,
+        groups: int,
+        epoch: int,
+    ) -> None:
         self.cluster = cluster
         self.inventory = Inventory(cluster, groups)
         bootstrap = [address(server) for server in cluster.bootstrap_servers]
@@ -66,7 +74,9 @@ class Passes:
         self.number += 1
         timeout = self._settings.broker_timeout_seconds
         patience = min(max(2 * self._slowest, PATIENCE_SECONDS), timeout)
-        packer = Packer(self.cluster.name, self._settings.collector, self._epoch, self.number, self._groups)
+        packer = Packer(
+            self.cluster.name, self._settings.collector, self._epoch, self.number, self._groups
+        )
         await self._prepare(packer, started, timeout, patience)
         await self._sample(timeout, patience)
         if any(not plan.fenced for plan in self.plans.values()):
@@ -77,10 +87,14 @@ class Passes:
         self._add_broker_states(packer)
         return packer.finish(self._pass_record(started), missed)
 
-    async def _prepare(self, packer: Packer, started: float, seconds: float, patience: float) -> None:
+    async def _prepare(
+        self, packer: Packer, started: float, seconds: float, patience: float
+    ) -> None:
         """Connects, reads metadata when it is due, and plans the requests."""
         first = self.number == 1
-        attempts = [(link, link.connect(seconds)) for link in self.links.values() if not link.connected]
+        attempts = [
+            (link, link.connect(seconds)) for link in self.links.values() if not link.connected
+        ]
         due = self._metadata_due(started)
         self.hurry = False
         views = self._read_views() if due else []
@@ -90,20 +104,34 @@ class Passes:
         await self._loop.wait(views, 5 * seconds if first else patience)
         await self._loop.wait([future for _, future in attempts], PATIENCE_SECONDS)
         self._apply(packer)
-        fresh = [link.connect(seconds) for link in self.links.values() if not link.connected and link.failures == 0]
+        fresh = [
+            link.connect(seconds)
+            for link in self.links.values()
+            if not link.connected and link.failures == 0
+        ]
         await self._loop.wait(fresh, seconds)
 
     def _metadata_due(self, now: float) -> bool:
         trouble = any(outcome != OK for outcome in self.outcomes.values())
-        trouble = trouble or any(not watched.all_in_sync for watched in self.inventory.partitions.values())
-        return self.hurry or trouble or now - self._metadata_at >= self._settings.metadata_seconds or not self.inventory.brokers
+        trouble = trouble or any(
+            not watched.all_in_sync for watched in self.inventory.partitions.values()
+        )
+        return (
+            self.hurry
+            or trouble
+            or now - self._metadata_at >= self._settings.metadata_seconds
+            or not self.inventory.brokers
+        )
 
     def live(self) -> dict[int, Link]:
         return {broker: link for broker, link in self.links.items() if link.connected}
 
     def _read_views(self) -> list[Any]:
         self._metadata_at = time.monotonic()
-        return [self.control.start(f"view {link.broker}", self.control.read_view, link) for link in self.control.chosen(self.live())]
+        return [
+            self.control.start(f"view {link.broker}", self.control.read_view, link)
+            for link in self.control.chosen(self.live())
+        ]
 
     def _read_aside(self, now: float, metadata_due: bool) -> None:
         """Starts the other reads that are due; they end when they end."""
@@ -117,14 +145,23 @@ class Passes:
             control.start("quorum", control.read_quorum, link)
         if now - self._side_at >= self._settings.metadata_seconds or self.number == 1:
             self._side_at = now
-            control.start("reassignments", control.read_reassignments, control.chosen_controller(live) or link)
+            control.start(
+                "reassignments", control.read_reassignments, control.chosen_controller(live) or link
+            )
             control.start("eligible", control.read_eligible, link, sorted(self.inventory.topics()))
         elif metadata_due:
-            changing = sorted({w.topic for w in self.inventory.partitions.values() if not w.all_in_sync})
+            changing = sorted(
+                {w.topic for w in self.inventory.partitions.values() if not w.all_in_sync}
+            )
             control.start("eligible", control.read_eligible, link, changing)
-        if now - self._configurations_at >= self._settings.configuration_seconds and self.inventory.partitions:
+        if (
+            now - self._configurations_at >= self._settings.configuration_seconds
+            and self.inventory.partitions
+        ):
             self._configurations_at = now
-            control.start("configurations", control.read_configurations, link, sorted(self.inventory.topics()))
+            control.start(
+                "configurations", control.read_configurations, link, sorted(self.inventory.topics())
+            )
 
     def _apply(self, packer: Packer, replan: bool = True) -> None:
         """Takes in the metadata that came; tells of what is gone. Without `replan` the requests stay for this pass."""
@@ -145,13 +182,23 @@ class Passes:
         if applied.new_topics:
             self._configurations_at = -1e9
         if applied.absent:
-            self.control.start("gone", self.control.confirm_gone, self.control.chosen(self.live()), applied.absent)
+            self.control.start(
+                "gone", self.control.confirm_gone, self.control.chosen(self.live()), applied.absent
+            )
         self._sync_links()
         self._replan |= applied.replan or set(self.plans) != set(self.inventory.brokers)
 
     def _tell_gone(self, packer: Packer, gone: list[Watched], now: float) -> None:
         for w in gone:
-            packer.add(w.group, Gone(topic=w.topic, partition=w.number, observed_at=self._clock.wall(now), topic_id=w.topic_id))
+            packer.add(
+                w.group,
+                Gone(
+                    topic=w.topic,
+                    partition=w.number,
+                    observed_at=self._clock.wall(now),
+                    topic_id=w.topic_id,
+                ),
+            )
 
     def _sync_links(self) -> None:
         for broker, place in self.inventory.brokers.items():
@@ -172,7 +219,11 @@ class Passes:
                 hosted.setdefault(broker, []).append(watched)
         self.plans = {broker: BrokerPlan(broker, slots) for broker, slots in hosted.items()}
         for watched in self.inventory.partitions.values():
-            found = [(plan, plan.place(watched)) for broker in watched.seat.replicas if (plan := self.plans.get(broker))]
+            found = [
+                (plan, plan.place(watched))
+                for broker in watched.seat.replicas
+                if (plan := self.plans.get(broker))
+            ]
             places = [(plan, index) for plan, index in found if index is not None]
             watched.places = places if len(places) == len(watched.seat.replicas) else None
             watched.raw = None
@@ -183,28 +234,46 @@ class Passes:
         gates = (Gate(self._loop, len(live), patience), Gate(self._loop, len(live), 2 * patience))
         for every in self.plans.values():
             every.begin()
-        futures = [self._loop.spawn(self._sample_one, link, self.plans[b], gates, seconds) for b, link in live.items() if b in self.plans]
+        futures = [
+            self._loop.spawn(self._sample_one, link, self.plans[b], gates, seconds)
+            for b, link in live.items()
+            if b in self.plans
+        ]
         await self._loop.wait(futures, (SAMPLER_TIMEOUTS + 1) * seconds)
-        took = [p.latest_asked.answered_at - begun for p in self.plans.values() if p.outcome == OK and p.latest_asked]
+        took = [
+            p.latest_asked.answered_at - begun
+            for p in self.plans.values()
+            if p.outcome == OK and p.latest_asked
+        ]
         self._slowest = max([0.8 * self._slowest, *took])
         for broker, link in self.links.items():
             before = self.outcomes.get(broker)
             plan = self.plans.get(broker)
             asked = broker in live and plan is not None
-            self.outcomes[broker] = (plan.outcome if asked and plan is not None else link.outcome) or TIMED_OUT
+            self.outcomes[broker] = (
+                plan.outcome if asked and plan is not None else link.outcome
+            ) or TIMED_OUT
             self.hurry |= before == OK and self.outcomes[broker] != OK
         if OK in self.outcomes.values():
             self.answered_at = time.monotonic()
 
-    async def _sample_one(self, link: Link, plan: BrokerPlan, gates: tuple[Gate, Gate], seconds: float) -> None:
+    async def _sample_one(
+        self, link: Link, plan: BrokerPlan, gates: tuple[Gate, Gate], seconds: float
+    ) -> None:
         try:
-            await self._loop.within(SAMPLER_TIMEOUTS * seconds, Sampler(link, plan, gates, seconds).run)
+            await self._loop.within(
+                SAMPLER_TIMEOUTS * seconds, Sampler(link, plan, gates, seconds).run
+            )
         except TimeoutError:
             plan.outcome = TIMED_OUT
             link.close()
 
-    def _observe(self, packer: Packer, started: float, missed_elsewhere: set[Place]) -> list[tuple[int, Place]]:
-        observer = Observer(self.plans, self.outcomes, self._clock, started, self._settings.thin_seconds)
+    def _observe(
+        self, packer: Packer, started: float, missed_elsewhere: set[Place]
+    ) -> list[tuple[int, Place]]:
+        observer = Observer(
+            self.plans, self.outcomes, self._clock, started, self._settings.thin_seconds
+        )
         missed: list[tuple[int, Place]] = []
         self.observed = self.thinned = 0
         now = time.monotonic()
@@ -231,7 +300,11 @@ class Passes:
         if quorum is None:
             return
         for node, state in quorum.replicas.items():
-            behind = None if state.lag_ms is None else sum(state.lag_ms >= limit for limit in LAG_BANDS_MS)
+            behind = (
+                None
+                if state.lag_ms is None
+                else sum(state.lag_ms >= limit for limit in LAG_BANDS_MS)
+            )
             standing = (self.control.fenced.get(node), state.is_voter, behind)
             if self._broker_states.get(node) != standing:
                 self._broker_states[node] = standing
@@ -248,7 +321,13 @@ class Passes:
         for node in self._broker_states.keys() - quorum.replicas.keys():
             # A voter that was taken out of the quorum counts no longer.
             del self._broker_states[node]
-            packer.broadcast(BrokerState(broker=node, observed_at=self._clock.wall(self.control.quorum_at), is_voter=False))
+            packer.broadcast(
+                BrokerState(
+                    broker=node,
+                    observed_at=self._clock.wall(self.control.quorum_at),
+                    is_voter=False,
+                )
+            )
 
     def _pass_record(self, started: float) -> Pass:
         quorum = self.control.quorum
@@ -257,7 +336,9 @@ class Passes:
         for broker, place in self.inventory.brokers.items():
             plan = self.plans.get(broker)
             tally = self.inventory.tally(broker)
-            asked = plan.leaders_asked or plan.followers_asked or plan.latest_asked if plan else None
+            asked = (
+                plan.leaders_asked or plan.followers_asked or plan.latest_asked if plan else None
+            )
             took = round((asked.answered_at - started) * 1000, 3) if asked else None
             brokers.append(
                 BrokerAnswer(
@@ -283,7 +364,9 @@ class Passes:
             partitions=len(self.inventory.partitions),
             quorum_leader=quorum.leader if quorum else None,
             quorum_epoch=quorum.epoch if quorum else None,
-            shard=f"{self.cluster.shard}/{self.cluster.shards}" if self.cluster.shards > 1 else None,
+            shard=f"{self.cluster.shard}/{self.cluster.shards}"
+            if self.cluster.shards > 1
+            else None,
         )
 
     def close(self) -> None:

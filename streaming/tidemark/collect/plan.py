@@ -70,10 +70,14 @@ class BrokerPlan:
         self.everything = Subset(self.slots, list(range(len(self.slots))))
         self.led = Subset(self.slots, led)
         self.leading = set(led)
-        self.followed = Subset(self.slots, [i for i in range(len(self.slots)) if i not in self.leading])
+        self.followed = Subset(
+            self.slots, [i for i in range(len(self.slots)) if i not in self.leading]
+        )
         # What each slot's broker should know, and the slots that it led before.
         self._leader_epochs = [-1 if w.leader_epoch is None else w.leader_epoch for w in self.slots]
-        self._formerly_led = [i for i in self.followed.indices if self.slots[i].former_leader == broker]
+        self._formerly_led = [
+            i for i in self.followed.indices if self.slots[i].former_leader == broker
+        ]
         # Replicas that do not know their newest epoch: slot -> (leader epoch known there, log end offset) when last seen.
         self.without_epoch: dict[int, tuple[int, int]] = {}
         self._latest: ListOffsetsTemplate | None = None
@@ -115,7 +119,9 @@ class BrokerPlan:
         behind: list[int] = []
         if known != self._leader_epochs:
             behind = [i for i in self.followed.indices if 0 <= known[i] < self._leader_epochs[i]]
-        former = [i for i in self._formerly_led if self.broker in self.slots[i].walks and known[i] >= 0]
+        former = [
+            i for i in self._formerly_led if self.broker in self.slots[i].walks and known[i] >= 0
+        ]
         return sorted({*behind, *former}) if former else behind
 
     def place(self, watched: Watched) -> int | None:

@@ -18,7 +18,7 @@ from kafka.errors import KafkaError
 
 from tidemark.collect.pack import Place, Record
 from tidemark.core.errors import TidemarkError
-from tidemark.kafka import make_producer
+from tidemark.kafka.client import make_producer
 from tidemark.settings import Settings
 
 log = structlog.get_logger()
@@ -90,7 +90,9 @@ class LinePublisher:
 class KafkaPublisher:
     """An idempotent producer in a thread of its own, behind a bounded queue."""
 
-    def __init__(self, settings: Settings, make: Any = make_producer, queue_bytes: int = QUEUE_BYTES) -> None:
+    def __init__(
+        self, settings: Settings, make: Any = make_producer, queue_bytes: int = QUEUE_BYTES
+    ) -> None:
         self.groups = settings.topics.partitions
         self.published = 0
         self.dropped = 0
@@ -164,7 +166,11 @@ class KafkaPublisher:
                 if producer is None and self._over():
                     return
             try:
-                future = producer.send(self._settings.topics.replica_state, value=record.payload, partition=record.group)
+                future = producer.send(
+                    self._settings.topics.replica_state,
+                    value=record.payload,
+                    partition=record.group,
+                )
                 future.add_callback(self._delivered, record)
                 future.add_errback(self._failed, record)
             except Exception as error:
@@ -216,7 +222,9 @@ class KafkaPublisher:
             self._in_flight -= _size(record)
             self._lose(record)
             self._changed.notify_all()
-        log.warning("a record was not published", reason=str(error)[:200], partitions=len(record.partitions))
+        log.warning(
+            "a record was not published", reason=str(error)[:200], partitions=len(record.partitions)
+        )
 
     def _end(self, producer: Any, seconds: float) -> None:
         with contextlib.suppress(Exception):

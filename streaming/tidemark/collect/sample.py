@@ -11,7 +11,12 @@ from typing import Final
 
 from tidemark.collect import old
 from tidemark.collect.codec_fetch import BEYOND, VERSION, Entry, FetchTemplate, decode_fetch
-from tidemark.collect.codec_list_offsets import CONSUMER, MAX_VERSION, ListOffsetsTemplate, decode_list_offsets
+from tidemark.collect.codec_list_offsets import (
+    CONSUMER,
+    MAX_VERSION,
+    ListOffsetsTemplate,
+    decode_list_offsets,
+)
 from tidemark.collect.codec_list_offsets import Entry as Offsets
 from tidemark.collect.lineage import walk
 from tidemark.collect.links import Link, LinkError
@@ -29,7 +34,9 @@ GARBLED: Final = "garbled"
 class Sampler:
     """Samples one broker; `gates` are passed after the first look at leaders and after the followers."""
 
-    def __init__(self, link: Link, plan: BrokerPlan, gates: tuple[Gate, Gate], seconds: float) -> None:
+    def __init__(
+        self, link: Link, plan: BrokerPlan, gates: tuple[Gate, Gate], seconds: float
+    ) -> None:
         self._link = link
         self._plan = plan
         self._gates = gates
@@ -82,7 +89,9 @@ class Sampler:
             return decode_list_offsets(answer, version)
 
         if plan.led.indices:
-            fences = [-1 if (e := plan.slots[i].leader_epoch) is None else e for i in plan.led.indices]
+            fences = [
+                -1 if (e := plan.slots[i].leader_epoch) is None else e for i in plan.led.indices
+            ]
             body, _ = await self._ask(plan.committed_template(version).request(fences))
             plan.led.lay(plan.decoded("committed", body, decode), plan.committed)
         body, plan.latest_asked = await self._ask(plan.latest_template(version).request())
@@ -100,7 +109,9 @@ class Sampler:
             return
         subset = Subset(plan.slots, doubtful)
         fences = [entry[3] for i in subset.indices if (entry := plan.latest[i]) is not None]
-        body, _ = await self._ask(ListOffsetsTemplate(subset.blocks, version, CONSUMER).request(fences))
+        body, _ = await self._ask(
+            ListOffsetsTemplate(subset.blocks, version, CONSUMER).request(fences)
+        )
         found: list[Offsets | None] = [None] * len(plan.slots)
         subset.lay(decode_list_offsets(body, version), found)
         plan.believing = {i: entry[1] for i in doubtful if (entry := found[i]) is not None}
@@ -163,7 +174,9 @@ class Sampler:
         latest = [plan.latest[i] for i in subset.indices]
         ends = [entry[2] for entry in latest if entry is not None]
         fences = [entry[3] for entry in latest if entry is not None]
-        body, _ = await self._ask(FetchTemplate(subset.blocks).request([-1] * len(ends), fences, ends))
+        body, _ = await self._ask(
+            FetchTemplate(subset.blocks).request([-1] * len(ends), fences, ends)
+        )
         code, answer = decode_fetch(body)
         if code:
             return

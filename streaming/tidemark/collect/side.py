@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest, DescribeQuorumRequest, ListPartitionReassignmentsRequest
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeQuorumRequest,
+    ListPartitionReassignmentsRequest,
+)
 
 from tidemark.collect.inventory import TopicConfiguration
 from tidemark.collect.links import Link
@@ -42,22 +47,37 @@ async def read_quorum(link: Link, seconds: float) -> Quorum | None:
     if link.version(DESCRIBE_QUORUM, 2) is None:
         return None
     data = DescribeQuorumRequest.TopicData
-    topic = data(topic_name="__cluster_metadata", partitions=[data.PartitionData(partition_index=0)])
+    topic = data(
+        topic_name="__cluster_metadata", partitions=[data.PartitionData(partition_index=0)]
+    )
     return as_quorum(await link.ask(DescribeQuorumRequest(topics=[topic]), seconds))
 
 
 def as_quorum(answer: Any) -> Quorum | None:
-    if answer.error_code or not answer.topics or not answer.topics[0].partitions or answer.topics[0].partitions[0].error_code:
+    if (
+        answer.error_code
+        or not answer.topics
+        or not answer.topics[0].partitions
+        or answer.topics[0].partitions[0].error_code
+    ):
         return None
     p = answer.topics[0].partitions[0]
-    states = [(True, state) for state in p.current_voters] + [(False, state) for state in p.observers]
-    caught_up = [state.last_caught_up_timestamp for _, state in states if (state.last_caught_up_timestamp or -1) > 0]
+    states = [(True, state) for state in p.current_voters] + [
+        (False, state) for state in p.observers
+    ]
+    caught_up = [
+        state.last_caught_up_timestamp
+        for _, state in states
+        if (state.last_caught_up_timestamp or -1) > 0
+    ]
     newest = max(caught_up, default=0)
     replicas = {}
     for is_voter, state in states:
         at = state.last_caught_up_timestamp or -1
         end = state.log_end_offset
-        replicas[state.replica_id] = QuorumReplica(is_voter, end if end >= 0 else None, float(newest - at) if at > 0 else None)
+        replicas[state.replica_id] = QuorumReplica(
+            is_voter, end if end >= 0 else None, float(newest - at) if at > 0 else None
+        )
     return Quorum(
         p.leader_id if p.leader_id >= 0 else None,
         p.leader_epoch if p.leader_epoch >= 0 else None,
@@ -66,11 +86,15 @@ def as_quorum(answer: Any) -> Quorum | None:
     )
 
 
-async def read_reassignments(link: Link, seconds: float) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] | None:
+async def read_reassignments(
+    link: Link, seconds: float
+) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] | None:
     """(adding, removing) by partition; null where it cannot be asked. Raises LinkError."""
     if link.version(LIST_PARTITION_REASSIGNMENTS, 0) is None:
         return None
-    answer = await link.ask(ListPartitionReassignmentsRequest(timeout_ms=int(seconds * 1000), topics=None), seconds)
+    answer = await link.ask(
+        ListPartitionReassignmentsRequest(timeout_ms=int(seconds * 1000), topics=None), seconds
+    )
     if answer.error_code:
         return None
     return {
@@ -80,7 +104,9 @@ async def read_reassignments(link: Link, seconds: float) -> dict[tuple[str, int]
     }
 
 
-async def read_configurations(link: Link, topics: list[str], seconds: float) -> dict[str, TopicConfiguration]:
+async def read_configurations(
+    link: Link, topics: list[str], seconds: float
+) -> dict[str, TopicConfiguration]:
     """What is asked of topics' configurations, for those that may be described. Raises LinkError."""
     found: dict[str, TopicConfiguration] = {}
     if link.version(DESCRIBE_CONFIGS, 4) is None:
@@ -88,14 +114,22 @@ async def read_configurations(link: Link, topics: list[str], seconds: float) -> 
     resource = DescribeConfigsRequest.DescribeConfigsResource
     for start in range(0, len(topics), TOPICS_PER_REQUEST):
         asked = [
-            resource(resource_type=TOPIC, resource_name=name, configuration_keys=[MIN_IN_SYNC, CLEANUP_POLICY])
+            resource(
+                resource_type=TOPIC,
+                resource_name=name,
+                configuration_keys=[MIN_IN_SYNC, CLEANUP_POLICY],
+            )
             for name in topics[start : start + TOPICS_PER_REQUEST]
         ]
-        request = DescribeConfigsRequest(resources=asked, include_synonyms=False, include_documentation=False)
+        request = DescribeConfigsRequest(
+            resources=asked, include_synonyms=False, include_documentation=False
+        )
         answer = await link.ask(request, seconds)
         for result in answer.results:
             if not result.error_code:
-                found[result.resource_name] = as_configuration({config.name: config.value for config in result.configs})
+                found[result.resource_name] = as_configuration(
+                    {config.name: config.value for config in result.configs}
+                )
     return found
 
 
@@ -113,6 +147,15 @@ async def read_fenced(link: Link, seconds: float) -> dict[int, bool]:
     if (link.version(DESCRIBE_CLUSTER, 2) or 0) < 2:
         return {}
     answer = await link.ask(
-        DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=1, include_fenced_brokers=True), seconds
+        DescribeClusterRequest(
+            include_cluster_authorized_operations=False,
+            endpoint_type=1,
+            include_fenced_brokers=True,
+        ),
+        seconds,
     )
-    return {} if answer.error_code else {broker.broker_id: bool(broker.is_fenced) for broker in answer.brokers}
+    return (
+        {}
+        if answer.error_code
+        else {broker.broker_id: bool(broker.is_fenced) for broker in answer.brokers}
+    )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tidemark.core.epochs import NO_EPOCH, LineageEntries, end_offset_for, is_ordered
 from tidemark.core.events import Observation, Replica
+from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, end_offset_for, is_ordered
 
 if TYPE_CHECKING:
     from tidemark.collect.inventory import Watched
@@ -37,27 +37,43 @@ def after_change(replicas: tuple[int, ...]) -> dict[int, int]:
     return dict.fromkeys(replicas, PASSES_AFTER_CHANGE)
 
 
-def take_reads(watched: Watched, observation: Observation, *, leader_read: bool, now: float) -> None:
+def take_reads(
+    watched: Watched, observation: Observation, *, leader_read: bool, now: float
+) -> None:
     """Counts what this pass read, and says what must be read on. `leader_read`: the leader's lineage was told, or it has none.
 
     A follower's read counts beside the leader's, to which it is compared, or where nobody leads.
     """
     answered = {sample.broker: sample for sample in observation.samples if sample.error is None}
-    read = {b: s for b, s in answered.items() if s.lineage is not None or (b == watched.leader and leader_read and b in watched.walks)}
+    read = {
+        b: s
+        for b, s in answered.items()
+        if s.lineage is not None or (b == watched.leader and leader_read and b in watched.walks)
+    }
     if leader_read or watched.leader is None:
-        watched.walks = {b: left - (b in answered) for b, left in watched.walks.items() if left > 1 or b not in answered}
+        watched.walks = {
+            b: left - (b in answered)
+            for b, left in watched.walks.items()
+            if left > 1 or b not in answered
+        }
     if read:
         _judge(watched, read, answered.get(-1 if watched.leader is None else watched.leader), now)
     doubt = watched.doubt
     if doubt is not None and not watched.walks and now >= doubt.due_at:
-        watched.walks = {broker: 1 for broker in watched.seat.replicas if broker in doubt.brokers or broker == watched.leader}
+        watched.walks = {
+            broker: 1
+            for broker in watched.seat.replicas
+            if broker in doubt.brokers or broker == watched.leader
+        }
 
 
 def _judge(watched: Watched, read: dict[int, Replica], leader: Replica | None, now: float) -> None:
     doubt = watched.doubt or Doubt()
     for broker, sample in read.items():
         lineage = watched.lineage if broker == watched.leader else sample.lineage or []
-        if not is_ordered(lineage) or (broker != watched.leader and _parts(lineage, watched, _floor(sample, leader))):
+        if not is_ordered(lineage) or (
+            broker != watched.leader and _parts(lineage, watched, _floor(sample, leader))
+        ):
             doubt.brokers.add(broker)
         else:
             doubt.brokers.discard(broker)
@@ -79,7 +95,12 @@ def _parts(lineage: LineageEntries, watched: Watched, floor: int) -> bool:
     """
     for epoch, end in lineage:
         answer = end_offset_for(watched.lineage, watched.lineage_complete_from, epoch)
-        if answer is None or answer[0] == NO_EPOCH or watched.lineage[-1][0] <= epoch or 0 < floor >= min(end, answer[1]):
+        if (
+            answer is None
+            or answer[0] == NO_EPOCH
+            or watched.lineage[-1][0] <= epoch
+            or 0 < floor >= min(end, answer[1])
+        ):
             continue
         closed = epoch < lineage[-1][0]
         if end > answer[1] and not closed:

@@ -42,7 +42,14 @@ class Watchdog:
     `check` is pure but for what it remembers, and is called once a second by `start`'s thread.
     """
 
-    def __init__(self, url: str, limit_seconds: float, collector: str, ages: Callable[[], dict[Key, float]], runbook_url: str = "") -> None:
+    def __init__(
+        self,
+        url: str,
+        limit_seconds: float,
+        collector: str,
+        ages: Callable[[], dict[Key, float]],
+        runbook_url: str = "",
+    ) -> None:
         # (kafka_cluster, reason) -> age
         self._ages = ages
         self._url = url
@@ -77,9 +84,17 @@ class Watchdog:
                     self._alerts[key] = _Alert(now - age)
             elif alert is not None and alert.until is None:
                 alert.until, alert.next_post = now, now
-        for key in [key for key, alert in self._alerts.items() if alert.until is not None and now - alert.until > END_SECONDS]:
+        for key in [
+            key
+            for key, alert in self._alerts.items()
+            if alert.until is not None and now - alert.until > END_SECONDS
+        ]:
             del self._alerts[key]
-        return [(key, self._body(key, alert)) for key, alert in self._alerts.items() if alert.next_post <= now]
+        return [
+            (key, self._body(key, alert))
+            for key, alert in self._alerts.items()
+            if alert.next_post <= now
+        ]
 
     def posted(self, key: Key, now: float, *, success: bool) -> None:
         """An alert is repeated while it fires, its end is told once: until the receiver has taken it."""
@@ -92,9 +107,23 @@ class Watchdog:
     def _body(self, key: Key, state: _Alert) -> dict[str, Any]:
         """Alertmanager's webhook, version 4, with one alert."""
         cluster, reason = key
-        status, since, until = ("firing" if state.until is None else "resolved"), state.since, state.until
-        labels = {"alertname": ALERT, "kafka_cluster": cluster, "severity": "critical", "collector": self._collector, "reason": reason}
-        summary = "The collector cannot publish what it sees." if reason == "cannot_publish" else "No broker answers the collector."
+        status, since, until = (
+            ("firing" if state.until is None else "resolved"),
+            state.since,
+            state.until,
+        )
+        labels = {
+            "alertname": ALERT,
+            "kafka_cluster": cluster,
+            "severity": "critical",
+            "collector": self._collector,
+            "reason": reason,
+        }
+        summary = (
+            "The collector cannot publish what it sees."
+            if reason == "cannot_publish"
+            else "No broker answers the collector."
+        )
         annotations = {"summary": summary, "description": f"{summary} Since {_iso(since)}."}
         if self._runbook_url:
             annotations["runbook_url"] = f"{self._runbook_url}#{ALERT.lower()}"
@@ -123,7 +152,9 @@ class Watchdog:
     def _post(self, body: dict[str, Any]) -> bool:
         """Whether the receiver took it. The address is not logged: it may hold a secret."""
         try:
-            answer = requests.post(self._url, json=body, timeout=POST_SECONDS, allow_redirects=False, stream=True)
+            answer = requests.post(
+                self._url, json=body, timeout=POST_SECONDS, allow_redirects=False, stream=True
+            )
             answer.close()
             reason = None if 200 <= answer.status_code < 300 else f"HTTP {answer.status_code}"
         except (requests.RequestException, ValueError) as error:

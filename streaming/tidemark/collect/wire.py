@@ -99,7 +99,13 @@ class RawRequest:
         tags = b"\x00" if self.flexible else b""
         name = _INT16.pack(len(self._client_id)) + self._client_id + tags
         size = _HEADER.size - 4 + len(name) + len(self.body)
-        return b"".join((_HEADER.pack(size, self.API_KEY, self.API_VERSION, self.header.correlation_id), name, self.body))
+        return b"".join(
+            (
+                _HEADER.pack(size, self.API_KEY, self.API_VERSION, self.header.correlation_id),
+                name,
+                self.body,
+            )
+        )
 
 
 def put_uvarint(value: int) -> bytes:
@@ -134,7 +140,10 @@ class Reader:
         self.name = name
 
     def fail(self, what: str) -> WireError:
-        return WireError(f"{self.name} answer of {self.end} bytes: {what} at byte {self.position}", f"$[{self.position}]")
+        return WireError(
+            f"{self.name} answer of {self.end} bytes: {what} at byte {self.position}",
+            f"$[{self.position}]",
+        )
 
     def take(self, layout: Struct) -> tuple[Any, ...]:
         try:

@@ -103,29 +103,50 @@ class ClusterState(Struct, array_like=True):
         """Moves a collector's clock. False when this pass was seen already or comes from a replaced process."""
         clock = self.collectors.get(name)
         if clock is not None and clock.collector_epoch > collector_epoch:
-            clock.older_at, clock.older_passes = max(clock.older_at, event.ended_at), clock.older_passes + 1
+            clock.older_at, clock.older_passes = (
+                max(clock.older_at, event.ended_at),
+                clock.older_passes + 1,
+            )
             if clock.older_passes < SET_BACK_PASSES:
                 return False
-        elif clock is not None and (clock.collector_epoch, clock.pass_number) >= (collector_epoch, event.number):
+        elif clock is not None and (clock.collector_epoch, clock.pass_number) >= (
+            collector_epoch,
+            event.number,
+        ):
             return False
         same = clock if clock is not None and clock.collector_epoch == collector_epoch else None
-        fresh = Clock(collector_epoch, event.number, event.ended_at, event.monotonic, event.period_ms, event.shard, event.ended_at)
+        fresh = Clock(
+            collector_epoch,
+            event.number,
+            event.ended_at,
+            event.monotonic,
+            event.period_ms,
+            event.shard,
+            event.ended_at,
+        )
         if same is not None:
             fresh.began_at, fresh.older_at = same.began_at, same.older_at
             fresh.refused, fresh.refused_pass = same.refused, same.refused_pass
-        fresh.contested = (same.contested if same is not None else 0) + 1 if self._is_contested(name, fresh) else 0
+        fresh.contested = (
+            (same.contested if same is not None else 0) + 1
+            if self._is_contested(name, fresh)
+            else 0
+        )
         for answer in event.brokers:
             if answer.preferred is not None and answer.preferred_led is not None:
                 fresh.preferred[answer.broker] = (answer.preferred, answer.preferred_led)
         self.collectors[name] = fresh
         if len(self.collectors) > MAX_COLLECTORS:
-            del self.collectors[min(self.collectors, key=lambda known: self.collectors[known].ended_at)]
+            del self.collectors[
+                min(self.collectors, key=lambda known: self.collectors[known].ended_at)
+            ]
         return True
 
     def _is_contested(self, name: str, clock: Clock) -> bool:
         """Whether a newer process of another name is alive."""
         return any(
-            other.collector_epoch > clock.collector_epoch and not self.owner_is_silent(rival, clock.ended_at)
+            other.collector_epoch > clock.collector_epoch
+            and not self.owner_is_silent(rival, clock.ended_at)
             for rival, other in self.collectors.items()
             if rival != name
         )
@@ -135,15 +156,23 @@ class ClusterState(Struct, array_like=True):
         shares = {
             clock.shard: counted
             for name, clock in self.collectors.items()
-            if (counted := clock.preferred.get(broker)) is not None and not self.owner_is_silent(name, at)
+            if (counted := clock.preferred.get(broker)) is not None
+            and not self.owner_is_silent(name, at)
         }
         # One that watches the whole cluster has counted everything.
         counts = [shares[None]] if None in shares else list(shares.values())
-        return (sum(count[0] for count in counts), sum(count[1] for count in counts)) if counts else None
+        return (
+            (sum(count[0] for count in counts), sum(count[1] for count in counts))
+            if counts
+            else None
+        )
 
     def is_due(self, name: str, event: Pass) -> bool:
         """Whether to judge the cluster at a pass: collectors of its shares take turns, lest a moment count once for each of them."""
-        if name != self.looked_by and abs(event.ended_at - self.looked_at) * 1000.0 < TURN * event.period_ms:
+        if (
+            name != self.looked_by
+            and abs(event.ended_at - self.looked_at) * 1000.0 < TURN * event.period_ms
+        ):
             return False
         self.looked_at, self.looked_by = event.ended_at, name
         return True
@@ -151,7 +180,11 @@ class ClusterState(Struct, array_like=True):
     def owner_is_silent(self, name: str, at: float, collector_epoch: int = 0) -> bool:
         """Whether a collector has given no pass lately, measured at `at`, or its process of then was found to be gone."""
         clock = self.collectors.get(name)
-        return clock is None or clock.collector_epoch < collector_epoch or at - clock.ended_at > OWNER_SILENT_SECONDS
+        return (
+            clock is None
+            or clock.collector_epoch < collector_epoch
+            or at - clock.ended_at > OWNER_SILENT_SECONDS
+        )
 
     def refuse(self, name: str, collector_epoch: int, pass_number: int) -> None:
         """Counts a pass with an event of a collector that does not own the partition; a repeated record counts once."""
@@ -172,14 +205,26 @@ class ClusterState(Struct, array_like=True):
             return
         known.observed_at = event.observed_at
         if event.incarnation is not None and event.incarnation != known.incarnation:
-            known.restarted_at = event.observed_at if known.incarnation is not None else known.restarted_at
+            known.restarted_at = (
+                event.observed_at if known.incarnation is not None else known.restarted_at
+            )
             known.incarnation = event.incarnation
-        for name in ("fenced", "in_controlled_shutdown", "is_voter", "metadata_log_end_offset", "metadata_lag_ms", "offline_log_dirs"):
+        for name in (
+            "fenced",
+            "in_controlled_shutdown",
+            "is_voter",
+            "metadata_log_end_offset",
+            "metadata_lag_ms",
+            "offline_log_dirs",
+        ):
             value = getattr(event, name)
             if value is not None:
                 setattr(known, name, value)
         sized = event.produce_purgatory is not None or event.fetch_purgatory is not None
-        if sized and (not known.purgatories or event.observed_at - known.purgatories[-1][0] >= PURGATORY_SECONDS):
+        if sized and (
+            not known.purgatories
+            or event.observed_at - known.purgatories[-1][0] >= PURGATORY_SECONDS
+        ):
             sample = (event.observed_at, event.produce_purgatory, event.fetch_purgatory)
             known.purgatories = [*known.purgatories, sample][-MAX_PURGATORY:]
 
@@ -191,7 +236,10 @@ class ClusterState(Struct, array_like=True):
         return [
             answer.broker
             for answer in answers
-            if (answer.outcome == CONTROLLED_SHUTDOWN or (answer.outcome == REFUSED and not answer.in_sync))
+            if (
+                answer.outcome == CONTROLLED_SHUTDOWN
+                or (answer.outcome == REFUSED and not answer.in_sync)
+            )
             and (seen := self.brokers.get(answer.broker)) is not None
             and seen.outcome not in (REFUSED, CONTROLLED_SHUTDOWN)
         ]

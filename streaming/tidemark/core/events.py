@@ -69,7 +69,9 @@ class Replica(Struct, kw_only=True, omit_defaults=True, gc=False):
     lineage: Lineage | None = None
 
 
-class Observation(Struct, tag="observation", tag_field="kind", kw_only=True, omit_defaults=True, gc=False):
+class Observation(
+    Struct, tag="observation", tag_field="kind", kw_only=True, omit_defaults=True, gc=False
+):
     """All replicas of one partition together, in one pass.
 
     The leader is sampled before and after the followers, so that a follower's lag is an interval. `committed` is a
@@ -112,7 +114,9 @@ class Observation(Struct, tag="observation", tag_field="kind", kw_only=True, omi
     compacted: bool | None = None
 
 
-class MetadataChange(Struct, tag="metadata_change", tag_field="kind", kw_only=True, omit_defaults=True):
+class MetadataChange(
+    Struct, tag="metadata_change", tag_field="kind", kw_only=True, omit_defaults=True
+):
     """One committed PartitionRecord or PartitionChangeRecord of `__cluster_metadata`: exact, ordered by its offset."""
 
     topic: Topic
@@ -132,7 +136,10 @@ class MetadataChange(Struct, tag="metadata_change", tag_field="kind", kw_only=Tr
     removing: Brokers = []
     # LeaderRecoveryState: true when the leader was elected uncleanly or as last known leader.
     recovering: bool = False
-    cause: Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"] | None = None
+    cause: (
+        Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
+        | None
+    ) = None
 
 
 class Checkpoint(Struct, tag="checkpoint", tag_field="kind", kw_only=True, omit_defaults=True):

@@ -27,7 +27,14 @@ def fingerprint(labels: dict[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def incident(cluster: str, topic: str, partition: int | None, detector: str, before: int | None, after: int | None) -> str:
+def incident(
+    cluster: str,
+    topic: str,
+    partition: int | None,
+    detector: str,
+    before: int | None,
+    after: int | None,
+) -> str:
     """8 hex digits that tell two events of one kind apart: the same fault has the same incident after any restart.
 
     `topic` is the topic id where one is known; `before` and `after` are the leader epochs the event lies between.

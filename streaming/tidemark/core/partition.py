@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from tidemark.core.epochs import Committed, LineageEntries
-from tidemark.core.rare import Rare
-from tidemark.core.ring import Ring, from_oldest
+from tidemark.core.leader_epochs import Committed, LineageEntries
+from tidemark.core.offset_history import Ring, from_oldest
+from tidemark.core.sparse_state import Rare
 
 # Version 2 added `rare` and tells its rings from the newest sample on.
 STATE_VERSION: Final = 2
@@ -172,5 +172,8 @@ def decode_state(blob: bytes) -> PartitionState:
         return _decoder.decode(memoryview(blob)[1:])
     assert blob[0] == OLDEST_VERSION, f"partition state version {blob[0]}"
     document = _decoder1.decode(memoryview(blob)[1:])
-    document.state.ring, document.state.ring_before = from_oldest(document.ring), from_oldest(document.ring_before)
+    document.state.ring, document.state.ring_before = (
+        from_oldest(document.ring),
+        from_oldest(document.ring_before),
+    )
     return document.state

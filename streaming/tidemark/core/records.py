@@ -150,7 +150,9 @@ class DeadLetter(Struct, tag="dead_letter", tag_field="type", kw_only=True, omit
 Record = Alert | View | DeadLetter
 
 _encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[Alert | View | DeadLetter] = msgspec.json.Decoder(Alert | View | DeadLetter)
+_decoder: msgspec.json.Decoder[Alert | View | DeadLetter] = msgspec.json.Decoder(
+    Alert | View | DeadLetter
+)
 
 
 def encode_record(record: Record) -> bytes:
@@ -163,7 +165,12 @@ def decode_record(data: bytes | str) -> Record:
     return _decoder.decode(data)
 
 
-def view_key(kafka_cluster: str, topic: str | None = None, partition: int | None = None, broker: int | None = None) -> str:
+def view_key(
+    kafka_cluster: str,
+    topic: str | None = None,
+    partition: int | None = None,
+    broker: int | None = None,
+) -> str:
     """The key of a view in the compacted topic: `cluster`, `cluster/broker` or `cluster/topic/partition`."""
     if topic is not None:
         return f"{kafka_cluster}/{topic}/{partition}"

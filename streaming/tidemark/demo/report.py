@@ -9,7 +9,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from tidemark.core.identity import alert_name
-from tidemark.demo.expectations import HEALTHY, LOSS, PAUSED, SCENES, Expectation, allowed_seconds, expected
+from tidemark.demo.expectations import (
+    HEALTHY,
+    LOSS,
+    PAUSED,
+    SCENES,
+    Expectation,
+    allowed_seconds,
+    expected,
+)
 from tidemark.demo.truth import Comparison, parse_range
 from tidemark.detect.thresholds import Thresholds
 from tidemark.local.receiver import Received
@@ -55,23 +63,41 @@ class Row:
 
     @property
     def from_fault(self) -> float | None:
-        return None if self.received_at is None or self.fault_at is None else self.received_at - self.fault_at
+        return (
+            None
+            if self.received_at is None or self.fault_at is None
+            else self.received_at - self.fault_at
+        )
 
     @property
     def from_detectable(self) -> float | None:
-        return None if self.received_at is None or self.detectable_at is None else self.received_at - self.detectable_at
+        return (
+            None
+            if self.received_at is None or self.detectable_at is None
+            else self.received_at - self.detectable_at
+        )
 
     @property
     def late(self) -> bool:
-        return self.from_detectable is not None and self.allowed is not None and self.from_detectable > self.allowed
+        return (
+            self.from_detectable is not None
+            and self.allowed is not None
+            and self.from_detectable > self.allowed
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The row in demo-report.json; times are Unix seconds."""
-        row: dict[str, Any] = {name: getattr(self, name) for name in ("scene", "alert", "expected", "received")}
+        row: dict[str, Any] = {
+            name: getattr(self, name) for name in ("scene", "alert", "expected", "received")
+        }
         row |= {name: getattr(self, name) for name in ("fault_at", "detectable_at", "received_at")}
         row |= {"allowed_seconds": self.allowed, "resolved": self.resolved}
         if self.alert == alert_name(LOSS):
-            proven, true = (self.comparison.proven, self.comparison.true) if self.comparison is not None else (None, None)
+            proven, true = (
+                (self.comparison.proven, self.comparison.true)
+                if self.comparison is not None
+                else (None, None)
+            )
             row |= {"proven": proven, "exposed": self.exposed, "true": true}
         return row
 
@@ -79,10 +105,17 @@ class Row:
 class Report:
     """Builds the rows of what is known so far; cheap enough to ask again and again while the scenes play."""
 
-    def __init__(self, topic: str, thresholds: Thresholds, pass_seconds: float, detectable: Detectable) -> None:
+    def __init__(
+        self, topic: str, thresholds: Thresholds, pass_seconds: float, detectable: Detectable
+    ) -> None:
         self.timeline = Timeline()
         self.comparison: Comparison | None = None
-        self._topic, self._thresholds, self._pass_seconds, self._detectable = topic, thresholds, pass_seconds, detectable
+        self._topic, self._thresholds, self._pass_seconds, self._detectable = (
+            topic,
+            thresholds,
+            pass_seconds,
+            detectable,
+        )
 
     def firing(self, expectation: Expectation, alerts: Sequence[Received]) -> Received | None:
         """The first notification that answers an expectation, once its cause was injected."""
@@ -105,15 +138,21 @@ class Report:
     def ended(self, fired: Received, alerts: Sequence[Received]) -> bool:
         """Whether an alert was resolved in the scene in which it fired."""
         scene = self.timeline.scene_at(fired.received_at)
-        ends = (a.received_at for a in alerts if a.status == "resolved" and a.labels == fired.labels)
+        ends = (
+            a.received_at for a in alerts if a.status == "resolved" and a.labels == fired.labels
+        )
         return any(at >= fired.received_at and self.timeline.scene_at(at) == scene for at in ends)
 
-    def missing(self, expectations: Sequence[Expectation], alerts: Sequence[Received], ended: bool = False) -> list[Expectation]:
+    def missing(
+        self, expectations: Sequence[Expectation], alerts: Sequence[Received], ended: bool = False
+    ) -> list[Expectation]:
         """Those that have not come yet, or (`ended`) that should have been resolved and are not."""
         fired = [(expectation, self.firing(expectation, alerts)) for expectation in expectations]
         if not ended:
             return [expectation for expectation, alert in fired if alert is None]
-        return [e for e, alert in fired if e.ends and (alert is None or not self.ended(alert, alerts))]
+        return [
+            e for e, alert in fired if e.ends and (alert is None or not self.ended(alert, alerts))
+        ]
 
     def rows(self, alerts: Sequence[Received]) -> list[Row]:
         """All rows, scene by scene: the expected ones first, then what must not come."""
@@ -134,7 +173,9 @@ class Report:
             expected=True,
             received=fired is not None,
             fault_at=fault_at,
-            detectable_at=self._detectable(expectation.detector, fault_at, expectation.about) if fault_at is not None else None,
+            detectable_at=self._detectable(expectation.detector, fault_at, expectation.about)
+            if fault_at is not None
+            else None,
             received_at=fired.received_at if fired is not None else None,
             allowed=allowed_seconds(expectation.detector, self._thresholds, self._pass_seconds),
             resolved=self.ended(fired, alerts) if expectation.ends and fired is not None else None,
@@ -145,7 +186,11 @@ class Report:
 
     def claimed(self, kind: str, alerts: Sequence[Received]) -> tuple[int, int] | None:
         """The range ("proven" or "exposed") that the newest notification of the loss carries."""
-        texts = [a.annotations.get(kind) for a in alerts if a.name == alert_name(LOSS) and a.labels.get("topic") == self._topic]
+        texts = [
+            a.annotations.get(kind)
+            for a in alerts
+            if a.name == alert_name(LOSS) and a.labels.get("topic") == self._topic
+        ]
         return parse_range(texts[-1]) if texts else None
 
     def beside(self, alerts: Sequence[Received]) -> list[str]:
@@ -156,11 +201,20 @@ class Report:
             came = {
                 tuple(sorted(alert.labels.items())): alert
                 for alert in alerts
-                if alert.status == "firing" and alert.severity != PAGE and self.timeline.scene_at(_seconds(alert.starts_at)) == scene
+                if alert.status == "firing"
+                and alert.severity != PAGE
+                and self.timeline.scene_at(_seconds(alert.starts_at)) == scene
             }
-            counts = Counter(f"{alert.name} ({alert.severity})" for alert in came.values() if alert.name not in wanted)
+            counts = Counter(
+                f"{alert.name} ({alert.severity})"
+                for alert in came.values()
+                if alert.name not in wanted
+            )
             if counts:
-                lines.append(f"{scene}, without a page: " + ", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+                lines.append(
+                    f"{scene}, without a page: "
+                    + ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+                )
         return lines
 
     def _unexpected(self, scene: str, wanted: set[str], alerts: Sequence[Received]) -> list[Row]:
@@ -169,16 +223,30 @@ class Report:
         came: dict[str, Received] = {}
         for alert in alerts:
             on_watched = alert.labels.get("topic", self._topic) == self._topic
-            counts = alert.status == "firing" and (strict or alert.severity == PAGE) and not (on_watched and alert.name in wanted)
+            counts = (
+                alert.status == "firing"
+                and (strict or alert.severity == PAGE)
+                and not (on_watched and alert.name in wanted)
+            )
             # By its start: what began before the first scene, while the processes came up, is no alert of a scene.
             if counts and self.timeline.scene_at(_seconds(alert.starts_at)) == scene:
                 came.setdefault(alert.name, alert)
         rows = [
-            Row(scene=scene, alert=name, expected=False, received=True, received_at=a.received_at, about=a.labels.get("topic", ""))
+            Row(
+                scene=scene,
+                alert=name,
+                expected=False,
+                received=True,
+                received_at=a.received_at,
+                about=a.labels.get("topic", ""),
+            )
             for name, a in came.items()
         ]
         clean = Row(
-            scene=scene, alert=NO_ALERT if strict else f"{NO_PAGE} but these" if wanted else NO_PAGE, expected=False, received=False
+            scene=scene,
+            alert=NO_ALERT if strict else f"{NO_PAGE} but these" if wanted else NO_PAGE,
+            expected=False,
+            received=False,
         )
         return rows or [clean]
 
@@ -192,9 +260,15 @@ def verdict(rows: Sequence[Row]) -> list[str]:
         elif row.expected and row.resolved is False:
             reasons.append(f"{row.scene}: {row.alert} was not resolved")
         elif not row.expected and row.received:
-            reasons.append(f"{row.scene}: {row.alert} came and was not expected ({row.about or 'no topic'})")
+            reasons.append(
+                f"{row.scene}: {row.alert} came and was not expected ({row.about or 'no topic'})"
+            )
         elif row.alert == alert_name(LOSS) and (row.comparison is None or not row.comparison.sound):
-            detail = "was not compared" if row.comparison is None else f"does not agree with the producer's record: {row.comparison.text()}"
+            detail = (
+                "was not compared"
+                if row.comparison is None
+                else f"does not agree with the producer's record: {row.comparison.text()}"
+            )
             reasons.append(f"{row.scene}: the proven range {detail}")
     return reasons
 
@@ -202,16 +276,27 @@ def verdict(rows: Sequence[Row]) -> list[str]:
 def bars(rows: Sequence[Row]) -> list[str]:
     """Remarks on speed, which a busy machine can spoil: they do not decide the exit code."""
     timed = [row for row in rows if row.from_detectable is not None]
-    late = [f"{row.scene}: {row.alert} took {row.from_detectable:.1f} s, {row.allowed:.0f} s are allowed" for row in timed if row.late]
+    late = [
+        f"{row.scene}: {row.alert} took {row.from_detectable:.1f} s, {row.allowed:.0f} s are allowed"
+        for row in timed
+        if row.late
+    ]
     remarks = [
         f"{len(timed) - len(late)} of {len(timed)} alerts within 2 passes + 2 s + hysteresis of the moment they were detectable",
         *late,
     ]
     paused = {row.alert: row for row in rows if row.scene == PAUSED}
     lag, shrink = paused.get(alert_name("FOLLOWER_LAG")), paused.get(alert_name("ISR_CHANGE"))
-    if lag is not None and shrink is not None and lag.received_at is not None and shrink.detectable_at is not None:
+    if (
+        lag is not None
+        and shrink is not None
+        and lag.received_at is not None
+        and shrink.detectable_at is not None
+    ):
         early = shrink.detectable_at - lag.received_at
-        remarks.append(f"the lag alert came {abs(early):.1f} s {'before' if early > 0 else 'AFTER'} Kafka shrank the in-sync set")
+        remarks.append(
+            f"the lag alert came {abs(early):.1f} s {'before' if early > 0 else 'AFTER'} Kafka shrank the in-sync set"
+        )
     return remarks
 
 

@@ -81,9 +81,14 @@ class Stage:
 
     def wait_alerts(self, wanted: Sequence[Expectation], ended: bool = False) -> None:
         """Until all have come (or ended). What does not come in time shows in the table; the scenes go on."""
-        self.wait(lambda: not self.report.missing(wanted, self.alerts(), ended), RESOLVE_SECONDS if ended else ALERT_SECONDS)
+        self.wait(
+            lambda: not self.report.missing(wanted, self.alerts(), ended),
+            RESOLVE_SECONDS if ended else ALERT_SECONDS,
+        )
 
-    def wait_cluster(self, topic: str, wanted: Callable[[Any], bool], seconds: float, what: str) -> None:
+    def wait_cluster(
+        self, topic: str, wanted: Callable[[Any], bool], seconds: float, what: str
+    ) -> None:
         """Until every running broker shows the partitions of `topic` as `wanted`. Raises ClusterError: the scene failed."""
         if not self.wait(lambda: self.cluster.shows(topic, wanted), seconds):
             raise ClusterError(
@@ -110,7 +115,9 @@ def healthy(stage: Stage) -> None:
     """Nothing happens, and nothing fires. What fired while the processes came up must have ended before."""
     if not stage.wait(lambda: not open_alerts(stage.alerts()), RESOLVE_SECONDS):
         names = ", ".join(sorted({alert.name for alert in open_alerts(stage.alerts())}))
-        raise TidemarkError(f"alerts that fired at the start do not end: {names}. Logs: {stage.services.config.parent}")
+        raise TidemarkError(
+            f"alerts that fired at the start do not end: {names}. Logs: {stage.services.config.parent}"
+        )
     stage.begin(HEALTHY, f"nothing happens for {HEALTHY_SECONDS:.0f} s, and nothing may fire")
     stage.wait(lambda: False, HEALTHY_SECONDS)
 
@@ -144,14 +151,19 @@ def rolling_restart(stage: Stage) -> None:
 
 def unclean_election(stage: Stage) -> None:
     """The follower dies, the leader goes on alone and dies too; the follower comes back and is elected without its records."""
-    stage.begin(UNCLEAN, "the follower dies, then the leader; the stale follower is elected while load goes on")
+    stage.begin(
+        UNCLEAN,
+        "the follower dies, then the leader; the stale follower is elected while load goes on",
+    )
     follower: Fault = KillBroker(stage.cluster, FOLLOWER)
     leader: Fault = KillBroker(stage.cluster, LEADER)
     stage.cause(UNCLEAN, KILL_FOLLOWER, follower.inject)
     stage.wait_cluster(WATCHED, _in_sync(LEADER), 60.0, f"broker {LEADER} alone in the in-sync set")
     alone_since = time.time()
     stage.wait_alerts(expected(UNCLEAN, KILL_FOLLOWER))
-    stage.wait(lambda: (stage.load.last_acknowledged_at() or 0.0) > alone_since + ALONE_SECONDS, 30.0)
+    stage.wait(
+        lambda: (stage.load.last_acknowledged_at() or 0.0) > alone_since + ALONE_SECONDS, 30.0
+    )
     stage.cause(UNCLEAN, KILL_LEADER, leader.inject)
     stage.wait_alerts(expected(UNCLEAN, KILL_LEADER))
     stage.cause(UNCLEAN, RETURN_STALE, follower.heal)

@@ -10,7 +10,15 @@ from typing import Final, TextIO
 
 from tidemark.demo.report import Row
 
-_HEADINGS: Final = ("scene", "alert", "expected", "received", "s from fault", "s from detectable", "allowed")
+_HEADINGS: Final = (
+    "scene",
+    "alert",
+    "expected",
+    "received",
+    "s from fault",
+    "s from detectable",
+    "allowed",
+)
 _GREEN, _RED, _YELLOW, _PLAIN = "\033[32m", "\033[31m", "\033[33m", "\033[0m"
 
 
@@ -34,10 +42,15 @@ def render(rows: Sequence[Row], colour: bool = False) -> list[str]:
     """The lines of the whole table."""
     texts = [_HEADINGS, *(cells(row) for row in rows)]
     widths = [max(len(text[column]) for text in texts) for column in range(len(_HEADINGS))]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in texts]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in texts
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     if colour:
-        lines[2:] = [f"{_colour(row)}{line}{_PLAIN}" for row, line in zip(rows, lines[2:], strict=True)]
+        lines[2:] = [
+            f"{_colour(row)}{line}{_PLAIN}" for row, line in zip(rows, lines[2:], strict=True)
+        ]
     return lines
 
 

@@ -13,7 +13,11 @@ Range = tuple[int, int]
 def parse_range(text: str | None) -> Range | None:
     """(5, 12) of "5-12", half open; None when there is none."""
     start, dash, end = (text or "").partition("-")
-    return (int(start), int(end)) if dash and start.isdigit() and end.isdigit() and int(start) < int(end) else None
+    return (
+        (int(start), int(end))
+        if dash and start.isdigit() and end.isdigit() and int(start) < int(end)
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -47,20 +51,32 @@ class Comparison:
             if self.shortfall_ms is not None
             else f"{self.shortfall_records} records"
         )
-        kept = f", {len(self.still_there)} of them NOT lost" if self.still_there else ", every one of them lost"
+        kept = (
+            f", {len(self.still_there)} of them NOT lost"
+            if self.still_there
+            else ", every one of them lost"
+        )
         untold = f", {self.unacknowledged} never acknowledged" if self.unacknowledged else ""
-        start = "start exact" if self.start_exact else f"start off by {self.proven[0] - self.true[0]}"
+        start = (
+            "start exact" if self.start_exact else f"start off by {self.proven[0] - self.true[0]}"
+        )
         return f"proven {_text(self.proven)}{kept}{untold}; true {_text(self.true)}; {start}; short of the true end by {short}"
 
 
-def compare(proven: Range | None, acknowledged: Sequence[Acknowledged], held: Mapping[int, int]) -> Comparison:
+def compare(
+    proven: Range | None, acknowledged: Sequence[Acknowledged], held: Mapping[int, int]
+) -> Comparison:
     """`held` is offset -> record id of what the partition holds after recovery.
 
     An acknowledged offset is lost when another record or none stands there now. Offsets at or past the last one held
     count too: what was acknowledged there is gone with the rest.
     """
     told = {entry.offset: entry for entry in acknowledged if held.get(entry.offset) != entry.id}
-    kept = {entry.offset for entry in acknowledged if held.get(entry.offset) == entry.id and entry.offset not in told}
+    kept = {
+        entry.offset
+        for entry in acknowledged
+        if held.get(entry.offset) == entry.id and entry.offset not in told
+    }
     true = (min(told), max(told) + 1) if told else None
     if proven is None:
         return Comparison(None, true, len(told), (), 0, None, None)
@@ -69,7 +85,11 @@ def compare(proven: Range | None, acknowledged: Sequence[Acknowledged], held: Ma
     untold = sum(offset not in kept and offset not in told for offset in offsets)
     records = true[1] - proven[1] if true is not None else None
     last, claimed = (told.get(true[1] - 1) if true is not None else None), told.get(proven[1] - 1)
-    ms = (last.acked_at - claimed.acked_at) * 1000 if last is not None and claimed is not None else None
+    ms = (
+        (last.acked_at - claimed.acked_at) * 1000
+        if last is not None and claimed is not None
+        else None
+    )
     return Comparison(proven, true, len(told), still, untold, records, ms)
 
 

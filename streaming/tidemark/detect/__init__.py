@@ -1,12 +1,12 @@
 """The detector table: one line a detector. Each is a pure function in a file of its own."""
 
-from tidemark.core.conditions import Detector
 from tidemark.detect.at_min_isr import AT_MIN_ISR
 from tidemark.detect.broker_down import BROKER_DOWN
 from tidemark.detect.checkpoint_stale import CHECKPOINT_STALE
 from tidemark.detect.collector_conflict import COLLECTOR_CONFLICT
 from tidemark.detect.collector_gap import COLLECTOR_GAP
 from tidemark.detect.committed_data_loss import COMMITTED_DATA_LOSS
+from tidemark.detect.detector import Detector
 from tidemark.detect.divergence import DIVERGENCE
 from tidemark.detect.elr_election import ELR_ELECTION
 from tidemark.detect.epoch_bump_storm import EPOCH_BUMP_STORM

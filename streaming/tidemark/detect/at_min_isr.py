@@ -7,21 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context, describe_missing, lasted_ms
+from tidemark.detect.detector import Condition, Detector
 
 ID = "AT_MIN_ISR"
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """Judged by the effective minimum, as UNDER_MIN_ISR. A partition that never had more replicas to lose is not this."""
-    minimum, members, missing = state.effective_min_in_sync_replicas, state.in_sync_replicas, state.missing
+    minimum, members, missing = (
+        state.effective_min_in_sync_replicas,
+        state.in_sync_replicas,
+        state.missing,
+    )
     if state.leader is None or minimum is None or members is None or not missing:
         return
-    if len(members) != minimum or len(members) >= len(state.settled) or all(context.in_grace(broker) for broker in missing):
+    if (
+        len(members) != minimum
+        or len(members) >= len(state.settled)
+        or all(context.in_grace(broker) for broker in missing)
+    ):
         return
-    long = lasted_ms(state, ID, None, context.now) >= context.thresholds.under_replicated_escalates_ms
+    long = (
+        lasted_ms(state, ID, None, context.now) >= context.thresholds.under_replicated_escalates_ms
+    )
     danger = (
         f"leader {state.leader} is the last of them, without it the partition is offline"
         if minimum == 1
@@ -44,4 +54,6 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-AT_MIN_ISR = Detector(ID, "state", "Just as many replicas are in sync as acks=all needs.", state=evaluate)
+AT_MIN_ISR = Detector(
+    ID, "state", "Just as many replicas are in sync as acks=all needs.", state=evaluate
+)

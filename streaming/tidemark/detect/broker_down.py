@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core.cluster import BrokerSeen, ClusterState
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.detect.context import ClusterContext
+from tidemark.detect.detector import Condition, Detector
 
 ID = "BROKER_DOWN"
 _WORDS = {
@@ -22,12 +22,18 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
     if not any(seen.outcome == OK for seen in cluster.brokers.values()):
         return
     for broker, seen in cluster.brokers.items():
-        if seen.outcome not in (OK, CONTROLLED_SHUTDOWN) and not cluster.in_grace(broker, context.now):
+        if seen.outcome not in (OK, CONTROLLED_SHUTDOWN) and not cluster.in_grace(
+            broker, context.now
+        ):
             yield _condition(broker, seen, cluster, context)
 
 
-def _condition(broker: int, seen: BrokerSeen, cluster: ClusterState, context: ClusterContext) -> Condition:
-    life = next((life for life in cluster.lives if life.detector == ID and life.subject == broker), None)
+def _condition(
+    broker: int, seen: BrokerSeen, cluster: ClusterState, context: ClusterContext
+) -> Condition:
+    life = next(
+        (life for life in cluster.lives if life.detector == ID and life.subject == broker), None
+    )
     # The way in which it fails may change; it is down since the first.
     since = seen.since if life is None else min(life.since, seen.since)
     node = cluster.nodes.get(broker)
@@ -48,7 +54,11 @@ def _condition(broker: int, seen: BrokerSeen, cluster: ClusterState, context: Cl
             "outcome": seen.outcome,
             "since": since,
             "fenced": fenced,
-            "others": {str(other): there.outcome for other, there in sorted(cluster.brokers.items()) if other != broker},
+            "others": {
+                str(other): there.outcome
+                for other, there in sorted(cluster.brokers.items())
+                if other != broker
+            },
         },
         revision=f"{seen.outcome} {fenced}",
     )

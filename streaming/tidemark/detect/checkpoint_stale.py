@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.rare import CheckpointSeen
+from tidemark.core.sparse_state import CheckpointSeen
 from tidemark.detect.context import Context
+from tidemark.detect.detector import Condition, Detector
 
 # A reading older than this tells nothing of now: the reader is gone, not the broker's writer.
 READING_SECONDS: Final = 60.0
@@ -26,7 +26,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         if replica is None or replica.error is not None or broker is None or broker.outcome != OK:
             continue
         up_ms = (seen.observed_at - broker.since) * 1000.0
-        if context.now - seen.observed_at > READING_SECONDS or up_ms < context.thresholds.checkpoint_stale_ms:
+        if (
+            context.now - seen.observed_at > READING_SECONDS
+            or up_ms < context.thresholds.checkpoint_stale_ms
+        ):
             continue
         age_ms = _age_ms(seen)
         if age_ms >= context.thresholds.checkpoint_stale_ms:
@@ -46,7 +49,11 @@ def is_odd(state: PartitionState, stale_ms: float) -> bool:
 
 def _age_ms(seen: CheckpointSeen) -> float:
     """How old the files were when they were read, in milliseconds; 0 where nobody knows."""
-    return 0.0 if seen.modified_at is None else max(0.0, (seen.observed_at - seen.modified_at) * 1000.0)
+    return (
+        0.0
+        if seen.modified_at is None
+        else max(0.0, (seen.observed_at - seen.modified_at) * 1000.0)
+    )
 
 
 def _is_above(seen: CheckpointSeen, replica: ReplicaState) -> bool:
@@ -91,4 +98,9 @@ def _evidence(seen: CheckpointSeen, replica: ReplicaState) -> dict[str, object]:
     }
 
 
-CHECKPOINT_STALE = Detector("CHECKPOINT_STALE", "state", "A running broker's checkpoint files are old or untrue.", state=evaluate)
+CHECKPOINT_STALE = Detector(
+    "CHECKPOINT_STALE",
+    "state",
+    "A running broker's checkpoint files are old or untrue.",
+    state=evaluate,
+)

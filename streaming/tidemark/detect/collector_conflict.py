@@ -8,8 +8,8 @@ from math import gcd
 from typing import Final
 
 from tidemark.core.cluster import OWNER_SILENT_SECONDS, Clock, ClusterState
-from tidemark.core.conditions import Condition, Detector
 from tidemark.detect.context import ClusterContext
+from tidemark.detect.detector import Condition, Detector
 
 # A new process often starts a little before the old one has ended.
 HANDOVER_SECONDS: Final = 10.0
@@ -18,15 +18,28 @@ HANDOVER_PASSES: Final = 3
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
     """One condition a cluster, about the newest pair."""
-    present = {name: clock for name, clock in cluster.collectors.items() if abs(context.now - clock.ended_at) <= OWNER_SILENT_SECONDS}
-    ranked = sorted(present.items(), key=lambda item: (item[1].collector_epoch, item[0]), reverse=True)
+    present = {
+        name: clock
+        for name, clock in cluster.collectors.items()
+        if abs(context.now - clock.ended_at) <= OWNER_SILENT_SECONDS
+    }
+    ranked = sorted(
+        present.items(), key=lambda item: (item[1].collector_epoch, item[0]), reverse=True
+    )
     for name, clock in ranked:
-        if clock.older_at - clock.began_at >= HANDOVER_SECONDS and context.now - clock.older_at <= OWNER_SILENT_SECONDS:
+        if (
+            clock.older_at - clock.began_at >= HANDOVER_SECONDS
+            and context.now - clock.older_at <= OWNER_SILENT_SECONDS
+        ):
             yield _condition(
                 (name, name),
                 f"Two processes call themselves collector {name} and watch {context.kafka_cluster}; the one that started later owns it, what "
                 "the other sends is refused. Stop one of them, or give it a name and a share of its own.",
-                {"older_pass_at": clock.older_at, "newer_began_at": clock.began_at, "shards": [clock.shard, clock.shard]},
+                {
+                    "older_pass_at": clock.older_at,
+                    "newer_began_at": clock.began_at,
+                    "shards": [clock.shard, clock.shard],
+                },
             )
             return
     for (newer, new), (older, old) in combinations(ranked, 2):
@@ -36,7 +49,11 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
             (older, newer),
             f"Collectors {older} and {newer} both watch {_share(old, new)} {context.kafka_cluster}; {newer} started later and owns it, what {older} "
             f"sends is refused. Stop {older}, or give each a share of its own (shard, shards).",
-            {"refused_passes": old.refused, "newer_began_at": new.began_at, "shards": [old.shard, new.shard]},
+            {
+                "refused_passes": old.refused,
+                "newer_began_at": new.began_at,
+                "shards": [old.shard, new.shard],
+            },
         )
         return
 
@@ -62,7 +79,11 @@ def _condition(names: tuple[str, str], description: str, evidence: dict[str, obj
 def _share(old: Clock, new: Clock) -> str:
     if old.shard == new.shard:
         return "all of" if old.shard is None else f"shard {old.shard} of"
-    return f"shard {old.shard or new.shard} of" if None in (old.shard, new.shard) else "some of the same partitions of"
+    return (
+        f"shard {old.shard or new.shard} of"
+        if None in (old.shard, new.shard)
+        else "some of the same partitions of"
+    )
 
 
 def shares_overlap(one: str | None, other: str | None) -> bool:
@@ -77,4 +98,6 @@ def shares_overlap(one: str | None, other: str | None) -> bool:
     return common == 0 or (a - b) % common == 0
 
 
-COLLECTOR_CONFLICT = Detector("COLLECTOR_CONFLICT", "state", "Two collectors watch the same partitions.", cluster=evaluate)
+COLLECTOR_CONFLICT = Detector(
+    "COLLECTOR_CONFLICT", "state", "Two collectors watch the same partitions.", cluster=evaluate
+)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import ClusterContext, Context
+from tidemark.detect.detector import Condition, Detector
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -17,7 +17,11 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     yield Condition(
         severity="info",
         description=f"{context.topic}-{context.partition} was not seen in {state.missed_passes} passes; its other alerts stand as they were.",
-        evidence={"missed_passes": state.missed_passes, "last_seen_at": state.observed_at, "collector": state.collector},
+        evidence={
+            "missed_passes": state.missed_passes,
+            "last_seen_at": state.observed_at,
+            "collector": state.collector,
+        },
     )
 
 

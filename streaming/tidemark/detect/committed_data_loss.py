@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tidemark.core.conditions import Condition, Detector
-from tidemark.core.epochs import NO_EPOCH, committed_under
-from tidemark.core.losses import serving_leader
+from tidemark.core.leader_epochs import NO_EPOCH, committed_under
+from tidemark.core.offset_history import Ring, passed_at
 from tidemark.core.partition import LossRead, PartitionState
-from tidemark.core.ring import Ring, passed_at
 from tidemark.detect.context import Context, counted
+from tidemark.detect.detector import Condition, Detector
+from tidemark.evolve.losses import serving_leader
 
 ID = "COMMITTED_DATA_LOSS"
 
 
-def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(
+    before: PartitionState, after: PartitionState, context: Context
+) -> Iterator[Condition]:
     """Fires at the second of two reads, of different passes, that show the same range to be gone.
 
     An open one is brought up to date when the old leader comes back and shows that it had more.
@@ -35,7 +37,10 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
             seen = committed_under(after.committed, life.evidence["leader_epoch_before"])
             told = (life.evidence["exposed"] or life.evidence["proven"])[1]
             if seen is not None and seen.log_end_offset > told:
-                yield _condition({**life.evidence, "exposed": [life.evidence["proven"][1], seen.log_end_offset]}, context)
+                yield _condition(
+                    {**life.evidence, "exposed": [life.evidence["proven"][1], seen.log_end_offset]},
+                    context,
+                )
 
 
 def _evidence(before: PartitionState, after: PartitionState, loss: LossRead) -> dict[str, Any]:
@@ -79,7 +84,11 @@ def _condition(evidence: dict[str, Any], context: Context) -> Condition:
 
 
 def _proof(evidence: dict[str, Any]) -> str:
-    leader, before, after = evidence["leader"], evidence["leader_epoch_before"], evidence["leader_epoch_after"]
+    leader, before, after = (
+        evidence["leader"],
+        evidence["leader_epoch_before"],
+        evidence["leader_epoch_after"],
+    )
     if after is None:
         return f", proven by the log end of leader {leader}, read twice (its brokers know no leader epochs)"
     return f" of epochs up to {before}, proven by leader {leader} of epoch {after}"

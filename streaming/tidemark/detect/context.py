@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import OK
-from tidemark.core.membership import say_cause
+from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import Life, PartitionState, ReplicaState
-from tidemark.core.views import uncommitted_window
-from tidemark.detect.at_risk import sentence
+from tidemark.detect.internal_topics import sentence
 from tidemark.detect.thresholds import Thresholds
+from tidemark.evolve.in_sync import say_cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,9 @@ class Context:
 
     def others_answer(self, broker: int) -> bool:
         """Whether the collector reached any other broker: else it is the collector that is cut off."""
-        return any(seen.outcome == OK for number, seen in self.cluster.brokers.items() if number != broker)
+        return any(
+            seen.outcome == OK for number, seen in self.cluster.brokers.items() if number != broker
+        )
 
     @property
     def at_risk(self) -> str:
@@ -71,17 +73,27 @@ def counted(number: int, thing: str) -> str:
 
 def followers(state: PartitionState) -> list[ReplicaState]:
     """Sampled replicas other than the leader, without those a reassignment is adding."""
-    return [replica for replica in state.replicas if replica.broker != state.leader and replica.broker in state.settled]
+    return [
+        replica
+        for replica in state.replicas
+        if replica.broker != state.leader and replica.broker in state.settled
+    ]
 
 
 def is_open(state: PartitionState, detector: str, subject: int | None) -> bool:
     """Whether an alert of a detector is firing now."""
-    return any(life.firing and life.detector == detector and life.subject == subject for life in state.lives)
+    return any(
+        life.firing and life.detector == detector and life.subject == subject
+        for life in state.lives
+    )
 
 
 def find_life(state: PartitionState, detector: str, subject: int | None) -> Life | None:
     """The life of a detector's alert, counted or firing."""
-    return next((life for life in state.lives if life.detector == detector and life.subject == subject), None)
+    return next(
+        (life for life in state.lives if life.detector == detector and life.subject == subject),
+        None,
+    )
 
 
 def lasted_ms(state: PartitionState, detector: str, subject: int | None, now: float) -> float:
@@ -93,14 +105,20 @@ def lasted_ms(state: PartitionState, detector: str, subject: int | None, now: fl
 def is_claimed(state: PartitionState) -> bool:
     """Whether an open alert says already what the election of the present leader cost."""
     return any(
-        life.firing and life.detector == "COMMITTED_DATA_LOSS" and life.evidence.get("leader_epoch_after") == state.leader_epoch
+        life.firing
+        and life.detector == "COMMITTED_DATA_LOSS"
+        and life.evidence.get("leader_epoch_after") == state.leader_epoch
         for life in state.lives
     )
 
 
 def spoken(milliseconds: float) -> str:
     """A duration as people say it: seconds below two minutes, then minutes."""
-    return f"{milliseconds / 1000:.0f} s" if milliseconds < 120_000 else f"{milliseconds / 60_000:.0f} min"
+    return (
+        f"{milliseconds / 1000:.0f} s"
+        if milliseconds < 120_000
+        else f"{milliseconds / 60_000:.0f} min"
+    )
 
 
 def describe_missing(state: PartitionState) -> str:
@@ -111,7 +129,10 @@ def describe_missing(state: PartitionState) -> str:
 def describe(state: PartitionState, brokers: list[int]) -> str:
     """Replicas by their brokers: how each fails to answer, else why it left the in-sync set where that was seen."""
     causes = {broker: cause for _, broker, _, cause in state.shrinks}
-    return ", ".join(f"broker {broker}{_absence(state.replica(broker), causes.get(broker))}" for broker in brokers)
+    return ", ".join(
+        f"broker {broker}{_absence(state.replica(broker), causes.get(broker))}"
+        for broker in brokers
+    )
 
 
 def _absence(replica: ReplicaState | None, cause: str | None) -> str:
@@ -124,3 +145,11 @@ def uncommitted(state: PartitionState, now: float) -> tuple[int, float] | None:
     """(records above the high watermark, milliseconds that the oldest surely waits); None when there are none known."""
     window = uncommitted_window(state, now)
     return None if window is None or window[0] == 0 else (window[0], window[1] or 0.0)
+
+
+def uncommitted_window(state: PartitionState, now: float) -> tuple[int, float | None] | None:
+    """Records above the high watermark and the age of the oldest; (0, 0.0) when all is committed, None when unknown."""
+    if state.high_watermark is None or state.leader_log_end_offset is None:
+        return None
+    records = max(0, state.leader_log_end_offset - state.high_watermark)
+    return (records, age_ms(state.ring, state.high_watermark, now)) if records else (0, 0.0)

@@ -8,21 +8,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
-from tidemark.core.epochs import highest_committed
+from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.partition import PartitionState
-from tidemark.core.rare import AuditFinding, Divergence
+from tidemark.core.sparse_state import AuditFinding, Divergence
 from tidemark.detect.context import Context, counted
+from tidemark.detect.detector import Condition, Detector
 
 
-def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(
+    before: PartitionState, after: PartitionState, context: Context
+) -> Iterator[Condition]:
     """Speaks when a difference has become certain, once: while it stands, an acknowledged one is not told again."""
     if after.rare is None:
         return
-    known = before.rare.divergences if before.rare is not None and before.topic_id == after.topic_id else []
+    known = (
+        before.rare.divergences
+        if before.rare is not None and before.topic_id == after.topic_id
+        else []
+    )
     for found in after.rare.divergences:
-        old = next((item for item in known if (item.broker, item.epoch, item.since) == (found.broker, found.epoch, found.since)), None)
-        if _is_certain(found, context.now, context) and not (old is not None and _is_certain(old, before.observed_at, context)):
+        old = next(
+            (
+                item
+                for item in known
+                if (item.broker, item.epoch, item.since) == (found.broker, found.epoch, found.since)
+            ),
+            None,
+        )
+        if _is_certain(found, context.now, context) and not (
+            old is not None and _is_certain(old, before.observed_at, context)
+        ):
             yield _of_lineages(found, after, context)
     finding = after.rare.audit
     if finding is not None and (before.rare is None or before.rare.audit != finding):
@@ -30,7 +45,9 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
 
 
 def _is_certain(found: Divergence, at: float, context: Context) -> bool:
-    return found.confirmed or (not found.closed and (at - found.since) * 1000.0 >= context.thresholds.divergence_ms)
+    return found.confirmed or (
+        not found.closed and (at - found.since) * 1000.0 >= context.thresholds.divergence_ms
+    )
 
 
 def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> Condition:
@@ -69,21 +86,31 @@ def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> 
     )
 
 
-def _of_audit(finding: AuditFinding, after: PartitionState, context: Context) -> Iterator[Condition]:
+def _of_audit(
+    finding: AuditFinding, after: PartitionState, context: Context
+) -> Iterator[Condition]:
     """Different batches of one epoch below what is committed. No verdict where a log does not reach, or may be cut yet."""
     committed = highest_committed(after.committed)
     replicas = [after.replica(broker) for broker in finding.brokers]
-    if committed is None or finding.offset >= committed or len(finding.brokers) != len(finding.crcs):
+    if (
+        committed is None
+        or finding.offset >= committed
+        or len(finding.brokers) != len(finding.crcs)
+    ):
         return
     if finding.leader_epoch is None and after.leader_epoch is not None:
         # Batches of different epochs: one of the logs may be cut there yet, and its lineage shows whether it was not.
         return
     starts = [replica.log_start_offset for replica in replicas if replica is not None]
-    if len(starts) < len(replicas) or any(start is None or start > finding.offset for start in starts):
+    if len(starts) < len(replicas) or any(
+        start is None or start > finding.offset for start in starts
+    ):
         return
     odd = _odd_one(finding, after.leader)
     crcs = {str(broker): crc for broker, crc in zip(finding.brokers, finding.crcs, strict=True)}
-    who = "nothing tells which of them is right" if odd is None else f"broker {odd}'s is the odd one"
+    who = (
+        "nothing tells which of them is right" if odd is None else f"broker {odd}'s is the odd one"
+    )
     if odd is not None and len(crcs) == 2:
         who = f"broker {odd} does not hold what leader {after.leader} does"
     epoch = "" if finding.leader_epoch is None else f" of epoch {finding.leader_epoch}"
@@ -127,4 +154,9 @@ def _advice(odd: int | None, leader: int | None) -> str:
     return f"What a consumer reads depends on who leads: do not move leadership to {other}, and save all logs before one is made to copy another."
 
 
-DIVERGENCE = Detector("DIVERGENCE", "event", "Two replicas hold different records at the same offsets.", event=evaluate)
+DIVERGENCE = Detector(
+    "DIVERGENCE",
+    "event",
+    "Two replicas hold different records at the same offsets.",
+    event=evaluate,
+)

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
-from tidemark.core.elections import judge_election
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context
+from tidemark.detect.detector import Condition, Detector
+from tidemark.evolve.elections import judge_election
 
 
-def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(
+    before: PartitionState, after: PartitionState, context: Context
+) -> Iterator[Condition]:
     """One condition, when the leader came out of the eligible leader replicas."""
     election = judge_election(before, after)
     if election is None or election.verdict != "eligible leader replica":
         return
     minimum, members = after.effective_min_in_sync_replicas, after.in_sync_replicas or []
     short = minimum is not None and len(members) < minimum
-    wait = f", below the minimum of {minimum}: acks=all writes are refused until another one catches up" if short else ""
+    wait = (
+        f", below the minimum of {minimum}: acks=all writes are refused until another one catches up"
+        if short
+        else ""
+    )
     yield Condition(
         severity="warning",
         broker=election.leader,
@@ -42,4 +48,9 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     )
 
 
-ELR_ELECTION = Detector("ELR_ELECTION", "event", "An eligible leader replica leads: the in-sync set had become empty.", event=evaluate)
+ELR_ELECTION = Detector(
+    "ELR_ELECTION",
+    "event",
+    "An eligible leader replica leads: the in-sync set had become empty.",
+    event=evaluate,
+)

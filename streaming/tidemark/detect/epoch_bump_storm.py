@@ -8,35 +8,60 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import Life, PartitionState
 from tidemark.detect.context import Context
+from tidemark.detect.detector import Condition, Detector
 
 ID = "EPOCH_BUMP_STORM"
 
 
-def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(
+    before: PartitionState, after: PartitionState, context: Context
+) -> Iterator[Condition]:
     """One incident a storm: it goes on while each new epoch comes within the window of the one before."""
-    if after.rare is None or after.leader_epoch is None or after.leader_epoch == before.leader_epoch:
+    if (
+        after.rare is None
+        or after.leader_epoch is None
+        or after.leader_epoch == before.leader_epoch
+    ):
         return
     window = context.thresholds.epoch_bump_window_ms / 1000.0
     recent = [bump for bump in after.rare.bumps if context.now - bump[0] <= window]
-    storm = next((life for life in after.lives if life.detector == ID and context.now - life.evidence["last_at"] <= window), None)
+    storm = next(
+        (
+            life
+            for life in after.lives
+            if life.detector == ID and context.now - life.evidence["last_at"] <= window
+        ),
+        None,
+    )
     if len(recent) >= context.thresholds.epoch_bumps or (storm is not None and recent):
         yield _condition(after, context, recent, storm)
 
 
-def _condition(after: PartitionState, context: Context, recent: list[tuple[float, int]], storm: Life | None) -> Condition:
+def _condition(
+    after: PartitionState, context: Context, recent: list[tuple[float, int]], storm: Life | None
+) -> Condition:
     first_epoch, first_at = (
-        (storm.evidence["first_epoch"], storm.evidence["first_at"]) if storm is not None else (recent[0][1], recent[0][0])
+        (storm.evidence["first_epoch"], storm.evidence["first_at"])
+        if storm is not None
+        else (recent[0][1], recent[0][0])
     )
     newest = recent[-1][1]
     count = newest - first_epoch + 1
     minutes = max(0.0, context.now - first_at) / 60.0
-    lost = Counter(broker for at, broker, leader, _ in after.shrinks if at >= first_at and broker == leader)
-    suspect = storm.broker if storm is not None else next((broker for broker, times in lost.most_common(1) if times > 1), None)
+    lost = Counter(
+        broker for at, broker, leader, _ in after.shrinks if at >= first_at and broker == leader
+    )
+    suspect = (
+        storm.broker
+        if storm is not None
+        else next((broker for broker, times in lost.most_common(1) if times > 1), None)
+    )
     blame = (
-        f" Broker {suspect} lost the leadership most often: look whether it restarts or loses its session." if suspect is not None else ""
+        f" Broker {suspect} lost the leadership most often: look whether it restarts or loses its session."
+        if suspect is not None
+        else ""
     )
     return Condition(
         severity="info",

@@ -10,10 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
+from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.ring import age_ms
-from tidemark.detect.context import Context, answered, counted, followers, is_open, shows_leader_first, uncommitted
+from tidemark.detect.context import (
+    Context,
+    answered,
+    counted,
+    followers,
+    is_open,
+    shows_leader_first,
+    uncommitted,
+)
+from tidemark.detect.detector import Condition, Detector
 
 ID = "FOLLOWER_LAG"
 
@@ -25,13 +33,23 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     for follower in followers(state):
         if context.in_grace(follower.broker):
             continue
-        lag = _measured(state, follower, context) if follower.error is None else _inferred(state, follower, context)
+        lag = (
+            _measured(state, follower, context)
+            if follower.error is None
+            else _inferred(state, follower, context)
+        )
         if lag is None:
             continue
         records, milliseconds = lag
         inferred = follower.error is not None
-        how = f"; it does not answer ({follower.error}), so this is inferred from the leader" if inferred else ""
-        member = "still in sync" if follower.broker in (state.in_sync_replicas or []) else "not in sync"
+        how = (
+            f"; it does not answer ({follower.error}), so this is inferred from the leader"
+            if inferred
+            else ""
+        )
+        member = (
+            "still in sync" if follower.broker in (state.in_sync_replicas or []) else "not in sync"
+        )
         yield Condition(
             severity="warning",
             subject=follower.broker,
@@ -53,8 +71,14 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         )
 
 
-def _measured(state: PartitionState, follower: ReplicaState, context: Context) -> tuple[int, float] | None:
-    if follower.log_end_offset is None or state.leader_before is None or not answered(state, follower):
+def _measured(
+    state: PartitionState, follower: ReplicaState, context: Context
+) -> tuple[int, float] | None:
+    if (
+        follower.log_end_offset is None
+        or state.leader_before is None
+        or not answered(state, follower)
+    ):
         return None
     records = state.leader_before - follower.log_end_offset
     if records <= 0:
@@ -63,7 +87,9 @@ def _measured(state: PartitionState, follower: ReplicaState, context: Context) -
     return (records, age) if age > context.thresholds.lag_ms else None
 
 
-def _inferred(state: PartitionState, follower: ReplicaState, context: Context) -> tuple[int, float] | None:
+def _inferred(
+    state: PartitionState, follower: ReplicaState, context: Context
+) -> tuple[int, float] | None:
     window = uncommitted(state, context.now)
     members = state.in_sync_replicas or []
     if follower.broker not in members:
@@ -77,12 +103,22 @@ def _inferred(state: PartitionState, follower: ReplicaState, context: Context) -
     return window
 
 
-def _known_behind(state: PartitionState, follower: ReplicaState, context: Context) -> tuple[int, float] | None:
+def _known_behind(
+    state: PartitionState, follower: ReplicaState, context: Context
+) -> tuple[int, float] | None:
     """Out of the in-sync set and silent: it was behind when last seen, and nothing shows that it is not any more."""
-    if not is_open(state, ID, follower.broker) or state.leader_before is None or follower.log_end_offset is None:
+    if (
+        not is_open(state, ID, follower.broker)
+        or state.leader_before is None
+        or follower.log_end_offset is None
+    ):
         return None
     records = state.leader_before - follower.log_end_offset
-    return (records, age_ms(state.ring, follower.log_end_offset, context.now) or 0.0) if records > 0 else None
+    return (
+        (records, age_ms(state.ring, follower.log_end_offset, context.now) or 0.0)
+        if records > 0
+        else None
+    )
 
 
 def _another_holds(state: PartitionState, silent: int) -> bool:
@@ -98,4 +134,10 @@ def _another_holds(state: PartitionState, silent: int) -> bool:
     )
 
 
-FOLLOWER_LAG = Detector(ID, "state", "A follower's log is behind its leader's log end.", state=evaluate, sees=shows_leader_first)
+FOLLOWER_LAG = Detector(
+    ID,
+    "state",
+    "A follower's log is behind its leader's log end.",
+    state=evaluate,
+    sees=shows_leader_first,
+)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
-from tidemark.core.epochs import NO_EPOCH, Committed, committed_under
-from tidemark.core.losses import keeps_committed
+from tidemark.core.leader_epochs import NO_EPOCH, Committed, committed_under
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.detect.context import Context, answered, lasted_ms, shows_leader
+from tidemark.detect.detector import Condition, Detector
+from tidemark.evolve.losses import keeps_committed
 
 ID = "HW_REGRESSION"
 
@@ -57,19 +57,30 @@ def _shown(state: PartitionState, leader: ReplicaState) -> int | None:
     if leader.leader_epoch != state.leader_epoch:
         return None
     fenced = committed_under(state.committed, state.leader_epoch)
-    shown = (None if fenced is None else fenced.high_watermark, leader.high_watermark if leader.leads else None)
+    shown = (
+        None if fenced is None else fenced.high_watermark,
+        leader.high_watermark if leader.leads else None,
+    )
     return max((value for value in shown if value is not None), default=None)
 
 
 def _highest_before(state: PartitionState) -> Committed | None:
     """What was committed highest under earlier epochs; where brokers know none, under any leader before."""
     epoch = state.leader_epoch
-    earlier = [entry for entry in state.committed if (entry.epoch < epoch if epoch is not None else entry.epoch == NO_EPOCH)]
+    earlier = [
+        entry
+        for entry in state.committed
+        if (entry.epoch < epoch if epoch is not None else entry.epoch == NO_EPOCH)
+    ]
     return max(earlier, key=lambda entry: entry.surviving, default=None)
 
 
 def _under(entry: Committed) -> str:
-    return "under another leader" if entry.epoch == NO_EPOCH else f"under epoch {entry.epoch}, leader {entry.leader}"
+    return (
+        "under another leader"
+        if entry.epoch == NO_EPOCH
+        else f"under epoch {entry.epoch}, leader {entry.leader}"
+    )
 
 
 def _is_held(state: PartitionState) -> bool:
@@ -80,7 +91,11 @@ def _is_held(state: PartitionState) -> bool:
 def _why(state: PartitionState, leader: ReplicaState, highest: Committed, *, held: bool) -> str:
     if leader.log_end_offset is None or leader.log_end_offset < highest.surviving:
         return f"Its log ends at {leader.log_end_offset}, and whether the records above are gone is not proven yet"
-    safe = "Nothing is missing in its log" if keeps_committed(state) else f"Its log reaches {leader.log_end_offset}"
+    safe = (
+        "Nothing is missing in its log"
+        if keeps_committed(state)
+        else f"Its log reaches {leader.log_end_offset}"
+    )
     if not held:
         return f"{safe}; it is catching up while the followers fetch"
     return f"{safe}; the in-sync set {state.in_sync_replicas} is below min ISR {state.effective_min_in_sync_replicas}, so it is held there"
@@ -91,7 +106,11 @@ def _within_leadership(state: PartitionState, leader: ReplicaState, context: Con
     assert state.rare.regression is not None
     seen = state.rare.regression
     node = context.cluster.nodes.get(leader.broker)
-    restarted = node is not None and node.restarted_at is not None and node.restarted_at >= state.high_watermark_moved_at
+    restarted = (
+        node is not None
+        and node.restarted_at is not None
+        and node.restarted_at >= state.high_watermark_moved_at
+    )
     what = (
         "The broker restarted in between and took it from its checkpoint"
         if restarted
@@ -117,5 +136,10 @@ def _within_leadership(state: PartitionState, leader: ReplicaState, context: Con
 
 # A new leader's first fetch rounds take less than two passes; a third look would hide most of what consumers notice.
 HW_REGRESSION = Detector(
-    ID, "state", "A leader's high watermark is below what was committed before.", state=evaluate, fire_passes=2, sees=shows_leader
+    ID,
+    "state",
+    "A leader's high watermark is below what was committed before.",
+    state=evaluate,
+    fire_passes=2,
+    sees=shows_leader,
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context, counted, shows_leader, uncommitted
+from tidemark.detect.detector import Condition, Detector
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -52,7 +52,11 @@ def _holder(state: PartitionState) -> int | None:
 
     The leader itself when every one of them has all that it had before they were asked.
     """
-    members = [r for r in state.replicas if r.broker != state.leader and r.broker in (state.in_sync_replicas or [])]
+    members = [
+        r
+        for r in state.replicas
+        if r.broker != state.leader and r.broker in (state.in_sync_replicas or [])
+    ]
     silent = [r for r in members if r.error is not None]
     if silent:
         return silent[0].broker
@@ -60,9 +64,17 @@ def _holder(state: PartitionState) -> int | None:
     last = min(known, key=lambda r: r.log_end_offset or 0, default=None)
     if last is None or last.log_end_offset is None:
         return None
-    return state.leader if state.leader_before is not None and last.log_end_offset >= state.leader_before else last.broker
+    return (
+        state.leader
+        if state.leader_before is not None and last.log_end_offset >= state.leader_before
+        else last.broker
+    )
 
 
 HW_STALLED = Detector(
-    "HW_STALLED", "state", "The high watermark stands still while records wait above it.", state=evaluate, sees=shows_leader
+    "HW_STALLED",
+    "state",
+    "The high watermark stands still while records wait above it.",
+    state=evaluate,
+    sees=shows_leader,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
-from tidemark.core.membership import say_cause
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context
+from tidemark.detect.detector import Condition, Detector
+from tidemark.evolve.in_sync import say_cause
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -19,7 +19,11 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         return
     before = state.isr_history[-2][1]
     left = [shrink for shrink in state.shrinks if shrink[1] in state.missing]
-    who, under, cause = (left[-1][1], left[-1][2], left[-1][3]) if left else (state.missing[0], state.leader, "unknown")
+    who, under, cause = (
+        (left[-1][1], left[-1][2], left[-1][3])
+        if left
+        else (state.missing[0], state.leader, "unknown")
+    )
     yield Condition(
         severity="info",
         broker=who,
@@ -46,4 +50,10 @@ def _under(who: int, leader: int | None) -> str:
 
 # One look is enough: the change itself is the fact, not a measurement near a threshold. A set that is whole again for one
 # look and not for the next is still the same trouble.
-ISR_CHANGE = Detector("ISR_CHANGE", "state", "The in-sync set changed and is not whole.", state=evaluate, fire_passes=1)
+ISR_CHANGE = Detector(
+    "ISR_CHANGE",
+    "state",
+    "The in-sync set changed and is not whole.",
+    state=evaluate,
+    fire_passes=1,
+)

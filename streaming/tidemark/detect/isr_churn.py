@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
-from tidemark.core.membership import CAUSES, RECORDED, say_cause
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context
+from tidemark.detect.detector import Condition, Detector
+from tidemark.evolve.in_sync import CAUSES, RECORDED, say_cause
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -19,7 +19,11 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     since = context.now - context.thresholds.churn_window_ms / 1000.0
     # A replica that a reassignment took away was not driven out.
     recent = [
-        s for s in state.shrinks if s[0] >= since and s[1] in state.assigned and s[3].removesuffix(RECORDED) != CAUSES["reassignment"]
+        s
+        for s in state.shrinks
+        if s[0] >= since
+        and s[1] in state.assigned
+        and s[3].removesuffix(RECORDED) != CAUSES["reassignment"]
     ]
     for broker, count in Counter(shrink[1] for shrink in recent).items():
         if count < context.thresholds.churn_shrinks:
@@ -45,4 +49,6 @@ def _under(leader: int | None) -> str:
     return "while nobody led" if leader is None else f"under leader {leader}"
 
 
-ISR_CHURN = Detector("ISR_CHURN", "state", "A broker keeps leaving the in-sync set.", state=evaluate, fire_passes=1)
+ISR_CHURN = Detector(
+    "ISR_CHURN", "state", "A broker keeps leaving the in-sync set.", state=evaluate, fire_passes=1
+)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context
+from tidemark.detect.detector import Condition, Detector
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -17,7 +17,11 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     told: set[int] = set()
     for anomaly in state.rare.anomalies if state.rare is not None else []:
         held_ms = (anomaly.seen_at - anomaly.since) * 1000.0
-        if anomaly.broker in told or anomaly.seen_at <= anomaly.since or held_ms < context.thresholds.lineage_anomaly_ms:
+        if (
+            anomaly.broker in told
+            or anomaly.seen_at <= anomaly.since
+            or held_ms < context.thresholds.lineage_anomaly_ms
+        ):
             continue
         told.add(anomaly.broker)
         replica = state.replica(anomaly.broker)
@@ -41,4 +45,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 
 # It was seen to last by its own times.
-LINEAGE_ANOMALY = Detector("LINEAGE_ANOMALY", "state", "The leader epochs of a log cannot be.", state=evaluate, fire_passes=1)
+LINEAGE_ANOMALY = Detector(
+    "LINEAGE_ANOMALY",
+    "state",
+    "The leader epochs of a log cannot be.",
+    state=evaluate,
+    fire_passes=1,
+)

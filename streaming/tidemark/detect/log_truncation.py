@@ -9,21 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
-from tidemark.core.epochs import NO_EPOCH, end_offset_for, highest_committed
-from tidemark.core.losses import keeps_committed
+from tidemark.core.leader_epochs import NO_EPOCH, end_offset_for, highest_committed
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.detect.context import Context, counted
+from tidemark.detect.detector import Condition, Detector
+from tidemark.evolve.losses import keeps_committed
 
 
-def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(
+    before: PartitionState, after: PartitionState, context: Context
+) -> Iterator[Condition]:
     """One condition for each replica whose records [cut, old log end) went."""
-    if before.topic_id != after.topic_id or before.collector_epoch not in (after.collector_epoch, 0):
+    if before.topic_id != after.topic_id or before.collector_epoch not in (
+        after.collector_epoch,
+        0,
+    ):
         # Samples of two collectors have no order among themselves.
         return
     for replica in after.replicas:
         known = before.replica(replica.broker)
-        if known is None or replica.error is not None or known.log_end_offset is None or replica.log_end_offset is None:
+        if (
+            known is None
+            or replica.error is not None
+            or known.log_end_offset is None
+            or replica.log_end_offset is None
+        ):
             continue
         cut = _cut(known, replica, after)
         if cut is None or cut >= known.log_end_offset:
@@ -41,7 +51,11 @@ def _cut(known: ReplicaState, replica: ReplicaState, after: PartitionState) -> i
 
 
 def _end_of_known(known: ReplicaState, replica: ReplicaState, after: PartitionState) -> int | None:
-    if known.leader_epoch is None or replica.leader_epoch is None or replica.leader_epoch <= known.leader_epoch:
+    if (
+        known.leader_epoch is None
+        or replica.leader_epoch is None
+        or replica.leader_epoch <= known.leader_epoch
+    ):
         return None
     if replica.lineage and replica.lineage is not known.lineage:
         answer = end_offset_for(replica.lineage, replica.lineage[0][0], known.leader_epoch)
@@ -53,12 +67,18 @@ def _end_of_known(known: ReplicaState, replica: ReplicaState, after: PartitionSt
     return answer[1] if answer is not None and answer[0] != NO_EPOCH and answer[1] > start else None
 
 
-def _condition(known: ReplicaState, replica: ReplicaState, cut: int, after: PartitionState, context: Context) -> Condition:
+def _condition(
+    known: ReplicaState, replica: ReplicaState, cut: int, after: PartitionState, context: Context
+) -> Condition:
     assert known.log_end_offset is not None
     count = known.log_end_offset - cut
     committed = highest_committed(after.committed, up_to=known.leader_epoch)
     below = committed is not None and cut < committed
-    meaning = f"below {committed}, which was committed" if below else "above the high watermark: promised by acks=1 at most"
+    meaning = (
+        f"below {committed}, which was committed"
+        if below
+        else "above the high watermark: promised by acks=1 at most"
+    )
     if committed is None:
         meaning = "and what of it was committed was not seen"
     if below and replica.broker != after.leader and keeps_committed(after):
@@ -94,4 +114,6 @@ def _condition(known: ReplicaState, replica: ReplicaState, cut: int, after: Part
     )
 
 
-LOG_TRUNCATION = Detector("LOG_TRUNCATION", "event", "A replica cut records off the end of its log.", event=evaluate)
+LOG_TRUNCATION = Detector(
+    "LOG_TRUNCATION", "event", "A replica cut records off the end of its log.", event=evaluate
+)

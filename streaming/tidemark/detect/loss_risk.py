@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tidemark.core.conditions import Condition, Detector
-from tidemark.core.epochs import highest_committed
-from tidemark.core.losses import keeps_committed
+from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.partition import PartitionState
-from tidemark.core.rare import Suspicion
+from tidemark.core.sparse_state import Suspicion
 from tidemark.detect.context import Context, is_claimed
+from tidemark.detect.detector import Condition, Detector
+from tidemark.evolve.losses import keeps_committed
 
 # How old an in-sync set may be that the brokers' metadata shows: a collector reads it every 5 s; with ZooKeeper the leader
 # itself tells the brokers of a shrink up to 60 s late (ReplicaManager.maybePropagateIsrChanges).
@@ -35,15 +35,24 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     # A second member of the set was added by a request that ends the recovery, whether its record was read or not.
     if rare.metadata is not None and rare.metadata.recovering and alone and not is_claimed(state):
         yield _recovering(state, context)
-    elif rare.suspicion is not None and (context.now - rare.suspicion.at) * 1000.0 < context.thresholds.event_expires_ms:
+    elif (
+        rare.suspicion is not None
+        and (context.now - rare.suspicion.at) * 1000.0 < context.thresholds.event_expires_ms
+    ):
         yield _suspected(state, context, rare.suspicion)
 
 
-def _short(state: PartitionState, context: Context, broker: int, log_end: int, committed: int) -> Condition:
-    quorum = context.cluster.quorum_epoch is not None or (state.rare is not None and state.rare.metadata is not None)
+def _short(
+    state: PartitionState, context: Context, broker: int, log_end: int, committed: int
+) -> Condition:
+    quorum = context.cluster.quorum_epoch is not None or (
+        state.rare is not None and state.rare.metadata is not None
+    )
     leads = broker == state.leader
     danger = (
-        f"records [{log_end}, {committed}) would be lost if it led" if not leads else f"it leads without records [{log_end}, {committed})"
+        f"records [{log_end}, {committed}) would be lost if it led"
+        if not leads
+        else f"it leads without records [{log_end}, {committed})"
     )
     return Condition(
         severity="warning",
@@ -67,7 +76,13 @@ def _short(state: PartitionState, context: Context, broker: int, log_end: int, c
 def _recovering(state: PartitionState, context: Context) -> Condition:
     assert state.rare is not None
     assert state.rare.metadata is not None
-    highest = highest_committed([entry for entry in state.committed if state.leader_epoch is None or entry.epoch < state.leader_epoch])
+    highest = highest_committed(
+        [
+            entry
+            for entry in state.committed
+            if state.leader_epoch is None or entry.epoch < state.leader_epoch
+        ]
+    )
     if highest is None:
         seen = "What was committed before was not seen, so nobody can say here what is missing"
     elif keeps_committed(state):
@@ -110,4 +125,10 @@ def _suspected(state: PartitionState, context: Context, seen: Suspicion) -> Cond
     )
 
 
-LOSS_RISK = Detector("LOSS_RISK", "state", "Committed records are at risk, or may be gone without proof.", state=evaluate, fire_passes=3)
+LOSS_RISK = Detector(
+    "LOSS_RISK",
+    "state",
+    "Committed records are at risk, or may be gone without proof.",
+    state=evaluate,
+    fire_passes=3,
+)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context, spoken
+from tidemark.detect.detector import Condition, Detector
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -42,4 +42,10 @@ def _is_shown(state: PartitionState) -> bool:
     return leader is not None and leader.error is None and leader.last_stable_offset is not None
 
 
-LSO_STUCK = Detector("LSO_STUCK", "state", "The last stable offset stands still: a transaction hangs.", state=evaluate, sees=_is_shown)
+LSO_STUCK = Detector(
+    "LSO_STUCK",
+    "state",
+    "The last stable offset stands still: a transaction hangs.",
+    state=evaluate,
+    sees=_is_shown,
+)

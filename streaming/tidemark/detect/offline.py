@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context, describe
+from tidemark.detect.detector import Condition, Detector
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -14,7 +14,12 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     if not state.leaderless:
         return
     last = state.committed[-1].leader if state.committed else None
-    candidates = state.in_sync_replicas or state.eligible_leader_replicas or state.last_known_eligible_leader_replicas or []
+    candidates = (
+        state.in_sync_replicas
+        or state.eligible_leader_replicas
+        or state.last_known_eligible_leader_replicas
+        or []
+    )
     waits_for = candidates or state.assigned
     yield Condition(
         severity="critical",

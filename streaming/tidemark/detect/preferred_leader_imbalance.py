@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.events import OK
 from tidemark.detect.context import ClusterContext
+from tidemark.detect.detector import Condition, Detector
 
 # Of fewer partitions a percentage says little.
 MIN_PARTITIONS: Final = 10
@@ -32,10 +32,17 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
             description=f"Broker {broker} leads {led} of the {preferred} partitions of {context.kafka_cluster} whose preferred leader it is; others "
             f"carry the load of {percent:.0f} %. It answers, so Kafka should have moved them back (auto.leader.rebalance.enable); if its "
             "replicas are in sync, elect the preferred leaders by hand.",
-            evidence={"preferred": preferred, "preferred_led": led, "imbalance_percent": round(percent, 1)},
+            evidence={
+                "preferred": preferred,
+                "preferred_led": led,
+                "imbalance_percent": round(percent, 1),
+            },
         )
 
 
 PREFERRED_LEADER_IMBALANCE = Detector(
-    "PREFERRED_LEADER_IMBALANCE", "state", "A broker leads far fewer partitions than it is the preferred leader of.", cluster=evaluate
+    "PREFERRED_LEADER_IMBALANCE",
+    "state",
+    "A broker leads far fewer partitions than it is the preferred leader of.",
+    cluster=evaluate,
 )

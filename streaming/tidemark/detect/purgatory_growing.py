@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Final
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.conditions import Condition, Detector
 from tidemark.detect.context import ClusterContext
+from tidemark.detect.detector import Condition, Detector
 
 # An older sample tells nothing of now.
 FRESH_SECONDS: Final = 60.0
@@ -27,11 +27,15 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
         grown = {
             name: values
             for place, name in enumerate(_CAUSES, start=1)
-            if (values := _growth([(sample[0], sample[place]) for sample in samples], context)) is not None  # type: ignore[misc]
+            if (values := _growth([(sample[0], sample[place]) for sample in samples], context))  # type: ignore[misc]
+            is not None
         }
         if not grown:
             continue
-        told = "; ".join(f"{name} from {first} to {last} ({_CAUSES[name]})" for name, (first, last) in grown.items())
+        told = "; ".join(
+            f"{name} from {first} to {last} ({_CAUSES[name]})"
+            for name, (first, last) in grown.items()
+        )
         yield Condition(
             severity="info",
             subject=broker,
@@ -43,17 +47,27 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
         )
 
 
-def _growth(samples: list[tuple[float, int | None]], context: ClusterContext) -> tuple[int, int] | None:
+def _growth(
+    samples: list[tuple[float, int | None]], context: ClusterContext
+) -> tuple[int, int] | None:
     """(size when the threshold's time began or before, newest size) when it is large, never fell meanwhile, and rose."""
     since = context.now - context.thresholds.purgatory_growing_ms / 1000.0
     older = [sample for sample in samples if sample[0] <= since]
-    sizes = [size for _, size in [*older[-1:], *(sample for sample in samples if sample[0] > since)]]
+    sizes = [
+        size for _, size in [*older[-1:], *(sample for sample in samples if sample[0] > since)]
+    ]
     if not older or any(size is None for size in sizes):
         return None
     known = [size for size in sizes if size is not None]
-    if known[-1] < context.thresholds.purgatory_operations or known[-1] <= known[0] or any(b < a for a, b in pairwise(known)):
+    if (
+        known[-1] < context.thresholds.purgatory_operations
+        or known[-1] <= known[0]
+        or any(b < a for a, b in pairwise(known))
+    ):
         return None
     return known[0], known[-1]
 
 
-PURGATORY_GROWING = Detector("PURGATORY_GROWING", "state", "A broker keeps more and more requests waiting.", cluster=evaluate)
+PURGATORY_GROWING = Detector(
+    "PURGATORY_GROWING", "state", "A broker keeps more and more requests waiting.", cluster=evaluate
+)

@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.conditions import Condition, Detector
 from tidemark.detect.context import ClusterContext
+from tidemark.detect.detector import Condition, Detector
 
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
     """A quorum that was not asked gives no verdict."""
     if cluster.quorum_epoch is None:
         return
-    voters = {number: node.metadata_lag_ms for number, node in sorted(cluster.nodes.items()) if node.is_voter}
+    voters = {
+        number: node.metadata_lag_ms
+        for number, node in sorted(cluster.nodes.items())
+        if node.is_voter
+    }
     limit = context.thresholds.stale_broker_ms
     stale = [number for number, lag in voters.items() if lag is not None and lag >= limit]
     if cluster.quorum_leader is None:
         what = f"has no leader that answers (epoch {cluster.quorum_epoch})"
-        look = f"its voters are {list(voters)}, and most of them must run" if voters else "most of its voters must run"
+        look = (
+            f"its voters are {list(voters)}, and most of them must run"
+            if voters
+            else "most of its voters must run"
+        )
     elif 2 * len(stale) > len(voters):
         what = f"is led by {cluster.quorum_leader}, but {len(stale)} of its {len(voters)} voters are {limit / 1000:.0f} s behind or more: {stale}"
         look = "look at the disks of those controllers and at the network between them"
@@ -38,4 +46,6 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
     )
 
 
-QUORUM_UNHEALTHY = Detector("QUORUM_UNHEALTHY", "state", "The metadata quorum cannot decide anything.", cluster=evaluate)
+QUORUM_UNHEALTHY = Detector(
+    "QUORUM_UNHEALTHY", "state", "The metadata quorum cannot decide anything.", cluster=evaluate
+)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context, counted, shows_leader_first, spoken
+from tidemark.detect.detector import Condition, Detector
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -16,11 +16,19 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     for adding in state.rare.adding:
         still_ms = (context.now - adding.advanced_at) * 1000.0
         behind = state.leader_before - (adding.log_end_offset or 0)
-        if behind <= 0 or still_ms < context.thresholds.reassignment_stuck_ms or context.in_grace(adding.broker):
+        if (
+            behind <= 0
+            or still_ms < context.thresholds.reassignment_stuck_ms
+            or context.in_grace(adding.broker)
+        ):
             continue
         replica = state.replica(adding.broker)
         error = replica.error if replica is not None else None
-        where = "never showed a log end" if adding.log_end_offset is None else f"has stood at offset {adding.log_end_offset}"
+        where = (
+            "never showed a log end"
+            if adding.log_end_offset is None
+            else f"has stood at offset {adding.log_end_offset}"
+        )
         look = (
             f"It does not answer ({error})"
             if error is not None
@@ -46,5 +54,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 
 REASSIGNMENT_STUCK = Detector(
-    "REASSIGNMENT_STUCK", "state", "A replica being added does not progress.", state=evaluate, sees=shows_leader_first
+    "REASSIGNMENT_STUCK",
+    "state",
+    "A replica being added does not progress.",
+    state=evaluate,
+    sees=shows_leader_first,
 )

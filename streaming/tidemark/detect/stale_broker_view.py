@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import ClusterContext, Context, answered, shows_leader
+from tidemark.detect.detector import Condition, Detector
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """A follower that knows an older leader epoch than the leader; one that leads by it is ZOMBIE_LEADER."""
     leader = state.replica(state.leader)
-    if leader is None or not answered(state, leader) or leader.leader_epoch is None or leader.leader_epoch != state.leader_epoch:
+    if (
+        leader is None
+        or not answered(state, leader)
+        or leader.leader_epoch is None
+        or leader.leader_epoch != state.leader_epoch
+    ):
         return
     for replica in state.replicas:
         epoch = replica.leader_epoch
@@ -29,7 +34,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             or epoch >= leader.leader_epoch
         ):
             continue
-        if is_behind(context.cluster, replica.broker, context.thresholds.stale_broker_ms) or context.in_grace(replica.broker):
+        if is_behind(
+            context.cluster, replica.broker, context.thresholds.stale_broker_ms
+        ) or context.in_grace(replica.broker):
             continue
         yield Condition(
             severity="info",
@@ -51,12 +58,22 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
     """Brokers, and voters, that the quorum's leader has not seen caught up for a while."""
     for broker in sorted(cluster.nodes):
-        if not is_behind(cluster, broker, context.thresholds.stale_broker_ms) or cluster.in_grace(broker, context.now):
+        if not is_behind(cluster, broker, context.thresholds.stale_broker_ms) or cluster.in_grace(
+            broker, context.now
+        ):
             continue
         node = cluster.nodes[broker]
         lag_ms = node.metadata_lag_ms or 0.0
-        who = f"Broker {broker}" if broker in cluster.brokers else f"Voter {broker} of the metadata quorum"
-        effect = "What it tells clients of leaders and in-sync sets is old" if broker in cluster.brokers else "One voter less to count on"
+        who = (
+            f"Broker {broker}"
+            if broker in cluster.brokers
+            else f"Voter {broker} of the metadata quorum"
+        )
+        effect = (
+            "What it tells clients of leaders and in-sync sets is old"
+            if broker in cluster.brokers
+            else "One voter less to count on"
+        )
         yield Condition(
             severity="info",
             subject=broker,
@@ -86,5 +103,10 @@ def is_behind(cluster: ClusterState, broker: int, limit_ms: float) -> bool:
 
 
 STALE_BROKER_VIEW = Detector(
-    "STALE_BROKER_VIEW", "state", "A broker works with old metadata.", state=evaluate, cluster=evaluate_cluster, sees=shows_leader
+    "STALE_BROKER_VIEW",
+    "state",
+    "A broker works with old metadata.",
+    state=evaluate,
+    cluster=evaluate_cluster,
+    sees=shows_leader,
 )

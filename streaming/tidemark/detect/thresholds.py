@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
-from tidemark.core.rare import MAX_BUMPS
+from tidemark.core.sparse_state import MAX_BUMPS
 
 Milliseconds = Annotated[float, Meta(ge=0)]
 Passes = Annotated[int, Meta(ge=1, le=1000)]
@@ -105,6 +105,10 @@ class Detection(Struct, kw_only=True, forbid_unknown_fields=True):
         if topic is not None:
             for override in self.overrides:
                 if re.fullmatch(override.topics, topic):
-                    changes = {k: v for k, v in structs.asdict(override).items() if v is not UNSET and k != "topics"}
+                    changes = {
+                        k: v
+                        for k, v in structs.asdict(override).items()
+                        if v is not UNSET and k != "topics"
+                    }
                     return structs.replace(self.thresholds, **changes)
         return self.thresholds

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
-from tidemark.core.elections import Election, judge_election
 from tidemark.core.partition import Life, PartitionState
 from tidemark.core.records import Severity
 from tidemark.detect.context import Context
+from tidemark.detect.detector import Condition, Detector
+from tidemark.evolve.elections import Election, judge_election
 
 ID = "UNCLEAN_ELECTION"
 SUSPECTED = "suspected unclean"
@@ -19,7 +19,9 @@ _MEANING = {
 }
 
 
-def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(
+    before: PartitionState, after: PartitionState, context: Context
+) -> Iterator[Condition]:
     """Critical when it is certain, a warning while suspected; a suspicion turns certain by the metadata log or by a proven loss."""
     recorded = _is_recorded(before, after)
     election = judge_election(before, after)
@@ -29,28 +31,51 @@ def evaluate(before: PartitionState, after: PartitionState, context: Context) ->
     for life in after.lives:
         if life.detector != ID or life.severity == "critical":
             continue
-        if loss is not None and loss.confirmed and loss.epoch_before < life.evidence["leader_epoch_after"] <= loss.epoch_after:
+        if (
+            loss is not None
+            and loss.confirmed
+            and loss.epoch_before < life.evidence["leader_epoch_after"] <= loss.epoch_after
+        ):
             yield _confirmed(life, "committed records of the epochs before it are proven gone")
-        elif recorded and _is_suspicion(life) and life.evidence["leader_epoch_after"] == after.leader_epoch:
-            yield _confirmed(life, "the metadata log marks its leader as recovering, which only such an election does")
+        elif (
+            recorded
+            and _is_suspicion(life)
+            and life.evidence["leader_epoch_after"] == after.leader_epoch
+        ):
+            yield _confirmed(
+                life,
+                "the metadata log marks its leader as recovering, which only such an election does",
+            )
 
 
 def _is_recorded(before: PartitionState, after: PartitionState) -> bool:
     """Whether a record of the metadata log has just shown a leader that recovers, and none before it did."""
     old = before.rare.metadata if before.rare is not None else None
     new = after.rare.metadata if after.rare is not None else None
-    if new is None or not new.recovering or (old is not None and (old.recovering or old.offset == new.offset)):
+    if (
+        new is None
+        or not new.recovering
+        or (old is not None and (old.recovering or old.offset == new.offset))
+    ):
         return False
     return after.leader is not None
 
 
 def _is_suspicion(life: Life) -> bool:
     """Of an unclean election; the election of a last known leader is marked as recovering too."""
-    return bool(life.evidence["verdict"] == SUSPECTED and life.evidence["last_known_eligible_leader_replicas_before"] != [life.broker])
+    return bool(
+        life.evidence["verdict"] == SUSPECTED
+        and life.evidence["last_known_eligible_leader_replicas_before"] != [life.broker]
+    )
 
 
-def _condition(election: Election, before: PartitionState, context: Context, *, recorded: bool) -> Condition:
-    eligible, last_known = before.eligible_leader_replicas, before.last_known_eligible_leader_replicas
+def _condition(
+    election: Election, before: PartitionState, context: Context, *, recorded: bool
+) -> Condition:
+    eligible, last_known = (
+        before.eligible_leader_replicas,
+        before.last_known_eligible_leader_replicas,
+    )
     verdict = election.verdict
     if verdict == SUSPECTED and recorded and last_known != [election.leader]:
         # Elections were missed in between; the record says that one of them was unclean.
@@ -92,4 +117,6 @@ def _confirmed(life: Life, proof: str) -> Condition:
     )
 
 
-UNCLEAN_ELECTION = Detector(ID, "event", "A leader was elected from outside the in-sync set.", event=evaluate)
+UNCLEAN_ELECTION = Detector(
+    ID, "event", "A leader was elected from outside the in-sync set.", event=evaluate
+)

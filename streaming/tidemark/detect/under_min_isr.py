@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context, describe, describe_missing
+from tidemark.detect.detector import Condition, Detector
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -38,4 +38,6 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-UNDER_MIN_ISR = Detector("UNDER_MIN_ISR", "state", "Fewer replicas are in sync than acks=all needs.", state=evaluate)
+UNDER_MIN_ISR = Detector(
+    "UNDER_MIN_ISR", "state", "Fewer replicas are in sync than acks=all needs.", state=evaluate
+)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context, describe_missing, lasted_ms
+from tidemark.detect.detector import Condition, Detector
 
 ID = "UNDER_REPLICATED"
 
@@ -19,7 +19,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     missing = state.missing
     if not missing or all(context.in_grace(broker) for broker in missing):
         return
-    long = lasted_ms(state, ID, None, context.now) >= context.thresholds.under_replicated_escalates_ms
+    long = (
+        lasted_ms(state, ID, None, context.now) >= context.thresholds.under_replicated_escalates_ms
+    )
     yield Condition(
         severity="warning" if long else "info",
         broker=missing[0],
@@ -35,4 +37,6 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-UNDER_REPLICATED = Detector(ID, "state", "Fewer replicas are in sync than assigned.", state=evaluate)
+UNDER_REPLICATED = Detector(
+    ID, "state", "Fewer replicas are in sync than assigned.", state=evaluate
+)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.conditions import Condition, Detector
 from tidemark.core.partition import PartitionState
 from tidemark.detect.context import Context, answered, counted, find_life
+from tidemark.detect.detector import Condition, Detector
 
 ID = "ZOMBIE_LEADER"
 
@@ -38,7 +38,11 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             if grown > 0
             else "Its log does not grow, so nobody seems to write to it"
         )
-        successor = f"broker {state.leader} leads" if state.leader is not None else "the partition waits for a leader"
+        successor = (
+            f"broker {state.leader} leads"
+            if state.leader is not None
+            else "the partition waits for a leader"
+        )
         yield Condition(
             severity="warning",
             subject=replica.broker,
@@ -60,4 +64,6 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         )
 
 
-ZOMBIE_LEADER = Detector(ID, "state", "A broker believes that it leads under an epoch that is over.", state=evaluate)
+ZOMBIE_LEADER = Detector(
+    ID, "state", "A broker believes that it leads under an epoch that is over.", state=evaluate
+)

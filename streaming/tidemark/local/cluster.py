@@ -16,8 +16,8 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
 from tidemark.core.errors import ClusterError, TidemarkError
-from tidemark.local.jars import broker_jars
-from tidemark.local.java import JavaHome, find_java
+from tidemark.jvm.jars import broker_jars
+from tidemark.jvm.java import JavaHome, find_java
 from tidemark.local.layout import CONTROLLER, Layout, free_ports, template
 from tidemark.local.process import Child
 from tidemark.local.wire import metadata_of
@@ -65,7 +65,9 @@ class LocalCluster:
         try:
             self._start()
         except TidemarkError:
-            taken = any("Address already in use" in child.log_tail(60) for child in self._children.values())
+            taken = any(
+                "Address already in use" in child.log_tail(60) for child in self._children.values()
+            )
             self.close_processes()
             if not taken:
                 raise
@@ -80,27 +82,48 @@ class LocalCluster:
 
     def _spawn(self, node: int) -> None:
         name = "the controller" if node == CONTROLLER else f"broker {node}"
-        self._children[node] = Child(name, self._layout.command(node, self._java, self._jars), self._layout.log(node))
+        self._children[node] = Child(
+            name, self._layout.command(node, self._java, self._jars), self._layout.log(node)
+        )
 
     def wait_ready(self, seconds: float = _START_SECONDS) -> None:
         """Returns when each started broker serves and knows all started brokers. Raises ClusterError with a log's end."""
-        wanted = {node for node, child in self._children.items() if node != CONTROLLER and child.running()}
+        wanted = {
+            node for node, child in self._children.items() if node != CONTROLLER and child.running()
+        }
         deadline = time.monotonic() + seconds
         for broker in sorted(wanted):
             while not self._knows(broker, wanted):
-                child = next((c for c in self._children.values() if not c.running()), self._children[broker])
+                child = next(
+                    (c for c in self._children.values() if not c.running()), self._children[broker]
+                )
                 if not child.running() or time.monotonic() > deadline:
-                    state = "did not become ready" if child.running() else f"ended with {child.returncode()} at its start"
-                    raise ClusterError(f"{child.name} {state}; the end of {child.log}:\n{child.log_tail()}")
+                    state = (
+                        "did not become ready"
+                        if child.running()
+                        else f"ended with {child.returncode()} at its start"
+                    )
+                    raise ClusterError(
+                        f"{child.name} {state}; the end of {child.log}:\n{child.log_tail()}"
+                    )
                 time.sleep(0.1)
 
     def ready(self, broker: int) -> bool:
         """Whether a broker serves and knows every broker that runs."""
-        return self._knows(broker, {node for node, child in self._children.items() if node != CONTROLLER and child.running()})
+        return self._knows(
+            broker,
+            {
+                node
+                for node, child in self._children.items()
+                if node != CONTROLLER and child.running()
+            },
+        )
 
     def _knows(self, broker: int, wanted: set[int]) -> bool:
         with contextlib.suppress(OSError):
-            return wanted <= {b.node_id for b in metadata_of(self.address(broker), timeout_seconds=2.0).brokers}
+            return wanted <= {
+                b.node_id for b in metadata_of(self.address(broker), timeout_seconds=2.0).brokers
+            }
         return False
 
     def start_broker(self, broker: int) -> None:
@@ -126,16 +149,27 @@ class LocalCluster:
     def running(self, broker: int) -> bool:
         return self._children[broker].running()
 
-    def create_topic(self, name: str, assignments: Mapping[int, Sequence[int]], configs: Mapping[str, str] | None = None) -> None:
+    def create_topic(
+        self,
+        name: str,
+        assignments: Mapping[int, Sequence[int]],
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
         """Creates a topic with the given brokers for each partition; returns when every broker knows its leaders."""
-        topic = NewTopic(name, replica_assignments={p: list(b) for p, b in assignments.items()}, topic_configs=dict(configs or {}))
+        topic = NewTopic(
+            name,
+            replica_assignments={p: list(b) for p, b in assignments.items()},
+            topic_configs=dict(configs or {}),
+        )
         self._administer(lambda admin: admin.create_topics([topic]), f"create the topic {name}")
         self.wait_partitions(name, lambda partition: partition.leader_id >= 0)
 
     def elect_preferred_leaders(self, topics: Mapping[str, Sequence[int]]) -> None:
         """Hands leadership back to the first broker of each assignment."""
         wanted = {topic: list(partitions) for topic, partitions in topics.items()}
-        self._administer(lambda admin: admin.elect_leaders(0, wanted), "elect the preferred leaders")
+        self._administer(
+            lambda admin: admin.elect_leaders(0, wanted), "elect the preferred leaders"
+        )
 
     def _administer(self, act: Callable[[Any], object], what: str) -> None:
         """A client of its own for each act: kafka-python's admin client goes on asking a controller that is gone."""
@@ -148,21 +182,31 @@ class LocalCluster:
         except KafkaError as error:
             raise ClusterError(f"the local cluster did not {what}: {error}") from None
 
-    def wait_partitions(self, topic: str, wanted: Callable[[Any], bool], seconds: float = 30.0) -> None:
+    def wait_partitions(
+        self, topic: str, wanted: Callable[[Any], bool], seconds: float = 30.0
+    ) -> None:
         """Returns when every running broker's metadata shows each partition of `topic` as `wanted`. Raises ClusterError."""
         deadline = time.monotonic() + seconds
         while not self.shows(topic, wanted):
             if time.monotonic() > deadline:
-                raise ClusterError(f"the topic {topic} did not reach the wanted state within {seconds:.0f} s; logs: {self.directory}.")
+                raise ClusterError(
+                    f"the topic {topic} did not reach the wanted state within {seconds:.0f} s; logs: {self.directory}."
+                )
             time.sleep(0.1)
 
     def shows(self, topic: str, wanted: Callable[[Any], bool]) -> bool:
         """Whether each running broker's metadata shows each partition of `topic` (MetadataResponsePartition) as `wanted`."""
-        return all(self._shows(broker, topic, wanted) for broker in BROKERS if self._children[broker].running())
+        return all(
+            self._shows(broker, topic, wanted)
+            for broker in BROKERS
+            if self._children[broker].running()
+        )
 
     def _shows(self, broker: int, topic: str, wanted: Callable[[Any], bool]) -> bool:
         with contextlib.suppress(OSError):
-            partitions = metadata_of(self.address(broker), [topic], timeout_seconds=1.0).topics[0].partitions
+            partitions = (
+                metadata_of(self.address(broker), [topic], timeout_seconds=1.0).topics[0].partitions
+            )
             return bool(partitions) and all(wanted(partition) for partition in partitions)
         return False
 
@@ -184,5 +228,10 @@ class LocalCluster:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()

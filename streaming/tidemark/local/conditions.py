@@ -63,18 +63,31 @@ class Conditions:
 
     def first(self, condition: str, since: float, broker: int | None = None) -> float | None:
         """When `condition` first became true at or after `since`."""
-        found = (e.at for e in self.edges if e.condition == condition and e.at >= since and (broker is None or e.broker == broker))
+        found = (
+            e.at
+            for e in self.edges
+            if e.condition == condition and e.at >= since and (broker is None or e.broker == broker)
+        )
         return next(found, None)
 
     def feed(self, sample: Sample) -> None:
         """Takes the next sample in time."""
-        if sample.error is None and sample.leader_epoch is not None and sample.leader_epoch >= self._epoch:
+        if (
+            sample.error is None
+            and sample.leader_epoch is not None
+            and sample.leader_epoch >= self._epoch
+        ):
             self._metadata(sample)
         self._truncation(sample)
         self._loss(sample)
         self._latest[sample.broker] = sample
         if sample.broker in self._replicas:
-            self._set("FOLLOWER_UNREACHABLE", sample.broker, sample.at, sample.error is not None and sample.broker != self._leader)
+            self._set(
+                "FOLLOWER_UNREACHABLE",
+                sample.broker,
+                sample.at,
+                sample.error is not None and sample.broker != self._leader,
+            )
         if sample.committed is not None and sample.broker == self._leader:
             self._stall(sample)
         self._lag(sample.at)
@@ -88,7 +101,12 @@ class Conditions:
     def _metadata(self, sample: Sample) -> None:
         assert sample.leader_epoch is not None
         in_sync, replicas = sample.in_sync_replicas or (), sample.replicas or ()
-        if sample.leader != self._leader and sample.leader is not None and sample.leader >= 0 and self._leader is not None:
+        if (
+            sample.leader != self._leader
+            and sample.leader is not None
+            and sample.leader >= 0
+            and self._leader is not None
+        ):
             outside = sample.leader not in self._in_sync_before
             if outside:
                 self.edges.append(Edge(sample.at, "UNCLEAN_ELECTION", sample.leader))
@@ -96,7 +114,12 @@ class Conditions:
             self._stands = None
         if in_sync:
             self._in_sync_before = in_sync
-        self._leader, self._epoch, self._in_sync, self._replicas = sample.leader, sample.leader_epoch, in_sync, replicas
+        self._leader, self._epoch, self._in_sync, self._replicas = (
+            sample.leader,
+            sample.leader_epoch,
+            in_sync,
+            replicas,
+        )
         missing = bool(replicas) and set(in_sync) < set(replicas)
         self._set("ISR_CHANGE", None, sample.at, missing)
         self._set("UNDER_REPLICATED", None, sample.at, missing)
@@ -138,7 +161,12 @@ class Conditions:
         waiting = sample.log_end_offset is not None and sample.log_end_offset > sample.committed
         if self._stands is None or self._stands[1] != sample.committed or not waiting:
             self._stands = (sample.at, sample.committed)
-        self._set("HW_STALLED", None, sample.at, waiting and sample.at - self._stands[0] >= STALLED_SECONDS)
+        self._set(
+            "HW_STALLED",
+            None,
+            sample.at,
+            waiting and sample.at - self._stands[0] >= STALLED_SECONDS,
+        )
 
     def _lag(self, now: float) -> None:
         """A follower behind an offset that the leader has held for two seconds; a silent one stands where the mark stands."""
@@ -153,7 +181,23 @@ class Conditions:
                 continue
             silent = follower.error is not None
             position = (
-                leader.committed if silent and broker in self._in_sync else self._ends.get(broker) if silent else follower.log_end_offset
+                leader.committed
+                if silent and broker in self._in_sync
+                else self._ends.get(broker)
+                if silent
+                else follower.log_end_offset
             )
-            behind_since = next((at for at, offset in self._positions if position is not None and offset > position), None)
-            self._set("FOLLOWER_LAG", broker, now, behind_since is not None and now - behind_since >= LAG_SECONDS)
+            behind_since = next(
+                (
+                    at
+                    for at, offset in self._positions
+                    if position is not None and offset > position
+                ),
+                None,
+            )
+            self._set(
+                "FOLLOWER_LAG",
+                broker,
+                now,
+                behind_since is not None and now - behind_since >= LAG_SECONDS,
+            )

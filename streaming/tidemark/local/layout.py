@@ -20,12 +20,18 @@ from pathlib import Path
 from typing import Final
 
 from tidemark.core.errors import TidemarkError
-from tidemark.local.cache import cache_dir, locked
-from tidemark.local.jars import KAFKA_VERSION
-from tidemark.local.java import JavaHome
+from tidemark.jvm.cache import cache_dir, locked
+from tidemark.jvm.jars import KAFKA_VERSION
+from tidemark.jvm.java import JavaHome
 
 CONTROLLER: Final = 100
-JVM_FLAGS: Final = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k")
+JVM_FLAGS: Final = (
+    "-Xms64m",
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xss512k",
+)
 # Small and quick, but nothing that changes how replication behaves: those settings keep Kafka's defaults.
 _QUICK: Final = {
     "offsets.topic.num.partitions": "1",
@@ -106,7 +112,15 @@ class Layout:
     def command(self, node: int, java: JavaHome, jars: Sequence[Path]) -> list[str]:
         classpath = ":".join(map(str, jars))
         logging = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"
-        return [str(java.java), *JVM_FLAGS, logging, "-cp", classpath, "kafka.Kafka", str(self.properties_file(node))]
+        return [
+            str(java.java),
+            *JVM_FLAGS,
+            logging,
+            "-cp",
+            classpath,
+            "kafka.Kafka",
+            str(self.properties_file(node)),
+        ]
 
 
 def template(java: JavaHome, jars: Sequence[Path]) -> Path:
@@ -117,10 +131,25 @@ def template(java: JavaHome, jars: Sequence[Path]) -> Path:
             with tempfile.TemporaryDirectory(dir=place.parent) as work:
                 layout = Layout(Path(work), {CONTROLLER: 9093, 1: 9092})
                 layout.properties_file(1).write_text(layout.properties(1), encoding="utf-8")
-                tool = [str(java.java), "-cp", ":".join(map(str, jars)), "kafka.tools.StorageTool", "format", "-t", _uuid()]
-                run = subprocess.run([*tool, "-c", str(layout.properties_file(1))], capture_output=True, text=True, check=False)
+                tool = [
+                    str(java.java),
+                    "-cp",
+                    ":".join(map(str, jars)),
+                    "kafka.tools.StorageTool",
+                    "format",
+                    "-t",
+                    _uuid(),
+                ]
+                run = subprocess.run(
+                    [*tool, "-c", str(layout.properties_file(1))],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
                 if run.returncode != 0:
-                    raise TidemarkError(f"Kafka's StorageTool could not format a directory: {(run.stdout + run.stderr).strip()[-500:]}")
+                    raise TidemarkError(
+                        f"Kafka's StorageTool could not format a directory: {(run.stdout + run.stderr).strip()[-500:]}"
+                    )
                 place.mkdir(exist_ok=True)
                 (layout.data(1) / "bootstrap.checkpoint").replace(place / "bootstrap.checkpoint")
     return place
@@ -138,12 +167,18 @@ def free_ports(count: int) -> list[int]:
         found.append(port)
         if len(found) == count:
             return found
-    raise TidemarkError(f"no {count} free ports between {_PORTS.start} and {_PORTS.stop} on 127.0.0.1.")
+    raise TidemarkError(
+        f"no {count} free ports between {_PORTS.start} and {_PORTS.stop} on 127.0.0.1."
+    )
 
 
 def _uuid() -> str:
     """A Kafka Uuid: 16 random bytes, base64url without padding; no leading dash, which tools take for an option."""
     while True:
-        text = base64.urlsafe_b64encode(uuid.UUID(bytes=os.urandom(16), version=4).bytes).decode().rstrip("=")
+        text = (
+            base64.urlsafe_b64encode(uuid.UUID(bytes=os.urandom(16), version=4).bytes)
+            .decode()
+            .rstrip("=")
+        )
         if not text.startswith("-"):
             return text

@@ -101,7 +101,9 @@ class Load:
     def _send(self, partition: int, number: int) -> None:
         identity = number * len(self._partitions) + self._partitions.index(partition)
         try:
-            future = self._producer.send(self._topic, value=f"{identity} {_PADDING}".encode(), partition=partition)
+            future = self._producer.send(
+                self._topic, value=f"{identity} {_PADDING}".encode(), partition=partition
+            )
         except KafkaError:
             self._failed += 1
             return
@@ -135,18 +137,28 @@ class Load:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop(0.0 if kind else 5.0)
 
 
-def read_back(bootstrap_servers: Sequence[str], topic: str, partition: int = 0, seconds: float = 30.0) -> dict[int, int]:
+def read_back(
+    bootstrap_servers: Sequence[str], topic: str, partition: int = 0, seconds: float = 30.0
+) -> dict[int, int]:
     """Offset -> record id of everything the partition holds now, up to its high watermark at the call.
 
     Raises TimeoutError when it could not all be read in time.
     """
     place = TopicPartition(topic, partition)
     consumer = KafkaConsumer(
-        bootstrap_servers=list(bootstrap_servers), group_id=None, auto_offset_reset="earliest", enable_auto_commit=False
+        bootstrap_servers=list(bootstrap_servers),
+        group_id=None,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
     )
     try:
         consumer.assign([place])
@@ -156,7 +168,9 @@ def read_back(bootstrap_servers: Sequence[str], topic: str, partition: int = 0, 
         deadline = time.monotonic() + seconds
         while consumer.position(place) < end:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"read {topic}-{partition} up to {consumer.position(place)} of {end} only")
+                raise TimeoutError(
+                    f"read {topic}-{partition} up to {consumer.position(place)} of {end} only"
+                )
             for record in consumer.poll(timeout_ms=500).get(place, []):
                 held[record.offset] = int(record.value.split(b" ", 1)[0])
         return held

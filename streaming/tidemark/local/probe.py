@@ -11,7 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+)
 from kafka.protocol.metadata import MetadataResponse
 
 from tidemark.local.conditions import Conditions, Sample
@@ -29,13 +34,18 @@ _BEYOND: Final = 2**60
 class Probe:
     """Watches one partition. `conditions` tells when each condition was first to be seen from outside."""
 
-    def __init__(self, addresses: Mapping[int, tuple[str, int]], topic: str, partition: int, file: Path) -> None:
+    def __init__(
+        self, addresses: Mapping[int, tuple[str, int]], topic: str, partition: int, file: Path
+    ) -> None:
         self._addresses, self._topic, self._partition = dict(addresses), topic, partition
         self.conditions = Conditions()
         self._file = file.open("w", encoding="utf-8")
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(b,), name=f"probe-{b}", daemon=True) for b in self._addresses]
+        self._threads = [
+            threading.Thread(target=self._run, args=(b,), name=f"probe-{b}", daemon=True)
+            for b in self._addresses
+        ]
 
     def first(self, condition: str, since: float, broker: int | None = None) -> float | None:
         """When `condition` could first be seen at or after `since`, Unix seconds."""
@@ -62,14 +72,22 @@ class Probe:
 
     def _look(self, broker: BrokerSocket, number: int) -> Sample:
         topics = broker.ask(metadata_request([self._topic]), MetadataResponse).topics
-        shown = next((p for t in topics for p in t.partitions if p.partition_index == self._partition), None)
+        shown = next(
+            (p for t in topics for p in t.partitions if p.partition_index == self._partition), None
+        )
         if shown is None:
             return Sample(at=time.time(), broker=number)
         end = self._offset(broker, _DEBUGGING_REPLICA, -1)
-        committed = self._offset(broker, _CONSUMER, shown.leader_epoch) if shown.leader_id == number else None
+        committed = (
+            self._offset(broker, _CONSUMER, shown.leader_epoch)
+            if shown.leader_id == number
+            else None
+        )
         with self._lock:
             epochs = self.conditions.epochs_to_ask(number, shown.leader_epoch)
-        ends = {epoch: self._epoch_end(broker, epoch) for epoch in epochs} if end is not None else {}
+        ends = (
+            {epoch: self._epoch_end(broker, epoch) for epoch in epochs} if end is not None else {}
+        )
         return Sample(
             at=time.time(),
             broker=number,
@@ -88,7 +106,9 @@ class Probe:
             partition_index=self._partition, current_leader_epoch=leader_epoch, timestamp=_LATEST
         )
         topic = ListOffsetsRequest.ListOffsetsTopic(name=self._topic, partitions=[wanted])
-        request = ListOffsetsRequest(replica_id=replica, isolation_level=0, topics=[topic], timeout_ms=300)
+        request = ListOffsetsRequest(
+            replica_id=replica, isolation_level=0, topics=[topic], timeout_ms=300
+        )
         answer = broker.ask(request, ListOffsetsResponse).topics[0].partitions[0]
         return int(answer.offset) if answer.error_code == 0 and answer.offset >= 0 else None
 
@@ -96,9 +116,18 @@ class Probe:
         """Where this broker's own log leaves the epochs up to `epoch`."""
         kinds = FetchRequest.FetchTopic
         wanted = kinds.FetchPartition(
-            partition=self._partition, fetch_offset=_BEYOND, last_fetched_epoch=epoch, current_leader_epoch=-1, partition_max_bytes=1
+            partition=self._partition,
+            fetch_offset=_BEYOND,
+            last_fetched_epoch=epoch,
+            current_leader_epoch=-1,
+            partition_max_bytes=1,
         )
-        request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1, topics=[kinds(topic=self._topic, partitions=[wanted])])
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=1,
+            topics=[kinds(topic=self._topic, partitions=[wanted])],
+        )
         # Version 12 is the first with epochs and the last with topic names.
         answer: Any = broker.ask(request, FetchResponse, 12).responses[0].partitions[0]
         diverging = answer.diverging_epoch
@@ -110,7 +139,12 @@ class Probe:
             thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=2 * TIMEOUT_SECONDS + 2)

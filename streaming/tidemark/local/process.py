@@ -140,11 +140,15 @@ class Child:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if not self.running():
-                raise TidemarkError(f"{self.name} ended with {self.returncode()} at its start; the end of {self.log}:\n{self.log_tail()}")
+                raise TidemarkError(
+                    f"{self.name} ended with {self.returncode()} at its start; the end of {self.log}:\n{self.log_tail()}"
+                )
             if port_open(port, host):
                 return
             time.sleep(0.05)
-        raise TidemarkError(f"{self.name} did not open port {port} within {seconds:.0f} s; the end of {self.log}:\n{self.log_tail()}")
+        raise TidemarkError(
+            f"{self.name} did not open port {port} within {seconds:.0f} s; the end of {self.log}:\n{self.log_tail()}"
+        )
 
 
 def port_open(port: int, host: str = "127.0.0.1") -> bool:

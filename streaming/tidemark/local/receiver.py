@@ -40,7 +40,14 @@ class Received:
 def alerts_of(payload: dict[str, Any], received_at: float) -> list[Received]:
     """The alerts of a v4 payload. Raises KeyError or TypeError when it is none."""
     return [
-        Received(received_at, alert["status"], alert["labels"], alert["annotations"], alert["startsAt"], alert.get("fingerprint"))
+        Received(
+            received_at,
+            alert["status"],
+            alert["labels"],
+            alert["annotations"],
+            alert["startsAt"],
+            alert.get("fingerprint"),
+        )
         for alert in payload["alerts"]
     ]
 
@@ -55,7 +62,9 @@ class WebhookReceiver:
         self._alerts: list[Received] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="webhooks", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), name="webhooks", daemon=True
+        )
 
     @property
     def url(self) -> str:
@@ -94,7 +103,11 @@ class WebhookReceiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
-                status = receiver.take(self.rfile.read(length)) if length <= _MAX_BODY else HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+                status = (
+                    receiver.take(self.rfile.read(length))
+                    if length <= _MAX_BODY
+                    else HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+                )
                 self.send_response(status)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -108,6 +121,11 @@ class WebhookReceiver:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._server.shutdown()
         self._server.server_close()

@@ -11,7 +11,12 @@ import time
 from types import TracebackType
 from typing import Any, Final, Self
 
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 
 _CLIENT: Final = "tidemark-probe"
 _MAX_ANSWER: Final = 64 * 1024 * 1024
@@ -73,11 +78,18 @@ class BrokerSocket:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
-def metadata_of(address: tuple[str, int], topics: list[str] | None = None, timeout_seconds: float = 2.0) -> Any:
+def metadata_of(
+    address: tuple[str, int], topics: list[str] | None = None, timeout_seconds: float = 2.0
+) -> Any:
     """One broker's metadata of these topics (of no topic by default), never creating any."""
     with BrokerSocket(address, timeout_seconds) as broker:
         return broker.ask(metadata_request(topics or []), MetadataResponse)

@@ -57,7 +57,9 @@ def action(name: str, *parameters: str) -> Callable[[Rule], Action]:
     return lambda rule: Action(name, parameters, rule)
 
 
-def successors(actions: tuple[Action, ...], constants: Constants, state: ClusterState) -> Iterator[Step]:
+def successors(
+    actions: tuple[Action, ...], constants: Constants, state: ClusterState
+) -> Iterator[Step]:
     """Every step that is possible in a state, in the order of the actions."""
     for each in actions:
         for arguments, successor in each.successors(constants, state):

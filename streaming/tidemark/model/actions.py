@@ -34,7 +34,9 @@ def become_leader(_constants: Constants, state: ClusterState) -> Successors:
         leader = request.leader
         if leader is None or request.leader_epoch <= state.replicas[leader].leader_epoch:
             continue
-        believed = ReplicaState(state.replicas[leader].high_watermark, request.leader_epoch, leader, request.isr)
+        believed = ReplicaState(
+            state.replicas[leader].high_watermark, request.leader_epoch, leader, request.isr
+        )
         yield (leader, request.leader_epoch), with_belief(state, leader, believed)
 
 
@@ -49,7 +51,15 @@ def leader_write(constants: Constants, state: ClusterState) -> Successors:
             logs = with_log(state, leader, (*log, record))
             yield (
                 (leader,),
-                ClusterState(logs, state.replicas, state.quorum, state.requests, state.next_record_id + 1, state.committed, state.acked),
+                ClusterState(
+                    logs,
+                    state.replicas,
+                    state.quorum,
+                    state.requests,
+                    state.next_record_id + 1,
+                    state.committed,
+                    state.acked,
+                ),
             )
 
 
@@ -61,7 +71,10 @@ def leader_inc_high_watermark(constants: Constants, state: ClusterState) -> Succ
         offset = believed.high_watermark
         if believed.leader != leader or offset >= len(logs[leader]):
             continue
-        if all(replicas[member].leader == leader and len(logs[member]) > offset for member in believed.isr):
+        if all(
+            replicas[member].leader == leader and len(logs[member]) > offset
+            for member in believed.isr
+        ):
             yield (leader,), with_high_watermark_raised(constants, state, leader)
 
 
@@ -72,7 +85,9 @@ def leader_shrink_isr(_constants: Constants, state: ClusterState) -> Successors:
         if not is_true_leader(state, leader):
             continue
         for follower in believed.isr:
-            if follower != leader and not is_follower_caught_up(state, leader, follower, len(state.logs[leader])):
+            if follower != leader and not is_follower_caught_up(
+                state, leader, follower, len(state.logs[leader])
+            ):
                 isr = tuple(member for member in believed.isr if member != follower)
                 yield (leader, follower), quorum_update_leader_and_isr(state, leader, isr)
 
@@ -84,8 +99,15 @@ def leader_expand_isr(constants: Constants, state: ClusterState) -> Successors:
         if not is_true_leader(state, leader):
             continue
         for follower in constants.everyone:
-            if follower not in believed.isr and is_follower_caught_up(state, leader, follower, believed.high_watermark):
-                yield (leader, follower), quorum_update_leader_and_isr(state, leader, tuple(sorted((*believed.isr, follower))))
+            if follower not in believed.isr and is_follower_caught_up(
+                state, leader, follower, believed.high_watermark
+            ):
+                yield (
+                    (leader, follower),
+                    quorum_update_leader_and_isr(
+                        state, leader, tuple(sorted((*believed.isr, follower)))
+                    ),
+                )
 
 
 def become_follower_and_truncate_to(name: str, truncation: Truncation) -> Action:
@@ -98,8 +120,14 @@ def become_follower_and_truncate_to(name: str, truncation: Truncation) -> Action
             if leader is None:
                 continue
             for replica in constants.everyone:
-                if replica != leader and request.leader_epoch > state.replicas[replica].leader_epoch:
-                    yield (replica, leader, request.leader_epoch), following(state, replica, leader, request, truncation)
+                if (
+                    replica != leader
+                    and request.leader_epoch > state.replicas[replica].leader_epoch
+                ):
+                    yield (
+                        (replica, leader, request.leader_epoch),
+                        following(state, replica, leader, request, truncation),
+                    )
 
     return become_follower
 
@@ -109,7 +137,12 @@ def follower_replicate(_constants: Constants, state: ClusterState) -> Successors
     """The next record, and min(leader's high watermark, own log end offset)."""
     for follower, believed in enumerate(state.replicas):
         leader = believed.leader
-        if leader is not None and leader != follower and presumes_leadership(state, leader) and has_more(state, leader, follower):
+        if (
+            leader is not None
+            and leader != follower
+            and presumes_leadership(state, leader)
+            and has_more(state, leader, follower)
+        ):
             yield (follower, leader), with_next_record(state, leader, follower)
 
 
@@ -140,8 +173,18 @@ def quorum_update_leader_and_isr(state: ClusterState, leader: int, isr: Replicas
     """QuorumUpdateLeaderAndIsr: a write to the quorum by the true leader, seen by both at once; no request is sent."""
     quorum = QuorumState(state.quorum.leader_epoch, state.quorum.leader, isr)
     believed = state.replicas[leader]
-    replicas = with_replica(state, leader, ReplicaState(believed.high_watermark, believed.leader_epoch, leader, isr))
-    return ClusterState(state.logs, replicas, quorum, state.requests, state.next_record_id, state.committed, state.acked)
+    replicas = with_replica(
+        state, leader, ReplicaState(believed.high_watermark, believed.leader_epoch, leader, isr)
+    )
+    return ClusterState(
+        state.logs,
+        replicas,
+        quorum,
+        state.requests,
+        state.next_record_id,
+        state.committed,
+        state.acked,
+    )
 
 
 def is_follower_caught_up(state: ClusterState, leader: int, follower: int, end_offset: int) -> bool:
@@ -162,37 +205,84 @@ def with_next_record(state: ClusterState, leader: int, follower: int) -> Cluster
     logs = with_log(state, follower, (*state.logs[follower], state.logs[leader][end]))
     before = state.replicas[follower]
     high_watermark = min(state.replicas[leader].high_watermark, end + 1)
-    believed = ReplicaState(high_watermark, before.leader_epoch, before.leader, before.isr, before.partition_epoch)
+    believed = ReplicaState(
+        high_watermark, before.leader_epoch, before.leader, before.isr, before.partition_epoch
+    )
     replicas = with_replica(state, follower, believed)
-    return ClusterState(logs, replicas, state.quorum, state.requests, state.next_record_id, state.committed, state.acked)
+    return ClusterState(
+        logs,
+        replicas,
+        state.quorum,
+        state.requests,
+        state.next_record_id,
+        state.committed,
+        state.acked,
+    )
 
 
-def with_high_watermark_raised(constants: Constants, state: ClusterState, leader: int) -> ClusterState:
+def with_high_watermark_raised(
+    constants: Constants, state: ClusterState, leader: int
+) -> ClusterState:
     """One offset more is committed: consumers may read it, and its producer is told if this leader took it and min ISR is met."""
     before = state.replicas[leader]
     offset = before.high_watermark
-    believed = ReplicaState(offset + 1, before.leader_epoch, leader, before.isr, before.partition_epoch, before.pending_isr)
+    believed = ReplicaState(
+        offset + 1,
+        before.leader_epoch,
+        leader,
+        before.isr,
+        before.partition_epoch,
+        before.pending_isr,
+    )
     committed, acked = state.committed, state.acked
     if constants.history:
         record = state.logs[leader][offset]
         if offset == len(committed):
             committed = (*committed, record)
-        if record.epoch == before.leader_epoch and len(before.isr) >= constants.effective_min_isr and record not in acked:
+        if (
+            record.epoch == before.leader_epoch
+            and len(before.isr) >= constants.effective_min_isr
+            and record not in acked
+        ):
             acked = tuple(sorted((*acked, record)))
     replicas = with_replica(state, leader, believed)
-    return ClusterState(state.logs, replicas, state.quorum, state.requests, state.next_record_id, committed, acked)
+    return ClusterState(
+        state.logs, replicas, state.quorum, state.requests, state.next_record_id, committed, acked
+    )
 
 
-def following(state: ClusterState, replica: int, leader: int, request: QuorumState, truncation: Truncation) -> ClusterState:
+def following(
+    state: ClusterState, replica: int, leader: int, request: QuorumState, truncation: Truncation
+) -> ClusterState:
     """The replica believes the request, and its log and high watermark are cut by the rule."""
     log, high_watermark = state.logs[replica], state.replicas[replica].high_watermark
     end = truncation(state.logs[leader], log, high_watermark)
     logs = with_log(state, replica, log[:end]) if end < len(log) else state.logs
-    replicas = with_replica(state, replica, ReplicaState(min(end, high_watermark), request.leader_epoch, leader, request.isr))
-    return ClusterState(logs, replicas, state.quorum, state.requests, state.next_record_id, state.committed, state.acked)
+    replicas = with_replica(
+        state,
+        replica,
+        ReplicaState(min(end, high_watermark), request.leader_epoch, leader, request.isr),
+    )
+    return ClusterState(
+        logs,
+        replicas,
+        state.quorum,
+        state.requests,
+        state.next_record_id,
+        state.committed,
+        state.acked,
+    )
 
 
 def with_belief(state: ClusterState, replica: int, believed: ReplicaState) -> ClusterState:
     """The state with what one replica believes changed."""
     replicas = with_replica(state, replica, believed)
-    return ClusterState(state.logs, replicas, state.quorum, state.requests, state.next_record_id, state.committed, state.acked)
+    return ClusterState(
+        state.logs,
+        replicas,
+        state.quorum,
+        state.requests,
+        state.next_record_id,
+        state.committed,
+        state.acked,
+    )

@@ -38,7 +38,11 @@ def controller_elect_leader(constants: Constants, state: ClusterState) -> Succes
 def controller_elect_unclean_leader(constants: Constants, state: ClusterState) -> Successors:
     """Nobody leads and somebody outside the in-sync set is taken; it is then alone in the set."""
     quorum = state.quorum
-    if not constants.unclean_election or quorum.leader is not None or quorum.leader_epoch >= constants.max_epoch:
+    if (
+        not constants.unclean_election
+        or quorum.leader is not None
+        or quorum.leader_epoch >= constants.max_epoch
+    ):
         return
     for replica in constants.everyone:
         if replica not in quorum.isr:
@@ -48,4 +52,12 @@ def controller_elect_unclean_leader(constants: Constants, state: ClusterState) -
 def _update_isr(state: ClusterState, leader: int | None, isr: Replicas) -> ClusterState:
     """ControllerUpdateIsr."""
     quorum = QuorumState(state.quorum.leader_epoch + 1, leader, isr)
-    return ClusterState(state.logs, state.replicas, quorum, (*state.requests, quorum), state.next_record_id, state.committed, state.acked)
+    return ClusterState(
+        state.logs,
+        state.replicas,
+        quorum,
+        (*state.requests, quorum),
+        state.next_record_id,
+        state.committed,
+        state.acked,
+    )

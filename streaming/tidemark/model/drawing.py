@@ -28,11 +28,17 @@ def draw(replicas: Sequence[Drawn]) -> list[str]:
     width = max((len(_box(record)) for drawn in replicas for record in drawn.log), default=4) + 1
     label = max(len(drawn.label) for drawn in replicas)
     longest = max(len(drawn.log) for drawn in replicas)
-    lines = [f"{'offset':{label}}  " + "".join(str(offset).ljust(width) for offset in range(longest + 1)).rstrip()]
+    lines = [
+        f"{'offset':{label}}  "
+        + "".join(str(offset).ljust(width) for offset in range(longest + 1)).rstrip()
+    ]
     for drawn in replicas:
         boxes = "".join(f"|{_box(record):{width - 1}}" for record in drawn.log) + "|"
         remark = " " * (width * longest + 3 - len(boxes)) + drawn.remark if drawn.remark else ""
-        lines += [f"{drawn.label:{label}}  {boxes}{remark}", f"{'':{label}}  {_marks(drawn, width)}"]
+        lines += [
+            f"{drawn.label:{label}}  {boxes}{remark}",
+            f"{'':{label}}  {_marks(drawn, width)}",
+        ]
     return lines
 
 

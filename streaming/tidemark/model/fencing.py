@@ -32,7 +32,11 @@ def fenced_follower_fetch(_constants: Constants, state: ClusterState) -> Success
     """The next record, from a leader of the follower's own epoch only."""
     for follower, believed in enumerate(state.replicas):
         leader = believed.leader
-        if leader is None or leader == follower or not is_following_leader_epoch(state, leader, follower):
+        if (
+            leader is None
+            or leader == follower
+            or not is_following_leader_epoch(state, leader, follower)
+        ):
             continue
         if has_more(state, leader, follower):
             yield (follower, leader), with_next_record(state, leader, follower)
@@ -45,7 +49,10 @@ def fenced_leader_inc_high_watermark(constants: Constants, state: ClusterState) 
         offset = believed.high_watermark
         if believed.leader != leader or offset >= len(state.logs[leader]):
             continue
-        if all(is_following_leader_epoch(state, leader, member) and len(state.logs[member]) > offset for member in believed.isr):
+        if all(
+            is_following_leader_epoch(state, leader, member) and len(state.logs[member]) > offset
+            for member in believed.isr
+        ):
             yield (leader,), with_high_watermark_raised(constants, state, leader)
 
 
@@ -57,7 +64,9 @@ def fenced_leader_shrink_isr(_constants: Constants, state: ClusterState) -> Succ
             continue
         for follower in believed.isr:
             lags = len(state.logs[follower]) < len(state.logs[leader])
-            if follower != leader and (lags or not is_following_leader_epoch(state, leader, follower)):
+            if follower != leader and (
+                lags or not is_following_leader_epoch(state, leader, follower)
+            ):
                 isr = tuple(member for member in believed.isr if member != follower)
                 yield (leader, follower), quorum_update_leader_and_isr(state, leader, isr)
 
@@ -66,8 +75,14 @@ def may_join(state: ClusterState, leader: int, follower: int) -> bool:
     """HasFollowerReachedHighWatermark, once HasHighWatermarkReachedCurrentEpoch."""
     log, believed = state.logs[leader], state.replicas[leader]
     high_watermark = believed.high_watermark
-    current = high_watermark == len(log) or (high_watermark < len(log) and log[high_watermark].epoch == believed.leader_epoch)
-    return current and is_following_leader_epoch(state, leader, follower) and len(state.logs[follower]) >= high_watermark
+    current = high_watermark == len(log) or (
+        high_watermark < len(log) and log[high_watermark].epoch == believed.leader_epoch
+    )
+    return (
+        current
+        and is_following_leader_epoch(state, leader, follower)
+        and len(state.logs[follower]) >= high_watermark
+    )
 
 
 @action("FencedLeaderExpandIsr", "leader", "follower")
@@ -78,7 +93,12 @@ def fenced_leader_expand_isr(constants: Constants, state: ClusterState) -> Succe
             continue
         for follower in constants.everyone:
             if follower not in believed.isr and may_join(state, leader, follower):
-                yield (leader, follower), quorum_update_leader_and_isr(state, leader, tuple(sorted((*believed.isr, follower))))
+                yield (
+                    (leader, follower),
+                    quorum_update_leader_and_isr(
+                        state, leader, tuple(sorted((*believed.isr, follower)))
+                    ),
+                )
 
 
 def fenced_become_follower_and_truncate(truncation: Truncation) -> Action:
@@ -94,7 +114,13 @@ def fenced_become_follower_and_truncate(truncation: Truncation) -> Action:
             if known.leader != leader or known.leader_epoch != request.leader_epoch:
                 continue
             for replica in constants.everyone:
-                if replica != leader and request.leader_epoch > state.replicas[replica].leader_epoch:
-                    yield (replica, leader, request.leader_epoch), following(state, replica, leader, request, truncation)
+                if (
+                    replica != leader
+                    and request.leader_epoch > state.replicas[replica].leader_epoch
+                ):
+                    yield (
+                        (replica, leader, request.leader_epoch),
+                        following(state, replica, leader, request, truncation),
+                    )
 
     return fenced_become_follower

@@ -36,26 +36,40 @@ def type_ok(constants: Constants, state: ClusterState) -> bool:
                 return False
     for replica in state.replicas:
         if not (
-            0 <= replica.high_watermark <= constants.log_size and _decided(constants, replica.leader_epoch, replica.leader, replica.isr)
+            0 <= replica.high_watermark <= constants.log_size
+            and _decided(constants, replica.leader_epoch, replica.leader, replica.isr)
         ):
             return False
     quorum = state.quorum
-    return _decided(constants, quorum.leader_epoch, quorum.leader, quorum.isr) and _known(quorum.elr, constants.everyone)
+    return _decided(constants, quorum.leader_epoch, quorum.leader, quorum.isr) and _known(
+        quorum.elr, constants.everyone
+    )
 
 
 def _decided(constants: Constants, leader_epoch: int, leader: int | None, isr: Replicas) -> bool:
     """An epoch that there may be, a leader that there is or none, and a set of replicas."""
     everyone = constants.everyone
-    return NO_EPOCH <= leader_epoch <= constants.max_epoch and (leader is None or leader in everyone) and _known(isr, everyone)
+    return (
+        NO_EPOCH <= leader_epoch <= constants.max_epoch
+        and (leader is None or leader in everyone)
+        and _known(isr, everyone)
+    )
 
 
 def _known(members: Replicas, everyone: Replicas) -> bool:
     """An ascending set of replicas that there are."""
-    return not members or members == everyone or (set(members) < set(everyone) and list(members) == sorted(set(members)))
+    return (
+        not members
+        or members == everyone
+        or (set(members) < set(everyone) and list(members) == sorted(set(members)))
+    )
 
 
 def hw_at_most_leo(_constants: Constants, state: ClusterState) -> bool:
-    return all(replica.high_watermark <= len(log) for replica, log in zip(state.replicas, state.logs, strict=True))
+    return all(
+        replica.high_watermark <= len(log)
+        for replica, log in zip(state.replicas, state.logs, strict=True)
+    )
 
 
 def leader_in_isr(_constants: Constants, state: ClusterState) -> bool:
@@ -63,11 +77,19 @@ def leader_in_isr(_constants: Constants, state: ClusterState) -> bool:
 
 
 def weak_isr(_constants: Constants, state: ClusterState) -> bool:
-    return all(_agree(state, leader, believed.isr) for leader, believed in enumerate(state.replicas) if believed.leader == leader)
+    return all(
+        _agree(state, leader, believed.isr)
+        for leader, believed in enumerate(state.replicas)
+        if believed.leader == leader
+    )
 
 
 def strong_isr(_constants: Constants, state: ClusterState) -> bool:
-    return all(_agree(state, leader, state.quorum.isr) for leader, believed in enumerate(state.replicas) if believed.leader == leader)
+    return all(
+        _agree(state, leader, state.quorum.isr)
+        for leader, believed in enumerate(state.replicas)
+        if believed.leader == leader
+    )
 
 
 def _agree(state: ClusterState, leader: int, members: Replicas) -> bool:
@@ -76,7 +98,9 @@ def _agree(state: ClusterState, leader: int, members: Replicas) -> bool:
     if not high_watermark:
         return True
     shown = state.logs[leader][:high_watermark]
-    return len(shown) == high_watermark and all(state.logs[member][:high_watermark] == shown for member in members)
+    return len(shown) == high_watermark and all(
+        state.logs[member][:high_watermark] == shown for member in members
+    )
 
 
 def log_matching(_constants: Constants, state: ClusterState) -> bool:
@@ -89,20 +113,32 @@ def log_matching(_constants: Constants, state: ClusterState) -> bool:
 
 def leader_completeness(_constants: Constants, state: ClusterState) -> bool:
     leader = state.quorum.leader
-    return leader is None or not is_true_leader(state, leader) or state.logs[leader][: len(state.committed)] == state.committed
+    return (
+        leader is None
+        or not is_true_leader(state, leader)
+        or state.logs[leader][: len(state.committed)] == state.committed
+    )
 
 
 def consistent_read(_constants: Constants, state: ClusterState) -> bool:
     for leader, believed in enumerate(state.replicas):
         shown = believed.high_watermark
-        if shown and believed.leader == leader and state.logs[leader][:shown] != state.committed[:shown]:
+        if (
+            shown
+            and believed.leader == leader
+            and state.logs[leader][:shown] != state.committed[:shown]
+        ):
             return False
     return True
 
 
 def acked_never_lost(_constants: Constants, state: ClusterState) -> bool:
     leader = state.quorum.leader
-    return leader is None or not is_true_leader(state, leader) or all(record in state.logs[leader] for record in state.acked)
+    return (
+        leader is None
+        or not is_true_leader(state, leader)
+        or all(record in state.logs[leader] for record in state.acked)
+    )
 
 
 _HOLDS = "kip-320 and kip-966, without unclean elections and lossy disks; kip-279 with two replicas"
@@ -111,8 +147,15 @@ INVARIANTS: Final[dict[str, Invariant]] = {
     invariant.name: invariant
     for invariant in (
         Invariant("TypeOk", "Every variable has a value of its kind.", "everywhere", type_ok),
-        Invariant("HwAtMostLeo", "No replica's high watermark is past its log end offset.", "everywhere", hw_at_most_leo),
-        Invariant("LeaderInIsr", "Whoever is elected is in the in-sync set.", "everywhere", leader_in_isr),
+        Invariant(
+            "HwAtMostLeo",
+            "No replica's high watermark is past its log end offset.",
+            "everywhere",
+            hw_at_most_leo,
+        ),
+        Invariant(
+            "LeaderInIsr", "Whoever is elected is in the in-sync set.", "everywhere", leader_in_isr
+        ),
         Invariant(
             "WeakIsr",
             "All that a presumed leader counts as in sync hold what it holds below its high watermark.",
@@ -125,7 +168,12 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             _HOLDS,
             strong_isr,
         ),
-        Invariant("LogMatching", "Below both their high watermarks two replicas hold the same records.", _HOLDS, log_matching),
+        Invariant(
+            "LogMatching",
+            "Below both their high watermarks two replicas hold the same records.",
+            _HOLDS,
+            log_matching,
+        ),
         Invariant(
             "LeaderCompleteness",
             "The elected leader, once it leads, has every record that was ever shown to consumers.",
@@ -133,7 +181,13 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             leader_completeness,
             needs_history=True,
         ),
-        Invariant("ConsistentRead", "What consumers read at an offset never changes.", _HOLDS, consistent_read, needs_history=True),
+        Invariant(
+            "ConsistentRead",
+            "What consumers read at an offset never changes.",
+            _HOLDS,
+            consistent_read,
+            needs_history=True,
+        ),
         Invariant(
             "AckedNeverLost",
             "The elected leader, once it leads, has every record that was acknowledged under acks=all with min ISR met.",

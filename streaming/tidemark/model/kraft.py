@@ -11,10 +11,24 @@ leader is therefore not elected here; `replica_manager` does it.
 from __future__ import annotations
 
 from tidemark.model.action import Successors, action
-from tidemark.model.actions import with_belief, with_high_watermark_raised, with_lost_suffix, with_next_record
+from tidemark.model.actions import (
+    with_belief,
+    with_high_watermark_raised,
+    with_lost_suffix,
+    with_next_record,
+)
 from tidemark.model.fencing import is_following_leader_epoch
 from tidemark.model.log import Log, end_offset_for, epoch_start
-from tidemark.model.state import NO_EPOCH, ClusterState, Constants, QuorumState, Replicas, ReplicaState, with_log, with_replica
+from tidemark.model.state import (
+    NO_EPOCH,
+    ClusterState,
+    Constants,
+    QuorumState,
+    Replicas,
+    ReplicaState,
+    with_log,
+    with_replica,
+)
 
 
 def max_partition_epoch(constants: Constants) -> int:
@@ -22,7 +36,9 @@ def max_partition_epoch(constants: Constants) -> int:
     return 2 * (constants.max_epoch + 1)
 
 
-def eligible_leader_replicas(min_isr: int, before: Replicas, isr: Replicas, unclean: Replicas = ()) -> Replicas:
+def eligible_leader_replicas(
+    min_isr: int, before: Replicas, isr: Replicas, unclean: Replicas = ()
+) -> Replicas:
     """The ELR after a change to `isr`: who left a set that fell below min ISR still has all that was committed (KIP-966).
 
     `before` are those that were in sync or eligible; `unclean` are brokers that came back from an unclean shutdown, and
@@ -36,7 +52,9 @@ def controller_shrink_isr(constants: Constants, state: ClusterState) -> Successo
     """A broker is fenced or shuts down; if it led, nobody does."""
     for replica in constants.everyone:
         if replica in state.quorum.isr:
-            yield from _changed(constants, state, (replica,), _without(constants, state.quorum, replica, ()))
+            yield from _changed(
+                constants, state, (replica,), _without(constants, state.quorum, replica, ())
+            )
 
 
 @action("ControllerElectLeader", "replica")
@@ -58,7 +76,12 @@ def controller_elect_unclean_leader(constants: Constants, state: ClusterState) -
     if constants.unclean_election and quorum.leader is None:
         for replica in constants.everyone:
             if replica not in quorum.isr and replica not in quorum.elr:
-                yield from _changed(constants, state, (replica,), quorum._replace(leader=replica, isr=(replica,), elr=()))
+                yield from _changed(
+                    constants,
+                    state,
+                    (replica,),
+                    quorum._replace(leader=replica, isr=(replica,), elr=()),
+                )
 
 
 @action("ControllerAlterPartition", "leader")
@@ -68,7 +91,9 @@ def controller_alter_partition(constants: Constants, state: ClusterState) -> Suc
     for leader, believed in enumerate(state.replicas):
         isr = believed.pending_isr
         if isr is not None and believed.partition_epoch == quorum.partition_epoch:
-            elr = eligible_leader_replicas(constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr)
+            elr = eligible_leader_replicas(
+                constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr
+            )
             yield from _changed(constants, state, (leader,), quorum._replace(isr=isr, elr=elr))
 
 
@@ -88,7 +113,9 @@ def lose_unflushed(constants: Constants, state: ClusterState) -> Successors:
             decided = _without(constants, state.quorum, replica, (replica,))
             registered = [after for _, after in _changed(constants, state, (), decided)]
         for decision in registered:
-            after = decision._replace(replicas=tuple(_refused(believed, replica) for believed in decision.replicas))
+            after = decision._replace(
+                replicas=tuple(_refused(believed, replica) for believed in decision.replicas)
+            )
             for end in range(len(log)):
                 yield (replica, end), with_lost_suffix(after, replica, end)
 
@@ -96,7 +123,11 @@ def lose_unflushed(constants: Constants, state: ClusterState) -> Successors:
 def _refused(believed: ReplicaState, joining: int) -> ReplicaState:
     """A leader whose wish names a joiner that has registered anew takes it back (INELIGIBLE_REPLICA)."""
     wanted = believed.pending_isr
-    return believed._replace(pending_isr=None) if wanted and joining in wanted and joining not in believed.isr else believed
+    return (
+        believed._replace(pending_isr=None)
+        if wanted and joining in wanted and joining not in believed.isr
+        else believed
+    )
 
 
 @action("BecomeLeader", "replica", "epoch")
@@ -134,8 +165,14 @@ def become_follower(constants: Constants, state: ClusterState) -> Successors:
             continue
         heard = request.leader_epoch
         for replica in constants.everyone:
-            if replica != request.leader and request.leader_epoch > state.replicas[replica].leader_epoch:
-                yield (replica, request.leader, request.leader_epoch), _believing(state, replica, request)
+            if (
+                replica != request.leader
+                and request.leader_epoch > state.replicas[replica].leader_epoch
+            ):
+                yield (
+                    (replica, request.leader, request.leader_epoch),
+                    _believing(state, replica, request),
+                )
 
 
 def diverging_end(leader: Log, follower: Log) -> tuple[int, int] | None:
@@ -162,7 +199,11 @@ def follower_fetch(_constants: Constants, state: ClusterState) -> Successors:
     """The next record; or the end of the log is cut, and the high watermark not told."""
     for follower, believed in enumerate(state.replicas):
         leader = believed.leader
-        if leader is None or leader == follower or not is_following_leader_epoch(state, leader, follower):
+        if (
+            leader is None
+            or leader == follower
+            or not is_following_leader_epoch(state, leader, follower)
+        ):
             continue
         answer = diverging_end(state.logs[leader], state.logs[follower])
         if answer is not None:
@@ -172,7 +213,15 @@ def follower_fetch(_constants: Constants, state: ClusterState) -> Successors:
             replicas = with_replica(state, follower, cut)
             yield (
                 (follower, leader),
-                ClusterState(logs, replicas, state.quorum, state.requests, state.next_record_id, state.committed, state.acked),
+                ClusterState(
+                    logs,
+                    replicas,
+                    state.quorum,
+                    state.requests,
+                    state.next_record_id,
+                    state.committed,
+                    state.acked,
+                ),
             )
         elif len(state.logs[leader]) > len(state.logs[follower]):
             yield (follower, leader), with_next_record(state, leader, follower)
@@ -187,7 +236,10 @@ def leader_inc_high_watermark(constants: Constants, state: ClusterState) -> Succ
             continue
         if len(believed.isr) < constants.effective_min_isr:
             continue
-        if all(_has_fetched(state, leader, member, offset + 1) for member in {*believed.isr, *(believed.pending_isr or ())}):
+        if all(
+            _has_fetched(state, leader, member, offset + 1)
+            for member in {*believed.isr, *(believed.pending_isr or ())}
+        ):
             yield (leader,), with_high_watermark_raised(constants, state, leader)
 
 
@@ -197,7 +249,9 @@ def leader_shrink_isr(_constants: Constants, state: ClusterState) -> Successors:
     for leader, believed in enumerate(state.replicas):
         if believed.leader == leader and believed.pending_isr is None:
             for follower in believed.isr:
-                if follower != leader and not _has_fetched(state, leader, follower, len(state.logs[leader])):
+                if follower != leader and not _has_fetched(
+                    state, leader, follower, len(state.logs[leader])
+                ):
                     isr = tuple(member for member in believed.isr if member != follower)
                     yield (leader, follower), _asking(state, leader, isr)
 
@@ -209,22 +263,37 @@ def leader_expand_isr(constants: Constants, state: ClusterState) -> Successors:
         if believed.leader == leader and believed.pending_isr is None:
             start = epoch_start(state.logs[leader], believed.leader_epoch)
             for follower in constants.everyone:
-                if follower not in believed.isr and _has_fetched(state, leader, follower, max(start, believed.high_watermark)):
-                    yield (leader, follower), _asking(state, leader, tuple(sorted((*believed.isr, follower))))
+                if follower not in believed.isr and _has_fetched(
+                    state, leader, follower, max(start, believed.high_watermark)
+                ):
+                    yield (
+                        (leader, follower),
+                        _asking(state, leader, tuple(sorted((*believed.isr, follower)))),
+                    )
 
 
 def _has_fetched(state: ClusterState, leader: int, follower: int, end_offset: int) -> bool:
     """Whether a fetch of this epoch from `end_offset` or later could have been answered without divergence."""
     if follower == leader:
         return len(state.logs[leader]) >= end_offset
-    if not is_following_leader_epoch(state, leader, follower) or len(state.logs[follower]) < end_offset:
+    if (
+        not is_following_leader_epoch(state, leader, follower)
+        or len(state.logs[follower]) < end_offset
+    ):
         return False
     return diverging_end(state.logs[leader], state.logs[follower]) is None
 
 
 def _asking(state: ClusterState, leader: int, isr: Replicas) -> ClusterState:
     believed = state.replicas[leader]
-    asking = ReplicaState(believed.high_watermark, believed.leader_epoch, leader, believed.isr, believed.partition_epoch, isr)
+    asking = ReplicaState(
+        believed.high_watermark,
+        believed.leader_epoch,
+        leader,
+        believed.isr,
+        believed.partition_epoch,
+        isr,
+    )
     return with_belief(state, leader, asking)
 
 
@@ -232,26 +301,50 @@ def _believing(state: ClusterState, replica: int, request: QuorumState) -> Clust
     """A replica replays a change. One that does not lead acts upon nothing in it but the leader and its epoch."""
     high_watermark = state.replicas[replica].high_watermark
     if request.leader == replica:
-        believed = ReplicaState(high_watermark, request.leader_epoch, replica, request.isr, request.partition_epoch)
+        believed = ReplicaState(
+            high_watermark, request.leader_epoch, replica, request.isr, request.partition_epoch
+        )
     else:
         believed = ReplicaState(high_watermark, request.leader_epoch, request.leader, ())
     return with_belief(state, replica, believed)
 
 
-def _without(constants: Constants, quorum: QuorumState, replica: int, unclean: Replicas) -> QuorumState:
+def _without(
+    constants: Constants, quorum: QuorumState, replica: int, unclean: Replicas
+) -> QuorumState:
     """The decision that takes a broker out of the in-sync set; the set may become empty, for the ELR remembers."""
     isr = tuple(member for member in quorum.isr if member != replica)
-    elr = eligible_leader_replicas(constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr, unclean)
+    elr = eligible_leader_replicas(
+        constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr, unclean
+    )
     leader = None if quorum.leader == replica else quorum.leader
     return QuorumState(quorum.leader_epoch, leader, isr, quorum.partition_epoch, elr)
 
 
-def _changed(constants: Constants, state: ClusterState, arguments: tuple[int | None, ...], decided: QuorumState) -> Successors:
+def _changed(
+    constants: Constants,
+    state: ClusterState,
+    arguments: tuple[int | None, ...],
+    decided: QuorumState,
+) -> Successors:
     """The controller writes a change: the partition epoch moves always, the leader epoch with the leader only."""
     before = state.quorum
     leader_epoch = before.leader_epoch + (decided.leader != before.leader)
     partition_epoch = before.partition_epoch + 1
     if leader_epoch <= constants.max_epoch and partition_epoch <= max_partition_epoch(constants):
-        quorum = QuorumState(leader_epoch, decided.leader, decided.isr, partition_epoch, decided.elr)
+        quorum = QuorumState(
+            leader_epoch, decided.leader, decided.isr, partition_epoch, decided.elr
+        )
         requests = (*state.requests, quorum)
-        yield arguments, ClusterState(state.logs, state.replicas, quorum, requests, state.next_record_id, state.committed, state.acked)
+        yield (
+            arguments,
+            ClusterState(
+                state.logs,
+                state.replicas,
+                quorum,
+                requests,
+                state.next_record_id,
+                state.committed,
+                state.acked,
+            ),
+        )

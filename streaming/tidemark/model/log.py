@@ -23,7 +23,11 @@ EpochStart = tuple[int, int]
 
 def epoch_starts(log: Log) -> tuple[EpochStart, ...]:
     """The epoch cache that this log alone would give: where each epoch's first record stands."""
-    return tuple((record.epoch, offset) for offset, record in enumerate(log) if offset == 0 or log[offset - 1].epoch != record.epoch)
+    return tuple(
+        (record.epoch, offset)
+        for offset, record in enumerate(log)
+        if offset == 0 or log[offset - 1].epoch != record.epoch
+    )
 
 
 def epoch_start(log: Log, epoch: int) -> int:

@@ -10,10 +10,27 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from tidemark.core.events import MAX_LINEAGE, OK, TIMED_OUT, Batch, BrokerAnswer, Event, Observation, Pass, Replica
+from tidemark.core.events import (
+    MAX_LINEAGE,
+    OK,
+    TIMED_OUT,
+    Batch,
+    BrokerAnswer,
+    Event,
+    Observation,
+    Pass,
+    Replica,
+)
 from tidemark.model.log import Log, epoch_start, epoch_starts
 from tidemark.model.protocols.protocol import Protocol
-from tidemark.model.state import NO_EPOCH, ClusterState, Constants, Replicas, is_true_leader, presumes_leadership
+from tidemark.model.state import (
+    NO_EPOCH,
+    ClusterState,
+    Constants,
+    Replicas,
+    is_true_leader,
+    presumes_leadership,
+)
 
 TOPIC: Final = "model"
 PARTITION: Final = 0
@@ -23,7 +40,11 @@ Lineage = list[tuple[int, int]]
 
 
 def observe(
-    protocol: Protocol, constants: Constants, state: ClusterState, at: float, silent: Collection[int] = NOBODY
+    protocol: Protocol,
+    constants: Constants,
+    state: ClusterState,
+    at: float,
+    silent: Collection[int] = NOBODY,
 ) -> Observation | None:
     """One observation at Unix time `at`; None when all replicas are `silent` (counted from 0), for then nothing is seen.
 
@@ -33,7 +54,9 @@ def observe(
     if not answering:
         return None
     quorum = state.quorum
-    known_epoch = quorum.leader_epoch if protocol.leader_epochs and quorum.leader_epoch != NO_EPOCH else None
+    known_epoch = (
+        quorum.leader_epoch if protocol.leader_epochs and quorum.leader_epoch != NO_EPOCH else None
+    )
     observation = Observation(
         topic=TOPIC,
         partition=PARTITION,
@@ -66,7 +89,10 @@ def observed_batch(
 ) -> Batch:
     """Pass `number`, that ends at `at`: the observation if there is one, and the pass record. As `collect --to -` writes it."""
     seen = observe(protocol, constants, state, at, silent)
-    answers = [BrokerAnswer(broker=replica + 1, outcome=TIMED_OUT if replica in silent else OK) for replica in constants.everyone]
+    answers = [
+        BrokerAnswer(broker=replica + 1, outcome=TIMED_OUT if replica in silent else OK)
+        for replica in constants.everyone
+    ]
     ended = Pass(
         number=number,
         started_at=at,
@@ -78,10 +104,19 @@ def observed_batch(
         partitions=1,
     )
     events: list[Event] = [ended] if seen is None else [seen, ended]
-    return Batch(v=1, cluster="model", collector="model", collector_epoch=1, pass_number=number, events=events)
+    return Batch(
+        v=1,
+        cluster="model",
+        collector="model",
+        collector_epoch=1,
+        pass_number=number,
+        events=events,
+    )
 
 
-def _sample(protocol: Protocol, state: ClusterState, replica: int, silent: Collection[int]) -> Replica:
+def _sample(
+    protocol: Protocol, state: ClusterState, replica: int, silent: Collection[int]
+) -> Replica:
     if replica in silent:
         return Replica(broker=replica + 1, error=TIMED_OUT)
     log, believed = state.logs[replica], state.replicas[replica]
@@ -92,19 +127,25 @@ def _sample(protocol: Protocol, state: ClusterState, replica: int, silent: Colle
         high_watermark=believed.high_watermark,
         log_start_offset=0,
         last_stable_offset=believed.high_watermark if epochs else None,
-        leader_epoch=believed.leader_epoch if epochs and believed.leader_epoch != NO_EPOCH else None,
+        leader_epoch=believed.leader_epoch
+        if epochs and believed.leader_epoch != NO_EPOCH
+        else None,
         leads=presumes_leadership(state, replica),
         lineage=lineage_of(log)[-MAX_LINEAGE:] if epochs else None,
     )
 
 
-def _add_leader(observation: Observation, protocol: Protocol, state: ClusterState, leader: int, at: float) -> None:
+def _add_leader(
+    observation: Observation, protocol: Protocol, state: ClusterState, leader: int, at: float
+) -> None:
     """What only the elected leader can tell: where its log ends, what it has committed, its lineage."""
     log, believed = state.logs[leader], state.replicas[leader]
     observation.leader_log_end_offset_before = observation.leader_log_end_offset_after = len(log)
     observation.leader_before_at = observation.leader_after_at = at
     if not protocol.leader_epochs:
-        observation.committed = believed.high_watermark if presumes_leadership(state, leader) else None
+        observation.committed = (
+            believed.high_watermark if presumes_leadership(state, leader) else None
+        )
         return
     if not is_true_leader(state, leader):
         return
@@ -117,7 +158,9 @@ def _add_leader(observation: Observation, protocol: Protocol, state: ClusterStat
         # Assigned on becoming leader, before there is any record of it.
         lineage.append((believed.leader_epoch, len(log)))
     observation.lineage = lineage[-MAX_LINEAGE:]
-    observation.lineage_complete_from = 0 if len(lineage) <= MAX_LINEAGE else observation.lineage[0][0]
+    observation.lineage_complete_from = (
+        0 if len(lineage) <= MAX_LINEAGE else observation.lineage[0][0]
+    )
 
 
 def lineage_of(log: Log) -> Lineage:

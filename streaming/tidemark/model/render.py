@@ -7,7 +7,15 @@ from typing import Any
 from tidemark.model.action import Taken, Trace
 from tidemark.model.drawing import LEGEND, Drawn, draw
 from tidemark.model.log import Log, epoch_starts
-from tidemark.model.state import NO_EPOCH, ClusterState, QuorumState, Replicas, ReplicaState, broker, presumes_leadership
+from tidemark.model.state import (
+    NO_EPOCH,
+    ClusterState,
+    QuorumState,
+    Replicas,
+    ReplicaState,
+    broker,
+    presumes_leadership,
+)
 from tidemark.model.table import aligned
 
 # What in an action's arguments names a replica, and so counts from 1 for a reader.
@@ -26,12 +34,22 @@ def action_text(taken: Taken) -> str:
 def trace_lines(trace: Trace) -> list[str]:
     """A table with a row a step, and the logs at the end."""
     names = [broker(replica) for replica in range(len(trace.initial.logs))]
-    heading = ("step", "action", "controller", *(text for name in names for text in (f"{name}: log", "HW", "believes")))
+    heading = (
+        "step",
+        "action",
+        "controller",
+        *(text for name in names for text in (f"{name}: log", "HW", "believes")),
+    )
     rows = [heading, ("0", "", *_cells(trace.initial))]
-    rows += [(str(number), action_text(step.action), *_cells(step.state)) for number, step in enumerate(trace.steps, 1)]
+    rows += [
+        (str(number), action_text(step.action), *_cells(step.state))
+        for number, step in enumerate(trace.steps, 1)
+    ]
     drawn = [
         Drawn(_role(trace.last, replica), log, believed.high_watermark)
-        for replica, (log, believed) in enumerate(zip(trace.last.logs, trace.last.replicas, strict=True))
+        for replica, (log, believed) in enumerate(
+            zip(trace.last.logs, trace.last.replicas, strict=True)
+        )
     ]
     return [*aligned(rows), "", *(f"  {line}" for line in draw(drawn)), "", f"  {LEGEND}"]
 
@@ -44,7 +62,9 @@ def _cells(state: ClusterState) -> list[str]:
 
 
 def _decided(quorum: QuorumState) -> str:
-    leader = "none" if quorum.leader is None else f"{broker(quorum.leader)} in {quorum.leader_epoch}"
+    leader = (
+        "none" if quorum.leader is None else f"{broker(quorum.leader)} in {quorum.leader_epoch}"
+    )
     eligible = f" elr {_set(quorum.elr)}" if quorum.elr else ""
     return f"leader {leader}, in sync {_set(quorum.isr)}{eligible}"
 
@@ -61,7 +81,11 @@ def _believed(replica: int, believed: ReplicaState) -> str:
 
 
 def _role(state: ClusterState, replica: int) -> str:
-    leads = f" leads in {state.replicas[replica].leader_epoch}" if presumes_leadership(state, replica) else ""
+    leads = (
+        f" leads in {state.replicas[replica].leader_epoch}"
+        if presumes_leadership(state, replica)
+        else ""
+    )
     return f"{broker(replica)}{leads}"
 
 
@@ -75,7 +99,10 @@ def _set(members: Replicas) -> str:
 
 def trace_document(trace: Trace) -> dict[str, Any]:
     """`initial` and `steps` of the JSON form."""
-    steps = [{"action": action_text(step.action), "state": state_document(step.state)} for step in trace.steps]
+    steps = [
+        {"action": action_text(step.action), "state": state_document(step.state)}
+        for step in trace.steps
+    ]
     return {"initial": state_document(trace.initial), "steps": steps}
 
 
@@ -111,5 +138,7 @@ def _broker_document(state: ClusterState, replica: int) -> dict[str, Any]:
         "leader": broker(believed.leader),
         "leader_epoch": None if believed.leader_epoch == NO_EPOCH else believed.leader_epoch,
         "in_sync_replicas": [broker(member) for member in believed.isr],
-        "pending_in_sync_replicas": None if pending is None else [broker(member) for member in pending],
+        "pending_in_sync_replicas": None
+        if pending is None
+        else [broker(member) for member in pending],
     }

@@ -53,7 +53,9 @@ def check(
     parents: dict[ClusterState, ClusterState | None] = {first: None}
     found = _broken(first, constants, invariants)
     if found is not None:
-        return Verdict(holds=False, complete=False, states=1, invariant=found, trace=Trace(first, ()))
+        return Verdict(
+            holds=False, complete=False, states=1, invariant=found, trace=Trace(first, ())
+        )
     rules = [action.successors for action in protocol.actions]
     frontier = [first]
     reported = 0
@@ -70,7 +72,13 @@ def check(
                     found = _broken(successor, constants, invariants)
                     if found is not None:
                         trace = _path(protocol.actions, constants, parents, successor)
-                        return Verdict(holds=False, complete=False, states=len(parents), invariant=found, trace=trace)
+                        return Verdict(
+                            holds=False,
+                            complete=False,
+                            states=len(parents),
+                            invariant=found,
+                            trace=trace,
+                        )
                     following.append(successor)
             if progress is not None and len(parents) - reported >= PROGRESS_EVERY:
                 progress(len(parents) - reported)
@@ -104,26 +112,40 @@ def walk(
             seen.add(state)
             found = _broken(state, constants, invariants)
             if found is not None:
-                short = shrunk(protocol.actions, constants, Trace(trace.initial, trace.steps[:length]), found)
-                return Verdict(holds=False, complete=False, states=len(seen), invariant=found, trace=short)
+                short = shrunk(
+                    protocol.actions, constants, Trace(trace.initial, trace.steps[:length]), found
+                )
+                return Verdict(
+                    holds=False, complete=False, states=len(seen), invariant=found, trace=short
+                )
         if progress is not None and len(seen) - reported >= PROGRESS_EVERY:
             progress(len(seen) - reported)
             reported = len(seen)
     return Verdict(holds=None, complete=False, states=len(seen))
 
 
-def _broken(state: ClusterState, constants: Constants, invariants: Sequence[Invariant]) -> Invariant | None:
+def _broken(
+    state: ClusterState, constants: Constants, invariants: Sequence[Invariant]
+) -> Invariant | None:
     for invariant in invariants:
         if not invariant.holds(constants, state):
             return invariant
     return None
 
 
-def _path(actions: tuple[Action, ...], constants: Constants, parents: dict[ClusterState, ClusterState | None], last: ClusterState) -> Trace:
+def _path(
+    actions: tuple[Action, ...],
+    constants: Constants,
+    parents: dict[ClusterState, ClusterState | None],
+    last: ClusterState,
+) -> Trace:
     """The way to a state, with the actions found again."""
     states = [last]
     while (parent := parents[states[-1]]) is not None:
         states.append(parent)
     states.reverse()
-    steps = [next(s for s in successors(actions, constants, a) if s.state == b) for a, b in pairwise(states)]
+    steps = [
+        next(s for s in successors(actions, constants, a) if s.state == b)
+        for a, b in pairwise(states)
+    ]
     return Trace(states[0], tuple(steps))

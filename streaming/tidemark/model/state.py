@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tidemark.core.epochs import NO_EPOCH
+from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.model.log import Log, Record
 
 MAX_REPLICAS: Final = 7
@@ -100,7 +100,10 @@ def presumes_leadership(state: ClusterState, replica: int) -> bool:
 def is_true_leader(state: ClusterState, replica: int) -> bool:
     """IsTrueLeader: it presumes to lead in the very epoch for which the controller elected it."""
     believed = state.replicas[replica]
-    return state.quorum.leader == replica == believed.leader and believed.leader_epoch == state.quorum.leader_epoch
+    return (
+        state.quorum.leader == replica == believed.leader
+        and believed.leader_epoch == state.quorum.leader_epoch
+    )
 
 
 def true_leader(state: ClusterState) -> int | None:
@@ -109,7 +112,9 @@ def true_leader(state: ClusterState) -> int | None:
     return leader if leader is not None and is_true_leader(state, leader) else None
 
 
-def with_replica(state: ClusterState, replica: int, believed: ReplicaState) -> tuple[ReplicaState, ...]:
+def with_replica(
+    state: ClusterState, replica: int, believed: ReplicaState
+) -> tuple[ReplicaState, ...]:
     """The replicas with one of them changed."""
     return (*state.replicas[:replica], believed, *state.replicas[replica + 1 :])
 
@@ -124,4 +129,13 @@ def broker(replica: int | None) -> int | None:
     return None if replica is None else replica + 1
 
 
-__all__ = ["NO_EPOCH", "ClusterState", "Constants", "Log", "QuorumState", "Record", "ReplicaState", "Replicas"]
+__all__ = [
+    "NO_EPOCH",
+    "ClusterState",
+    "Constants",
+    "Log",
+    "QuorumState",
+    "Record",
+    "ReplicaState",
+    "Replicas",
+]

@@ -13,10 +13,14 @@ from tidemark.model.state import Constants, initial, true_leader
 MAX_TRACES: Final = 1_000_000
 WALK_STEPS: Final = 60
 # What brings a leader about: an election, and that the elected one hears of it.
-_ELECTION: Final = frozenset({"ControllerElectLeader", "ControllerElectUncleanLeader", "BecomeLeader"})
+_ELECTION: Final = frozenset(
+    {"ControllerElectLeader", "ControllerElectUncleanLeader", "BecomeLeader"}
+)
 
 
-def random_walk(protocol: Protocol, constants: Constants, random: Random, steps: int = WALK_STEPS) -> Trace:
+def random_walk(
+    protocol: Protocol, constants: Constants, random: Random, steps: int = WALK_STEPS
+) -> Trace:
     """One walk from the beginning: first an action, then one of its ways, each with equal chance; so rare actions are not drowned."""
     first = state = initial(constants)
     taken: list[Step] = []
@@ -33,7 +37,9 @@ def random_walk(protocol: Protocol, constants: Constants, random: Random, steps:
     return Trace(first, tuple(taken))
 
 
-def traces(protocol: Protocol, constants: Constants, max_traces: int = MAX_TRACES) -> Iterator[Trace]:
+def traces(
+    protocol: Protocol, constants: Constants, max_traces: int = MAX_TRACES
+) -> Iterator[Trace]:
     """The shortest trace to each state of the space, breadth first: all distinct, each as long as its state is far."""
     first = initial(constants)
     seen = {first}
@@ -54,7 +60,9 @@ def traces(protocol: Protocol, constants: Constants, max_traces: int = MAX_TRACE
         frontier = following
 
 
-def random_traces(protocol: Protocol, constants: Constants, random: Random, steps: int = WALK_STEPS) -> Iterator[Trace]:
+def random_traces(
+    protocol: Protocol, constants: Constants, random: Random, steps: int = WALK_STEPS
+) -> Iterator[Trace]:
     """Distinct random walks without end; ends when a hundred in a row brought nothing new. At most a million are remembered."""
     seen: set[int] = set()
     stale = 0
@@ -78,6 +86,11 @@ def until_led(protocol: Protocol, constants: Constants, trace: Trace) -> Iterato
     wider = constants._replace(max_epoch=constants.max_epoch + 1)
     actions = tuple(action for action in protocol.actions if action.name in _ELECTION)
     for step in successors(actions, wider, trace.last):
-        for longer in ((step,), *((step, heard) for heard in successors(actions, wider, step.state))):
-            if true_leader(longer[-1].state) is not None and all(true_leader(each.state) is None for each in longer[:-1]):
+        for longer in (
+            (step,),
+            *((step, heard) for heard in successors(actions, wider, step.state)),
+        ):
+            if true_leader(longer[-1].state) is not None and all(
+                true_leader(each.state) is None for each in longer[:-1]
+            ):
                 yield Trace(trace.initial, (*trace.steps, *longer))

@@ -18,7 +18,11 @@ def lost_offsets(state: ClusterState) -> tuple[int, ...]:
     if leader is None:
         return ()
     log = state.logs[leader]
-    return tuple(offset for offset, record in enumerate(state.committed) if offset >= len(log) or log[offset] != record)
+    return tuple(
+        offset
+        for offset, record in enumerate(state.committed)
+        if offset >= len(log) or log[offset] != record
+    )
 
 
 def diverging_replicas(state: ClusterState) -> tuple[tuple[int, int, int], ...]:
@@ -34,4 +38,6 @@ def diverging_replicas(state: ClusterState) -> tuple[tuple[int, int, int], ...]:
 
 def content_of(log: Log) -> tuple[Content, ...]:
     """A log as an audit of its batches reads it. The CRC covers the content and not the epoch, as in Kafka's batches."""
-    return tuple((offset, record.epoch, crc32(record.id.to_bytes(8))) for offset, record in enumerate(log))
+    return tuple(
+        (offset, record.epoch, crc32(record.id.to_bytes(8))) for offset, record in enumerate(log)
+    )

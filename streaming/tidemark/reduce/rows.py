@@ -38,7 +38,11 @@ def alert_row(alert: Alert) -> Row:
 
 def view_row(view: View) -> Row:
     """Keyed as the compacted topic is."""
-    return Row("partition_views", view_key(view.kafka_cluster, view.topic, view.partition, view.broker).encode(), encode_record(view))
+    return Row(
+        "partition_views",
+        view_key(view.kafka_cluster, view.topic, view.partition, view.broker).encode(),
+        encode_record(view),
+    )
 
 
 def tombstone(key: str) -> Row:
@@ -58,4 +62,6 @@ def dead_letter_row(record: RawRecord, error: WireError, payload: bytes) -> Row:
         payload=base64.b64encode(payload[:MAX_PAYLOAD]).decode(),
         at=record.timestamp,
     )
-    return Row("dead_letters", f"{record.partition}/{record.offset}".encode(), encode_record(letter))
+    return Row(
+        "dead_letters", f"{record.partition}/{record.offset}".encode(), encode_record(letter)
+    )

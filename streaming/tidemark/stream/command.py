@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.kafka import ensure_topics
+from tidemark.kafka.client import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
 from tidemark.stream.session import first_line, start_session
@@ -26,8 +26,17 @@ POLL_SECONDS: Final = 0.2
 
 
 @click.command("stream")
-@click.option("--config", "config", type=click.Path(path_type=Path), envvar="TIDEMARK_CONFIG", help="The configuration file.")
-@click.option("--checkpoint", help="Where the query keeps its progress and state (stream.checkpoint); any Hadoop file system.")
+@click.option(
+    "--config",
+    "config",
+    type=click.Path(path_type=Path),
+    envvar="TIDEMARK_CONFIG",
+    help="The configuration file.",
+)
+@click.option(
+    "--checkpoint",
+    help="Where the query keeps its progress and state (stream.checkpoint); any Hadoop file system.",
+)
 @click.option("--once", is_flag=True, help="Work off what the topic holds now, then end.")
 def stream(config: Path | None, checkpoint: str | None, once: bool) -> None:
     """Folds events into views and alerts with Spark Structured Streaming."""
@@ -83,7 +92,9 @@ def check_packages() -> None:
         import pyarrow  # noqa: F401, ICN001
         import pyspark  # noqa: F401
     except ImportError as error:
-        raise ConfigError(f"the stream needs {error.name}, which is not installed. Install it: pip install 'tidemark[stream]'.") from None
+        raise ConfigError(
+            f"the stream needs {error.name}, which is not installed. Install it: pip install 'tidemark[stream]'."
+        ) from None
 
 
 def _start(spark: SparkSession, settings: Settings, once: bool) -> StreamingQuery:
@@ -114,4 +125,6 @@ def watch(query: StreamingQuery, stop: threading.Event) -> None:
             "checkpoint when started again."
         ) from None
     if failure is not None:
-        raise TidemarkError(f"the query failed: {first_line(failure)}. It goes on from its checkpoint when started again.")
+        raise TidemarkError(
+            f"the query failed: {first_line(failure)}. It goes on from its checkpoint when started again."
+        )

@@ -29,7 +29,10 @@ def without_archives(path: list[str]) -> list[str]:
     if carried is not None:
         try:
             with zipfile.ZipFile(carried) as archive:
-                same = archive.read("pyspark/version.py") == Path(installed.origin).with_name("version.py").read_bytes()
+                same = (
+                    archive.read("pyspark/version.py")
+                    == Path(installed.origin).with_name("version.py").read_bytes()
+                )
         except (OSError, KeyError, zipfile.BadZipFile):
             same = False
         if not same:

@@ -30,9 +30,15 @@ Fold = Callable[[tuple[Any, ...], Iterable[pd.DataFrame], "GroupState"], Iterato
 def make_fold(detection: Detection, topics: Topics) -> Fold:
     """The function that `applyInPandasWithState` calls once per group and batch."""
     groups = topics.partitions
-    topic_of = {"partition_views": topics.partition_views, "alerts": topics.alerts, "dead_letters": topics.dead_letters}
+    topic_of = {
+        "partition_views": topics.partition_views,
+        "alerts": topics.alerts,
+        "dead_letters": topics.dead_letters,
+    }
 
-    def fold(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    def fold(
+        key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
         before = bytes(state.get[0]) if state.exists else None
         after, rows = fold_group(before, records_of(frames), detection, int(key[0]), groups)
         if after != before:
@@ -47,9 +53,16 @@ def records_of(frames: Iterable[pd.DataFrame]) -> list[RawRecord]:
     records: list[RawRecord] = []
     for frame in frames:
         columns = zip(
-            frame["partition"].tolist(), frame["offset"].tolist(), frame["timestamp_ms"].tolist(), frame["value"].tolist(), strict=True
+            frame["partition"].tolist(),
+            frame["offset"].tolist(),
+            frame["timestamp_ms"].tolist(),
+            frame["value"].tolist(),
+            strict=True,
         )
-        records += [RawRecord(partition, offset, milliseconds / 1000, value) for partition, offset, milliseconds, value in columns]
+        records += [
+            RawRecord(partition, offset, milliseconds / 1000, value)
+            for partition, offset, milliseconds, value in columns
+        ]
     return records
 
 

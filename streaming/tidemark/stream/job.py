@@ -50,8 +50,14 @@ def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
         .option("groupIdPrefix", "tidemark-stream")
         .option("failOnDataLoss", "false")
     )
-    columns = source.load().selectExpr("key", "value", "partition", "offset", "unix_millis(timestamp) AS timestamp_ms")
-    return columns.observe(READ, functions.count("offset").alias("records"), functions.min("timestamp_ms").alias("oldest_ms"))
+    columns = source.load().selectExpr(
+        "key", "value", "partition", "offset", "unix_millis(timestamp) AS timestamp_ms"
+    )
+    return columns.observe(
+        READ,
+        functions.count("offset").alias("records"),
+        functions.min("timestamp_ms").alias("oldest_ms"),
+    )
 
 
 def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
@@ -71,7 +77,10 @@ def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
 
     topics = settings.topics
     return rows.observe(
-        WRITTEN, rows_of(topics.partition_views, "views"), rows_of(topics.alerts, "alerts"), rows_of(topics.dead_letters, "dead_letters")
+        WRITTEN,
+        rows_of(topics.partition_views, "views"),
+        rows_of(topics.alerts, "alerts"),
+        rows_of(topics.dead_letters, "dead_letters"),
     )
 
 
@@ -85,5 +94,9 @@ def start_query(spark: SparkSession, settings: Settings, once: bool = False) -> 
         .outputMode("update")
         .queryName(QUERY)
     )
-    writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{trigger_ms(settings)} milliseconds")
+    writer = (
+        writer.trigger(availableNow=True)
+        if once
+        else writer.trigger(processingTime=f"{trigger_ms(settings)} milliseconds")
+    )
     return writer.start()

@@ -16,14 +16,32 @@ from tidemark.settings import Connection, Stream, client_options
 # kafka-python's name with dots for underscores is the Java name.
 SAME_NAME: Final = frozenset(
     {
-        *("security_protocol", "sasl_mechanism", "sasl_kerberos_service_name", "client_id", "client_dns_lookup", "metadata_max_age_ms"),
-        *("request_timeout_ms", "connections_max_idle_ms", "retry_backoff_ms", "reconnect_backoff_ms", "reconnect_backoff_max_ms"),
+        *(
+            "security_protocol",
+            "sasl_mechanism",
+            "sasl_kerberos_service_name",
+            "client_id",
+            "client_dns_lookup",
+            "metadata_max_age_ms",
+        ),
+        *(
+            "request_timeout_ms",
+            "connections_max_idle_ms",
+            "retry_backoff_ms",
+            "reconnect_backoff_ms",
+            "reconnect_backoff_max_ms",
+        ),
         *("receive_buffer_bytes", "send_buffer_bytes"),
     }
 )
 # They tune kafka-python itself: the Java client negotiates versions, waits for the bootstrap and sizes frames its own way.
 PYTHON_ONLY: Final = frozenset(
-    {"api_version", "bootstrap_timeout_ms", "receive_message_max_bytes", "max_in_flight_requests_per_connection"}
+    {
+        "api_version",
+        "bootstrap_timeout_ms",
+        "receive_message_max_bytes",
+        "max_in_flight_requests_per_connection",
+    }
 )
 # Read together by `_tls` and `_sasl`.
 TRANSLATED: Final = frozenset(
@@ -59,11 +77,16 @@ CALL_RETRIES: Final = 10
 
 def source_options(connection: Connection, stream: Stream) -> dict[str, str]:
     """Options of the Kafka source without the topic. Raises ConfigError for a client option that cannot be carried over."""
-    given = {"kafka.request.timeout.ms": str(REQUEST_TIMEOUT_MS), **java_client(connection, stream.spark)}
+    given = {
+        "kafka.request.timeout.ms": str(REQUEST_TIMEOUT_MS),
+        **java_client(connection, stream.spark),
+    }
     defaults = {
         "fetchOffset.numRetries": str(CALL_RETRIES),
         # Kafka's client takes no call that is shorter than one of its requests.
-        "kafka.default.api.timeout.ms": str(max(CALL_TIMEOUT_MS, int(given["kafka.request.timeout.ms"]))),
+        "kafka.default.api.timeout.ms": str(
+            max(CALL_TIMEOUT_MS, int(given["kafka.request.timeout.ms"]))
+        ),
         "kafka.fetch.max.wait.ms": str(FETCH_WAIT_MS),
         "kafka.metadata.max.age.ms": str(METADATA_AGE_MS),
     }
@@ -124,7 +147,9 @@ def _tls(client: Mapping[str, Any]) -> dict[str, str]:
     if client.get("ssl_certfile"):
         chain = _pem("ssl_certfile", client["ssl_certfile"])
         key_option = "ssl_keyfile" if client.get("ssl_keyfile") else "ssl_certfile"
-        key = _private_key(key_option, str(client[key_option]), _pem(key_option, client[key_option]))
+        key = _private_key(
+            key_option, str(client[key_option]), _pem(key_option, client[key_option])
+        )
         options["kafka.ssl.keystore.type"] = "PEM"
         options["kafka.ssl.keystore.certificate.chain"] = chain
         options["kafka.ssl.keystore.key"] = key
@@ -139,9 +164,13 @@ def _pem(option: str, path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"configuration: kafka.client.{option}: cannot read {path}: {error.strerror}.") from None
+        raise ConfigError(
+            f"configuration: kafka.client.{option}: cannot read {path}: {error.strerror}."
+        ) from None
     except UnicodeDecodeError:
-        raise ConfigError(f"configuration: kafka.client.{option}: {path} is not PEM text.") from None
+        raise ConfigError(
+            f"configuration: kafka.client.{option}: {path} is not PEM text."
+        ) from None
 
 
 def _private_key(option: str, path: str, text: str) -> str:
@@ -157,7 +186,10 @@ def _private_key(option: str, path: str, text: str) -> str:
 
 
 def _sasl(client: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
-    if not str(client.get("security_protocol", "")).startswith("SASL_") or "kafka.sasl.jaas.config" in given:
+    if (
+        not str(client.get("security_protocol", "")).startswith("SASL_")
+        or "kafka.sasl.jaas.config" in given
+    ):
         return {}
     mechanism = str(client.get("sasl_mechanism"))
     module = LOGIN_MODULES.get(mechanism)
@@ -168,7 +200,9 @@ def _sasl(client: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]
         )
     for name in ("sasl_plain_username", "sasl_plain_password"):
         if client.get(name) is None:
-            raise ConfigError(f"configuration: kafka.client.sasl_mechanism {mechanism} needs kafka.client.{name} (or {name}_file).")
+            raise ConfigError(
+                f"configuration: kafka.client.sasl_mechanism {mechanism} needs kafka.client.{name} (or {name}_file)."
+            )
     user, password = _quoted(client["sasl_plain_username"]), _quoted(client["sasl_plain_password"])
     return {"kafka.sasl.jaas.config": f"{module} required username={user} password={password};"}
 

@@ -36,15 +36,31 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        made: dict[str, Any] = {"registry": self.registry, "namespace": "tidemark", "subsystem": "stream"}
-        self.batch_seconds = Histogram("batch_duration_seconds", "Duration of a micro-batch.", buckets=BUCKETS, **made)
+        made: dict[str, Any] = {
+            "registry": self.registry,
+            "namespace": "tidemark",
+            "subsystem": "stream",
+        }
+        self.batch_seconds = Histogram(
+            "batch_duration_seconds", "Duration of a micro-batch.", buckets=BUCKETS, **made
+        )
         self.records = Counter("input_records", "Kafka records read from the event topic.", **made)
         self.rows = Counter("output_rows", "Rows written, by kind of topic.", ["kind"], **made)
-        self.age_seconds = Gauge("end_to_end_age_seconds", "Age of the batch's oldest event when the batch ended.", **made)
-        self.behind = Gauge("offsets_behind_average", "Offsets behind the newest event, averaged over the partitions.", **made)
+        self.age_seconds = Gauge(
+            "end_to_end_age_seconds",
+            "Age of the batch's oldest event when the batch ended.",
+            **made,
+        )
+        self.behind = Gauge(
+            "offsets_behind_average",
+            "Offsets behind the newest event, averaged over the partitions.",
+            **made,
+        )
         self.state_rows = Gauge("state_rows", "Groups that have state.", **made)
         self.state_bytes = Gauge("state_memory_bytes", "Memory that the state store holds.", **made)
-        self.last_batch = Gauge("last_batch_timestamp_seconds", "When the last batch with events ended.", **made)
+        self.last_batch = Gauge(
+            "last_batch_timestamp_seconds", "When the last batch with events ended.", **made
+        )
         for kind in ("views", "alerts", "dead_letters"):
             self.rows.labels(kind)
 
@@ -62,7 +78,9 @@ class Listener(StreamingQueryListener):
         try:
             self._progress(event)
         except Exception as error:
-            log.error("a progress report could not be read", error=f"{type(error).__name__}: {error}")
+            log.error(
+                "a progress report could not be read", error=f"{type(error).__name__}: {error}"
+            )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         pass
@@ -79,19 +97,36 @@ class Listener(StreamingQueryListener):
         # The trigger's start in the JVM's clock; adding the duration leaves out how late this thread is.
         ended_at = parse_utc(progress.timestamp) + progress.batchDuration / 1000
         age = ended_at - read["oldest_ms"] / 1000
-        counts = {kind: int(written[kind]) if written is not None else 0 for kind in ("views", "alerts", "dead_letters")}
+        counts = {
+            kind: int(written[kind]) if written is not None else 0
+            for kind in ("views", "alerts", "dead_letters")
+        }
         metrics.batch_seconds.observe(progress.batchDuration / 1000)
         metrics.records.inc(read["records"])
         for kind, count in counts.items():
             metrics.rows.labels(kind).inc(count)
         metrics.age_seconds.set(age)
-        metrics.behind.set(sum(float(source.metrics.get("avgOffsetsBehindLatest", 0)) for source in progress.sources))
+        metrics.behind.set(
+            sum(
+                float(source.metrics.get("avgOffsetsBehindLatest", 0))
+                for source in progress.sources
+            )
+        )
         metrics.state_rows.set(sum(operator.numRowsTotal for operator in progress.stateOperators))
-        metrics.state_bytes.set(sum(operator.memoryUsedBytes for operator in progress.stateOperators))
+        metrics.state_bytes.set(
+            sum(operator.memoryUsedBytes for operator in progress.stateOperators)
+        )
         metrics.last_batch.set(ended_at)
         slow = progress.batchDuration > SLOW_SECONDS * 1000
-        told = {"number": progress.batchId, "ms": progress.batchDuration, "records": read["records"], "age_seconds": round(age, 2)}
-        (log.warning if slow else log.info)("batch", **told, **counts, **({"phases": longest(progress.durationMs)} if slow else {}))
+        told = {
+            "number": progress.batchId,
+            "ms": progress.batchDuration,
+            "records": read["records"],
+            "age_seconds": round(age, 2),
+        }
+        (log.warning if slow else log.info)(
+            "batch", **told, **counts, **({"phases": longest(progress.durationMs)} if slow else {})
+        )
 
 
 def longest(phases: Mapping[str, int], count: int = 3) -> str:
@@ -109,8 +144,12 @@ def serve_metrics(metrics: Metrics, listen: str) -> None:
     """Serves `/metrics` on `host:port`. Raises ConfigError for a wrong address, TidemarkError for a port in use."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(f"configuration: stream.listen: `{listen}` is no address; write host:port, for example 127.0.0.1:9755.")
+        raise ConfigError(
+            f"configuration: stream.listen: `{listen}` is no address; write host:port, for example 127.0.0.1:9755."
+        )
     try:
         start_http_server(int(port), host or "127.0.0.1", metrics.registry)
     except OSError as error:
-        raise TidemarkError(f"cannot listen on {listen}: {error.strerror or error}. Choose another stream.listen.") from None
+        raise TidemarkError(
+            f"cannot listen on {listen}: {error.strerror or error}. Choose another stream.listen."
+        ) from None

@@ -54,7 +54,9 @@ def is_submitted(environ: Mapping[str, str]) -> bool:
     return "PYSPARK_GATEWAY_PORT" in environ
 
 
-def spark_settings(settings: Settings, jars: Iterable[Path], daemon: bool, submitted: bool) -> dict[str, str]:
+def spark_settings(
+    settings: Settings, jars: Iterable[Path], daemon: bool, submitted: bool
+) -> dict[str, str]:
     """Every Spark setting of the job; what `stream.spark` gives wins, but for what the checkpoint froze."""
     stream = settings.stream
     given = {key: value for key, value in stream.spark.items() if not key.startswith("kafka.")}
@@ -80,14 +82,22 @@ def spark_settings(settings: Settings, jars: Iterable[Path], daemon: bool, submi
             "spark.pyspark.python": sys.executable,
         }
         conf["spark.ui.showConsoleProgress"] = "false"
-        conf["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}"
+        conf["spark.driver.extraJavaOptions"] = (
+            f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}"
+        )
         if is_local(stream.master) and not stream.large:
             conf["spark.driver.extraJavaOptions"] += " " + SMALL_JVM
         if "spark.driver.extraJavaOptions" in given:
-            conf["spark.driver.extraJavaOptions"] += " " + given.pop("spark.driver.extraJavaOptions")
+            conf["spark.driver.extraJavaOptions"] += " " + given.pop(
+                "spark.driver.extraJavaOptions"
+            )
         if is_local(stream.master):
             # Nothing of a local run listens beyond this machine.
-            conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false"}
+            conf |= {
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.ui.enabled": "false",
+            }
     frozen = {
         "spark.sql.shuffle.partitions": str(settings.topics.partitions),
         "spark.sql.streaming.stateStore.providerClass": PROVIDERS[stream.store_provider],
@@ -116,7 +126,12 @@ def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str
     question = "import importlib.util as u, sys; sys.exit(not (u.find_spec('pyspark') and u.find_spec(sys.argv[1])))"
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", question, DAEMON], cwd="/", env=dict(environ), capture_output=True, timeout=30, check=False
+            [sys.executable, "-c", question, DAEMON],
+            cwd="/",
+            env=dict(environ),
+            capture_output=True,
+            timeout=30,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
@@ -144,21 +159,29 @@ def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSessio
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        raise TidemarkError(f"Spark did not start: {first_line(error)}. Check stream.master and stream.spark.") from None
+        raise TidemarkError(
+            f"Spark did not start: {first_line(error)}. Check stream.master and stream.spark."
+        ) from None
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "py4j":
             raise
-        raise TidemarkError(f"Spark did not start: {first_line(error)}. Check stream.master and stream.spark.") from None
+        raise TidemarkError(
+            f"Spark did not start: {first_line(error)}. Check stream.master and stream.spark."
+        ) from None
 
 
 def _prepare_java(settings: Settings) -> list[Path]:
     """Points PySpark's launcher to a usable Java and this Python; the connector's jars."""
-    from tidemark.local.jars import connector_jars
-    from tidemark.local.java import find_java
+    from tidemark.jvm.jars import connector_jars
+    from tidemark.jvm.java import find_java
 
     java = find_java()
     if java.passed_over:
-        log.warning("passed over a Java that Spark does not run on", using=str(java.home), passed_over="; ".join(java.passed_over))
+        log.warning(
+            "passed over a Java that Spark does not run on",
+            using=str(java.home),
+            passed_over="; ".join(java.passed_over),
+        )
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # Another Spark's home would put its own launcher and jars before those of the PySpark imported here.
@@ -174,6 +197,10 @@ def first_line(error: BaseException) -> str:
     text = str(java.toString()) if java is not None else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    python = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt|Warning|Exit)\b", line)]
+    python = [
+        line
+        for line in lines
+        if re.match(r"[\w.]+(Error|Exception|Interrupt|Warning|Exit)\b", line)
+    ]
     chosen = (causes or python or lines or [type(error).__name__])[-1 if causes or python else 0]
     return chosen[:400].rstrip(".")

@@ -42,7 +42,9 @@ def finish_batch(query: StreamingQuery) -> None:
         query.stop()
     except PySparkException as error:
         # It did not end within spark.sql.streaming.stopTimeout; Spark goes next, and the query with it.
-        log.warning("a batch was cut short; it is done again at the next start", error=first_line(error))
+        log.warning(
+            "a batch was cut short; it is done again at the next start", error=first_line(error)
+        )
 
 
 class Stop:
@@ -55,7 +57,9 @@ class Stop:
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self._ask) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {
+            number: signal.signal(number, self._ask) for number in (signal.SIGTERM, signal.SIGINT)
+        }
         try:
             yield
         finally:
@@ -69,7 +73,9 @@ class Stop:
 
     def _leave_anyhow(self) -> None:
         time.sleep(GONE_SECONDS)
-        log.warning("Spark did not stop in time and was killed; the checkpoint holds every finished batch")
+        log.warning(
+            "Spark did not stop in time and was killed; the checkpoint holds every finished batch"
+        )
         if self.jvm is not None:
             self.jvm.kill()
         os._exit(0)

@@ -9,5 +9,11 @@ from tidemark.model.protocols.protocol import Protocol
 
 PROTOCOLS: Final[dict[str, Protocol]] = {
     protocol.name: protocol
-    for protocol in (truncate_to_hw.PROTOCOL, kip_101.PROTOCOL, kip_279.PROTOCOL, kip_320.PROTOCOL, kip_966.PROTOCOL)
+    for protocol in (
+        truncate_to_hw.PROTOCOL,
+        kip_101.PROTOCOL,
+        kip_279.PROTOCOL,
+        kip_320.PROTOCOL,
+        kip_966.PROTOCOL,
+    )
 }

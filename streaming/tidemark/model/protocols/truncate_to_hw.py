@@ -31,7 +31,9 @@ PROTOCOL = Protocol(
         actions.leader_shrink_isr,
         actions.leader_write,
         actions.leader_inc_high_watermark,
-        actions.become_follower_and_truncate_to("BecomeFollowerTruncateToHighWatermark", truncation_offset),
+        actions.become_follower_and_truncate_to(
+            "BecomeFollowerTruncateToHighWatermark", truncation_offset
+        ),
         actions.follower_replicate,
         actions.lose_unflushed,
     ),

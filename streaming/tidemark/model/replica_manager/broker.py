@@ -7,12 +7,22 @@ from dataclasses import replace
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.replica_manager import controller, epoch_cache
 from tidemark.model.replica_manager.follower import truncate_to
-from tidemark.model.replica_manager.leader import complete_fetches, expire_produces, maybe_increment_leader_hw
+from tidemark.model.replica_manager.leader import (
+    complete_fetches,
+    expire_produces,
+    maybe_increment_leader_hw,
+)
 from tidemark.model.replica_manager.state import Broker, Cluster, Controller, Disk, Remote, named
 from tidemark.model.state import NO_EPOCH
 
 
-def create(protocol: Protocol, brokers: int, min_in_sync_replicas: int = 1, *, unclean_leader_election: bool = False) -> Cluster:
+def create(
+    protocol: Protocol,
+    brokers: int,
+    min_in_sync_replicas: int = 1,
+    *,
+    unclean_leader_election: bool = False,
+) -> Cluster:
     """A partition just made: broker 1 leads in epoch 0, everybody is in sync and knows it, all logs are empty."""
     everyone = tuple(range(1, brokers + 1))
     cluster = Cluster(
@@ -57,16 +67,33 @@ def make_leader(cluster: Cluster, broker: int) -> Cluster:
             cache = epoch_cache.assign(cache, decided.leader_epoch, before.log_end_offset)
         members = decided.in_sync_replicas
         remotes = {
-            each: Remote(last_caught_up_ms=cluster.now_ms if each in members else None) for each in cluster.assigned if each != broker
+            each: Remote(last_caught_up_ms=cluster.now_ms if each in members else None)
+            for each in cluster.assigned
+            if each != broker
         }
-        after = replace(after, epoch_cache=cache, remotes=remotes, truncating=False, answer=None, produce_purgatory=(), fetch_purgatory=())
+        after = replace(
+            after,
+            epoch_cache=cache,
+            remotes=remotes,
+            truncating=False,
+            answer=None,
+            produce_purgatory=(),
+            fetch_purgatory=(),
+        )
         cluster = cluster.noting(
             f"{broker} leads in epoch {decided.leader_epoch} from offset {before.log_end_offset}, HW {before.high_watermark}"
         )
     else:
         if cluster.protocol.leader_epochs:
-            after = replace(after, epoch_cache=epoch_cache.assign(before.epoch_cache, decided.leader_epoch, before.log_end_offset))
-        cluster = cluster.noting(f"{broker} counts {','.join(map(str, decided.in_sync_replicas))} as in sync")
+            after = replace(
+                after,
+                epoch_cache=epoch_cache.assign(
+                    before.epoch_cache, decided.leader_epoch, before.log_end_offset
+                ),
+            )
+        cluster = cluster.noting(
+            f"{broker} counts {','.join(map(str, decided.in_sync_replicas))} as in sync"
+        )
     return maybe_increment_leader_hw(cluster.having(after), broker)
 
 
@@ -84,17 +111,23 @@ def make_follower(cluster: Cluster, broker: int) -> Cluster:
         produce_purgatory=(),
         fetch_purgatory=(),
         answer=None,
-        truncating=cluster.protocol.leader_epochs and not cluster.protocol.kraft and decided.leader is not None,
+        truncating=cluster.protocol.leader_epochs
+        and not cluster.protocol.kraft
+        and decided.leader is not None,
     )
     cluster = cluster.having(after)
     if before.produce_purgatory:
         records = tuple(waiting.record for waiting in before.produce_purgatory)
-        cluster = cluster.noting(f"the producers of {named(records)} are told NOT_LEADER_OR_FOLLOWER")
+        cluster = cluster.noting(
+            f"the producers of {named(records)} are told NOT_LEADER_OR_FOLLOWER"
+        )
     if decided.leader is None:
         return cluster.noting(f"{broker} hears that nobody leads")
     cluster = cluster.noting(f"{broker} follows {decided.leader} in epoch {decided.leader_epoch}")
     if not cluster.protocol.leader_epochs:
-        return truncate_to(cluster, broker, cluster.protocol.truncation((), after.log, after.high_watermark))
+        return truncate_to(
+            cluster, broker, cluster.protocol.truncation((), after.log, after.high_watermark)
+        )
     return cluster
 
 
@@ -112,14 +145,18 @@ def checkpoint(cluster: Cluster, broker: int) -> Cluster:
     """ReplicaManager.checkpointHighWatermarks, every 5 s by default."""
     before = cluster.broker(broker)
     disk = replace(before.disk, high_watermark_checkpoint=before.high_watermark)
-    return cluster.having(replace(before, disk=disk)).noting(f"HW {before.high_watermark} of {broker} is on its disk")
+    return cluster.having(replace(before, disk=disk)).noting(
+        f"HW {before.high_watermark} of {broker} is on its disk"
+    )
 
 
 def flush(cluster: Cluster, broker: int) -> Cluster:
     """The operating system writes the log's pages: now a power failure would not take them."""
     before = cluster.broker(broker)
     disk = replace(before.disk, flushed=before.log_end_offset)
-    return cluster.having(replace(before, disk=disk)).noting(f"its log is safe there up to offset {before.log_end_offset}")
+    return cluster.having(replace(before, disk=disk)).noting(
+        f"its log is safe there up to offset {before.log_end_offset}"
+    )
 
 
 def kill(cluster: Cluster, broker: int) -> Cluster:
@@ -132,22 +169,35 @@ def lose_power(cluster: Cluster, broker: int) -> Cluster:
     before = cluster.broker(broker)
     lost = before.log[before.disk.flushed :]
     cluster = _stopped(cluster, broker, before.disk.flushed, clean=False)
-    return cluster.noting(f"{named(lost)} of {broker} had not reached the disk") if lost else cluster
+    return (
+        cluster.noting(f"{named(lost)} of {broker} had not reached the disk") if lost else cluster
+    )
 
 
 def shut_down(cluster: Cluster, broker: int) -> Cluster:
     """A controlled shutdown: the controller moves the lead away first, the log and the high watermark reach the disk."""
     cluster = checkpoint(flush(cluster, broker), broker)
     cluster = controller.fence(cluster, broker)
-    return _stopped(replace(cluster, notes=()), broker, cluster.broker(broker).log_end_offset, clean=True)
+    return _stopped(
+        replace(cluster, notes=()), broker, cluster.broker(broker).log_end_offset, clean=True
+    )
 
 
 def _stopped(cluster: Cluster, broker: int, end: int, *, clean: bool) -> Cluster:
     before = cluster.broker(broker)
     high_watermark = min(before.disk.high_watermark_checkpoint, end)
-    disk = Disk(flushed=min(before.disk.flushed, end), high_watermark_checkpoint=high_watermark, clean=clean)
+    disk = Disk(
+        flushed=min(before.disk.flushed, end), high_watermark_checkpoint=high_watermark, clean=clean
+    )
     cache = epoch_cache.truncate_from_end(before.epoch_cache, end)
-    after = Broker(broker, running=False, log=before.log[:end], high_watermark=high_watermark, epoch_cache=cache, disk=disk)
+    after = Broker(
+        broker,
+        running=False,
+        log=before.log[:end],
+        high_watermark=high_watermark,
+        epoch_cache=cache,
+        disk=disk,
+    )
     cluster = cluster.having(after)
     for other in cluster.assigned:
         each = cluster.broker(other)
@@ -160,7 +210,15 @@ def start(cluster: Cluster, broker: int) -> Cluster:
     """Starts again from its disk: high watermark from the checkpoint, epochs from their file. It believes nothing until told."""
     before = cluster.broker(broker)
     cluster = cluster.having(
-        replace(before, running=True, leader=None, leader_epoch=NO_EPOCH, disk=replace(before.disk, flushed=before.log_end_offset))
+        replace(
+            before,
+            running=True,
+            leader=None,
+            leader_epoch=NO_EPOCH,
+            disk=replace(before.disk, flushed=before.log_end_offset),
+        )
     )
-    cluster = cluster.noting(f"LEO {before.log_end_offset} and, from its checkpoint, HW {before.high_watermark}")
+    cluster = cluster.noting(
+        f"LEO {before.log_end_offset} and, from its checkpoint, HW {before.high_watermark}"
+    )
     return controller.register(cluster, broker)

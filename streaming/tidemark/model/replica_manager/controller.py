@@ -12,7 +12,14 @@ from tidemark.model.kraft import eligible_leader_replicas
 from tidemark.model.replica_manager.state import Brokers, Cluster
 
 
-def decide(cluster: Cluster, leader: int | None, members: Brokers, *, unclean: Brokers = (), recovering: bool = False) -> Cluster:
+def decide(
+    cluster: Cluster,
+    leader: int | None,
+    members: Brokers,
+    *,
+    unclean: Brokers = (),
+    recovering: bool = False,
+) -> Cluster:
     """Writes a decision. `unclean` are brokers whose disk may have lost records: they leave the ELR."""
     before = cluster.controller
     moved = leader != before.leader or not cluster.protocol.kraft
@@ -23,11 +30,15 @@ def decide(cluster: Cluster, leader: int | None, members: Brokers, *, unclean: B
         in_sync_replicas=members,
         partition_epoch=before.partition_epoch + 1,
         recovering=recovering,
-        last_known_leader=before.leader if leader is None and before.leader is not None else before.last_known_leader,
+        last_known_leader=before.leader
+        if leader is None and before.leader is not None
+        else before.last_known_leader,
     )
     if cluster.protocol.kraft:
         known = (*before.eligible_leader_replicas, *before.in_sync_replicas)
-        eligible = eligible_leader_replicas(cluster.effective_min_in_sync_replicas, known, members, unclean)
+        eligible = eligible_leader_replicas(
+            cluster.effective_min_in_sync_replicas, known, members, unclean
+        )
         after = replace(after, eligible_leader_replicas=() if recovering else eligible)
     return replace(cluster, controller=after)
 
@@ -35,7 +46,12 @@ def decide(cluster: Cluster, leader: int | None, members: Brokers, *, unclean: B
 def fence(cluster: Cluster, *brokers: int) -> Cluster:
     """Sessions or heartbeats end: these brokers leave the in-sync set, and somebody else is elected if one of them led."""
     decided = cluster.controller
-    cluster = replace(cluster, controller=replace(decided, alive=tuple(each for each in decided.alive if each not in brokers)))
+    cluster = replace(
+        cluster,
+        controller=replace(
+            decided, alive=tuple(each for each in decided.alive if each not in brokers)
+        ),
+    )
     return elect(cluster, leaving=brokers)
 
 
@@ -43,11 +59,15 @@ def register(cluster: Cluster, broker: int) -> Cluster:
     """A broker comes (back). KRaft learns by its epoch whether it stopped cleanly; ZooKeeper never asked."""
     decided = cluster.controller
     clean = cluster.broker(broker).disk.clean
-    cluster = replace(cluster, controller=replace(decided, alive=tuple(sorted({*decided.alive, broker}))))
+    cluster = replace(
+        cluster, controller=replace(decided, alive=tuple(sorted({*decided.alive, broker})))
+    )
     if cluster.protocol.kraft:
         cluster = _refuse_old_wishes(cluster, broker)
     if cluster.protocol.kraft and not clean:
-        cluster = cluster.noting("it stopped uncleanly and is neither in sync nor eligible until it has caught up")
+        cluster = cluster.noting(
+            "it stopped uncleanly and is neither in sync nor eligible until it has caught up"
+        )
         return elect(cluster, leaving=(broker,), unclean=(broker,))
     return elect(cluster)
 
@@ -58,7 +78,9 @@ def _refuse_old_wishes(cluster: Cluster, joining: int) -> Cluster:
         wanted = each.pending_in_sync_replicas
         if wanted is not None and joining in wanted and joining not in each.in_sync_replicas:
             cluster = cluster.having(replace(each, pending_in_sync_replicas=None))
-            cluster = cluster.noting(f"what {each.id} asked for is refused, INELIGIBLE_REPLICA: {joining} has registered anew")
+            cluster = cluster.noting(
+                f"what {each.id} asked for is refused, INELIGIBLE_REPLICA: {joining} has registered anew"
+            )
     return cluster
 
 
@@ -74,13 +96,24 @@ def elect(cluster: Cluster, leaving: Brokers = (), unclean: Brokers = ()) -> Clu
     eligible = tuple(each for each in decided.eligible_leader_replicas if each not in unclean)
     leader: int | None = decided.leader
     if leader not in members or leader not in decided.alive:
-        leader = next((each for each in cluster.assigned if each in members and each in decided.alive), None)
+        leader = next(
+            (each for each in cluster.assigned if each in members and each in decided.alive), None
+        )
     if leader is not None:
         return _decided(cluster, leader, members, unclean)
     if not members:
-        leader = next((each for each in cluster.assigned if each in eligible and each in decided.alive and each not in leaving), None)
+        leader = next(
+            (
+                each
+                for each in cluster.assigned
+                if each in eligible and each in decided.alive and each not in leaving
+            ),
+            None,
+        )
         if leader is not None:
-            return _decided(cluster, leader, (leader,), unclean).noting(f"{leader} is taken from the eligible leader replicas")
+            return _decided(cluster, leader, (leader,), unclean).noting(
+                f"{leader} is taken from the eligible leader replicas"
+            )
     return _elect_without_proof(cluster, members, unclean)
 
 
@@ -105,7 +138,9 @@ def _elect_without_proof(cluster: Cluster, members: Brokers, unclean: Brokers) -
 def _decided(cluster: Cluster, leader: int | None, members: Brokers, unclean: Brokers) -> Cluster:
     """Writes a decision if it is one."""
     decided = cluster.controller
-    if (leader, members) == (decided.leader, decided.in_sync_replicas) and not set(unclean) & set(decided.eligible_leader_replicas):
+    if (leader, members) == (decided.leader, decided.in_sync_replicas) and not set(unclean) & set(
+        decided.eligible_leader_replicas
+    ):
         return cluster
     return decide(cluster, leader, members, unclean=unclean)
 
@@ -127,5 +162,12 @@ def elect_unclean_leader(cluster: Cluster) -> Cluster:
     """
     if cluster.controller.leader is not None:
         return cluster.noting("ELECTION_NOT_NEEDED")
-    elected = replace(elect(replace(cluster, unclean_leader_election=True)), unclean_leader_election=cluster.unclean_leader_election)
-    return elected if elected.controller.leader is not None else elected.noting("ELIGIBLE_LEADERS_NOT_AVAILABLE")
+    elected = replace(
+        elect(replace(cluster, unclean_leader_election=True)),
+        unclean_leader_election=cluster.unclean_leader_election,
+    )
+    return (
+        elected
+        if elected.controller.leader is not None
+        else elected.noting("ELIGIBLE_LEADERS_NOT_AVAILABLE")
+    )

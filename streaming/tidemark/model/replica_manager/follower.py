@@ -8,7 +8,15 @@ from tidemark.model import kraft
 from tidemark.model.replica_manager import epoch_cache
 from tidemark.model.replica_manager.in_sync import maybe_expand_isr
 from tidemark.model.replica_manager.leader import maybe_increment_leader_hw, read, spoken
-from tidemark.model.replica_manager.state import FETCH_WAIT_MS, Broker, Cluster, DelayedFetch, FetchAnswer, Remote, named
+from tidemark.model.replica_manager.state import (
+    FETCH_WAIT_MS,
+    Broker,
+    Cluster,
+    DelayedFetch,
+    FetchAnswer,
+    Remote,
+    named,
+)
 
 
 def truncate_to(cluster: Cluster, broker: int, end: int) -> Cluster:
@@ -36,8 +44,12 @@ def end_offset_for_leader_epoch(cluster: Cluster, follower: int) -> Cluster:
         return cluster.noting(f"{follower} has nothing to ask")
     believed = cluster.broker(asking.leader)
     if not believed.running:
-        return cluster.noting(f"{asking.leader} does not answer: {follower} keeps its log as it is and asks again")
-    if cluster.protocol.fenced and (not believed.leads or believed.leader_epoch != asking.leader_epoch):
+        return cluster.noting(
+            f"{asking.leader} does not answer: {follower} keeps its log as it is and asks again"
+        )
+    if cluster.protocol.fenced and (
+        not believed.leads or believed.leader_epoch != asking.leader_epoch
+    ):
         return cluster.noting("refused: the epochs of leader and follower differ")
     cluster = cluster.having(replace(asking, truncating=False))
     end = cluster.protocol.truncation(believed.log, asking.log, asking.high_watermark)
@@ -68,7 +80,9 @@ def fetch_messages(cluster: Cluster, follower: int) -> Cluster:
     believed = cluster.broker(leader)
     parked = DelayedFetch(follower, asking.log_end_offset, cluster.now_ms + FETCH_WAIT_MS)
     waiting = (*(each for each in believed.fetch_purgatory if each.follower != follower), parked)
-    return cluster.having(replace(believed, fetch_purgatory=waiting)).noting("no record to send: the fetch waits")
+    return cluster.having(replace(believed, fetch_purgatory=waiting)).noting(
+        "no record to send: the fetch waits"
+    )
 
 
 def _refusal(cluster: Cluster, believed: Broker, asking: Broker) -> FetchAnswer | None:
@@ -78,7 +92,9 @@ def _refusal(cluster: Cluster, believed: Broker, asking: Broker) -> FetchAnswer 
         return FetchAnswer(believed.id, end, error="NOT_LEADER_OR_FOLLOWER")
     if cluster.protocol.fenced and asking.leader_epoch != believed.leader_epoch:
         late = asking.leader_epoch < believed.leader_epoch
-        return FetchAnswer(believed.id, end, error="FENCED_LEADER_EPOCH" if late else "UNKNOWN_LEADER_EPOCH")
+        return FetchAnswer(
+            believed.id, end, error="FENCED_LEADER_EPOCH" if late else "UNKNOWN_LEADER_EPOCH"
+        )
     if cluster.protocol.kraft and asking.log:
         # KIP-595: the fetch names the epoch of the follower's last record.
         epoch = asking.log[-1].epoch
@@ -100,7 +116,9 @@ def _send(cluster: Cluster, follower: int, answer: FetchAnswer) -> Cluster:
     return cluster.having(replace(cluster.broker(follower), answer=answer))
 
 
-def _update_follower_fetch_state(cluster: Cluster, leader: int, follower: int, offset: int) -> Cluster:
+def _update_follower_fetch_state(
+    cluster: Cluster, leader: int, follower: int, offset: int
+) -> Cluster:
     """Partition.updateFollowerFetchState: a fetch from an offset says that everything below is on the follower's side.
 
     Caught up is who asks for the leader's end, or for what was its end at the fetch before.
@@ -112,7 +130,12 @@ def _update_follower_fetch_state(cluster: Cluster, leader: int, follower: int, o
         caught_up = cluster.now_ms
     elif remote.last_fetch_ms is not None and offset >= remote.last_fetch_leader_log_end_offset:
         caught_up = max(caught_up or 0, remote.last_fetch_ms)
-    known = Remote(offset, caught_up, cluster.now_ms, max(remote.last_fetch_leader_log_end_offset, believed.log_end_offset))
+    known = Remote(
+        offset,
+        caught_up,
+        cluster.now_ms,
+        max(remote.last_fetch_leader_log_end_offset, believed.log_end_offset),
+    )
     cluster = cluster.having(replace(believed, remotes={**believed.remotes, follower: known}))
     return maybe_increment_leader_hw(maybe_expand_isr(cluster, leader, follower), leader)
 
@@ -125,11 +148,17 @@ def process_partition_data(cluster: Cluster, follower: int) -> Cluster:
         return cluster.noting(f"{follower} has no answer to read")
     cluster = cluster.having(replace(before, answer=None))
     if answer.leader != before.leader or answer.offset != before.log_end_offset:
-        return cluster.noting(f"{follower} follows another leader by now and throws the answer away")
+        return cluster.noting(
+            f"{follower} follows another leader by now and throws the answer away"
+        )
     if answer.diverging is not None:
         return truncate_to(cluster, follower, kraft.truncation_offset(answer.diverging, before.log))
     if answer.error == "OFFSET_OUT_OF_RANGE":
-        return truncate_to(cluster, follower, min(cluster.broker(answer.leader).log_end_offset, before.log_end_offset))
+        return truncate_to(
+            cluster,
+            follower,
+            min(cluster.broker(answer.leader).log_end_offset, before.log_end_offset),
+        )
     if answer.error is not None:
         return cluster.noting(f"{follower} tries again later")
     log, cache = (*before.log, *answer.records), before.epoch_cache

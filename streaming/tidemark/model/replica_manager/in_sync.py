@@ -16,19 +16,32 @@ from tidemark.model.replica_manager.state import Broker, Brokers, Cluster
 def maybe_shrink_isr(cluster: Cluster, leader: int) -> Cluster:
     """Drops every member that is out of sync; brokers look every half of replica.lag.time.max.ms."""
     believed = cluster.broker(leader)
-    lagging = [each for each in believed.in_sync_replicas if each != leader and _is_out_of_sync(cluster, believed, each)]
+    lagging = [
+        each
+        for each in believed.in_sync_replicas
+        if each != leader and _is_out_of_sync(cluster, believed, each)
+    ]
     if not believed.leads or not lagging or believed.pending_in_sync_replicas is not None:
         return cluster.noting("nobody is out of sync")
-    return _alter(cluster, leader, tuple(each for each in believed.in_sync_replicas if each not in lagging))
+    return _alter(
+        cluster, leader, tuple(each for each in believed.in_sync_replicas if each not in lagging)
+    )
 
 
 def maybe_expand_isr(cluster: Cluster, leader: int, follower: int) -> Cluster:
     """Takes in a follower that reached the high watermark and, since KIP-320, the start of this leader epoch."""
     believed = cluster.broker(leader)
-    if follower in believed.maximal_in_sync_replicas or believed.pending_in_sync_replicas is not None:
+    if (
+        follower in believed.maximal_in_sync_replicas
+        or believed.pending_in_sync_replicas is not None
+    ):
         return cluster
     end = believed.remotes[follower].log_end_offset
-    if end is None or end < believed.high_watermark or (cluster.protocol.fenced and end < epoch_start(believed)):
+    if (
+        end is None
+        or end < believed.high_watermark
+        or (cluster.protocol.fenced and end < epoch_start(believed))
+    ):
         return cluster
     if cluster.protocol.kraft and follower not in cluster.controller.alive:
         return cluster
@@ -45,7 +58,10 @@ def _is_out_of_sync(cluster: Cluster, believed: Broker, follower: int) -> bool:
     remote = believed.remotes[follower]
     if remote.log_end_offset == believed.log_end_offset:
         return False
-    return remote.last_caught_up_ms is None or cluster.now_ms - remote.last_caught_up_ms > cluster.lag_time_max_ms
+    return (
+        remote.last_caught_up_ms is None
+        or cluster.now_ms - remote.last_caught_up_ms > cluster.lag_time_max_ms
+    )
 
 
 def _alter(cluster: Cluster, leader: int, members: Brokers) -> Cluster:
@@ -54,10 +70,15 @@ def _alter(cluster: Cluster, leader: int, members: Brokers) -> Cluster:
     if cluster.protocol.kraft:
         cluster = cluster.having(replace(believed, pending_in_sync_replicas=members))
         return cluster.noting(f"{leader} asks the controller for in sync {shown}")
-    if (cluster.controller.leader, cluster.controller.leader_epoch) != (leader, believed.leader_epoch):
+    if (cluster.controller.leader, cluster.controller.leader_epoch) != (
+        leader,
+        believed.leader_epoch,
+    ):
         return cluster.noting("the write to ZooKeeper fails: it is not the leader any more")
     cluster = replace(cluster, controller=replace(cluster.controller, in_sync_replicas=members))
-    cluster = cluster.having(replace(believed, in_sync_replicas=members)).noting(f"{leader} writes in sync {shown} to ZooKeeper")
+    cluster = cluster.having(replace(believed, in_sync_replicas=members)).noting(
+        f"{leader} writes in sync {shown} to ZooKeeper"
+    )
     return maybe_increment_leader_hw(cluster, leader)
 
 
@@ -72,6 +93,13 @@ def alter_partition(cluster: Cluster, leader: int) -> Cluster:
     if decided.partition_epoch != believed.partition_epoch:
         return cluster.noting("refused: INVALID_UPDATE_VERSION")
     cluster = controller.decide(cluster, decided.leader, wanted)
-    granted = replace(believed, in_sync_replicas=wanted, pending_in_sync_replicas=None, partition_epoch=cluster.controller.partition_epoch)
+    granted = replace(
+        believed,
+        in_sync_replicas=wanted,
+        pending_in_sync_replicas=None,
+        partition_epoch=cluster.controller.partition_epoch,
+    )
     shown = ",".join(map(str, wanted))
-    return maybe_increment_leader_hw(cluster.having(granted).noting(f"granted: {leader} counts {shown} as in sync"), leader)
+    return maybe_increment_leader_hw(
+        cluster.having(granted).noting(f"granted: {leader} counts {shown} as in sync"), leader
+    )

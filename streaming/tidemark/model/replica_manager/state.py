@@ -156,7 +156,9 @@ class Cluster:
 
     def having(self, changed: Broker) -> Cluster:
         """With one broker changed."""
-        return replace(self, brokers=(*self.brokers[: changed.id - 1], changed, *self.brokers[changed.id :]))
+        return replace(
+            self, brokers=(*self.brokers[: changed.id - 1], changed, *self.brokers[changed.id :])
+        )
 
     def noting(self, *notes: str) -> Cluster:
         """With words on what happened."""

@@ -90,7 +90,9 @@ def last_replica_standing(play: Play) -> None:
     play.learn(1)
     play.shut_down(2)
     play.learn(1)
-    play.picture("2 and 3 have stopped in good order with all records on their disks; 1 stands alone")
+    play.picture(
+        "2 and 3 have stopped in good order with all records on their disks; 1 stands alone"
+    )
     play.lose_power(1)
     play.fence(1)
     play.start(1)

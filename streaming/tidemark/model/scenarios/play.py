@@ -37,7 +37,10 @@ class Play:
     def write(self, broker: int, acks: str = "all") -> None:
         """A producer sends one record to a broker that it takes for the leader."""
         record = self.cluster.next_record
-        self._step(f"m{record} to {broker}, acks={acks}", lambda cluster: leader.append_records_to_leader(cluster, broker, acks))
+        self._step(
+            f"m{record} to {broker}, acks={acks}",
+            lambda cluster: leader.append_records_to_leader(cluster, broker, acks),
+        )
 
     def fetch(self, *followers: int) -> None:
         """A follower's fetch reaches its leader."""
@@ -49,7 +52,10 @@ class Play:
     def receive(self, *followers: int) -> None:
         """The answer to a follower's fetch arrives."""
         for each in followers:
-            self._step(f"the answer reaches {each}", lambda cluster, each=each: follower.process_partition_data(cluster, each))  # type: ignore[misc]
+            self._step(
+                f"the answer reaches {each}",
+                lambda cluster, each=each: follower.process_partition_data(cluster, each),  # type: ignore[misc]
+            )
 
     def catch_up(self, *followers: int) -> None:
         """Fetches and answers until a follower has all that its leader has, and the leader knows."""
@@ -73,10 +79,16 @@ class Play:
         decided = self.cluster.controller
         for each in sorted(brokers, key=lambda broker: broker != decided.leader):
             believed = self.cluster.broker(each)
-            if (believed.leader_epoch, believed.partition_epoch) != (decided.leader_epoch, decided.partition_epoch):
+            if (believed.leader_epoch, believed.partition_epoch) != (
+                decided.leader_epoch,
+                decided.partition_epoch,
+            ):
                 known = believed.leader_epoch == decided.leader_epoch and decided.leader != each
                 if not known or believed.leader is None:
-                    self._step(f"{each} hears of the decision", lambda cluster, each=each: life.learn(cluster, each))  # type: ignore[misc]
+                    self._step(
+                        f"{each} hears of the decision",
+                        lambda cluster, each=each: life.learn(cluster, each),  # type: ignore[misc]
+                    )
 
     def wait(self, ms: int) -> None:
         """Time passes."""
@@ -85,11 +97,16 @@ class Play:
     def checkpoint(self, *brokers: int) -> None:
         """Brokers write their high watermarks to disk."""
         for each in brokers:
-            self._step(f"{each} writes its checkpoint", lambda cluster, each=each: life.checkpoint(cluster, each))  # type: ignore[misc]
+            self._step(
+                f"{each} writes its checkpoint",
+                lambda cluster, each=each: life.checkpoint(cluster, each),  # type: ignore[misc]
+            )
 
     def flush(self, broker: int) -> None:
         """The operating system writes a log's pages to disk."""
-        self._step(f"the pages of {broker} reach its disk", lambda cluster: life.flush(cluster, broker))
+        self._step(
+            f"the pages of {broker} reach its disk", lambda cluster: life.flush(cluster, broker)
+        )
 
     def kill(self, broker: int) -> None:
         """A broker process dies; its machine lives."""
@@ -101,7 +118,9 @@ class Play:
 
     def shut_down(self, broker: int) -> None:
         """A controlled shutdown."""
-        self._step(f"{broker} shuts down", lambda cluster: life.shut_down(cluster, broker), decides=True)
+        self._step(
+            f"{broker} shuts down", lambda cluster: life.shut_down(cluster, broker), decides=True
+        )
 
     def start(self, broker: int) -> None:
         """A broker starts again and registers."""
@@ -114,16 +133,25 @@ class Play:
 
     def register(self, broker: int) -> None:
         """A broker that never stopped reaches the controller again."""
-        self._step(f"{broker} reaches the controller", lambda cluster: controller.register(cluster, broker), decides=True)
+        self._step(
+            f"{broker} reaches the controller",
+            lambda cluster: controller.register(cluster, broker),
+            decides=True,
+        )
 
     def shrink(self, broker: int) -> None:
         """A leader looks for members of the in-sync set that lag."""
-        self._step(f"{broker} looks who lags", lambda cluster: in_sync.maybe_shrink_isr(cluster, broker))
+        self._step(
+            f"{broker} looks who lags", lambda cluster: in_sync.maybe_shrink_isr(cluster, broker)
+        )
 
     def grant(self, broker: int) -> None:
         """The controller answers a leader's wish for another in-sync set, if it has one."""
         if self.cluster.broker(broker).pending_in_sync_replicas is not None:
-            self._step(f"the controller answers {broker}", lambda cluster: in_sync.alter_partition(cluster, broker))
+            self._step(
+                f"the controller answers {broker}",
+                lambda cluster: in_sync.alter_partition(cluster, broker),
+            )
 
     def elect_preferred(self) -> None:
         """The controller moves the lead to the preferred leader if it may."""
@@ -131,9 +159,15 @@ class Play:
 
     def elect_unclean(self) -> None:
         """An operator asks for an unclean election."""
-        self._step("an operator asks for an unclean election", controller.elect_unclean_leader, decides=True)
+        self._step(
+            "an operator asks for an unclean election",
+            controller.elect_unclean_leader,
+            decides=True,
+        )
 
-    def _step(self, done: str, change: Callable[[Cluster], Cluster], *, decides: bool = False) -> None:
+    def _step(
+        self, done: str, change: Callable[[Cluster], Cluster], *, decides: bool = False
+    ) -> None:
         before = self.cluster
         after = change(replace(before, notes=()))
         if decides and after.controller != before.controller:

@@ -22,7 +22,9 @@ def three_replica_write(play: Play) -> None:
     play.write(1)
     play.receive(2)
     play.fetch(2)
-    play.picture("2 has told that it has the record, 3 has not: the slowest in-sync replica holds the high watermark")
+    play.picture(
+        "2 has told that it has the record, 3 has not: the slowest in-sync replica holds the high watermark"
+    )
     play.receive(3)
     play.fetch(3)
     play.write(1)

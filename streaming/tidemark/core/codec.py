@@ -1,0 +1,132 @@
+"""Bytes to events and back. Every failure is a WireError that names the field; nothing else gets out of here."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from tidemark.core.errors import WireError
+from tidemark.core.events import (
+    MAX_BYTES,
+    MAX_EVENTS,
+    VERSION,
+    Batch,
+    ClusterName,
+    Count,
+    Event,
+    Name,
+)
+
+# A writer keeps to MAX_BYTES; a reader takes more, but not without end.
+MAX_RECORD_BYTES: Final = 16 * MAX_BYTES
+
+_encoder = msgspec.json.Encoder()
+_batches: msgspec.json.Decoder[Batch] = msgspec.json.Decoder(Batch)
+_events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_PATH = re.compile(r" - at `(?:key in )?(?P<path>[^`]*)`$")
+
+
+class _Envelope(msgspec.Struct, kw_only=True):
+    """A batch whose events are not looked into yet."""
+
+    v: Literal[1]
+    cluster: ClusterName
+    collector: Name
+    collector_epoch: Count
+    pass_number: Count = msgspec.field(name="pass")
+    events: list[msgspec.Raw]
+
+
+class BadEvent(NamedTuple):
+    """One event of a batch that does not fit the schema."""
+
+    error: WireError
+    payload: bytes
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """JSON of a batch, one line without its end."""
+    return _encoder.encode(batch)
+
+
+def encode_event(event: Event) -> bytes:
+    """JSON of a single event, as it stands inside a batch."""
+    return _encoder.encode(event)
+
+
+def decode_batch(data: bytes) -> Batch:
+    """Reads a whole batch. Raises WireError naming the first field that does not fit."""
+    _check_size(data)
+    try:
+        return _batches.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        raise _wire_error(error, data) from None
+
+
+def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
+    """Reads what can be read: the good events of a batch, and each bad one with its error.
+
+    Raises WireError when the envelope itself is unreadable.
+    """
+    try:
+        return decode_batch(data), []
+    except WireError as error:
+        first = error
+    try:
+        envelope = msgspec.json.decode(data, type=_Envelope)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
+        raise first from None
+    if len(envelope.events) > MAX_EVENTS or not re.match(r"^\$\.events\[", first.field):
+        raise first
+    good: list[Event] = []
+    bad: list[BadEvent] = []
+    for index, raw in enumerate(envelope.events):
+        payload = bytes(raw)
+        try:
+            good.append(_events.decode(payload))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+            bad.append(BadEvent(_wire_error(error, payload, prefix=f"$.events[{index}]"), payload))
+    batch = Batch(
+        v=1,
+        cluster=envelope.cluster,
+        collector=envelope.collector,
+        collector_epoch=envelope.collector_epoch,
+        pass_number=envelope.pass_number,
+        events=good,
+    )
+    return batch, bad
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a batch; committed beside this module and compared by a test."""
+    schema = msgspec.json.schema(Batch)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Tidemark replica-state, version 1",
+        **schema,
+    }
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > MAX_RECORD_BYTES:
+        raise WireError(
+            f"the record has {len(data)} bytes, more than the {MAX_RECORD_BYTES} a reader takes",
+            "$",
+        )
+
+
+def _wire_error(error: Exception, data: bytes, prefix: str = "$") -> WireError:
+    text = str(error) or type(error).__name__
+    match = _PATH.search(text)
+    path = match["path"] if match else "$"
+    if path == "$.v" and prefix == "$":
+        return WireError(
+            f"{_PATH.sub('', text)}: this Tidemark reads version {VERSION}; upgrade the reader before the writer",
+            "$.v",
+        )
+    field = prefix + path.removeprefix("$")
+    if not data.strip():
+        text = "the record is empty"
+    return WireError(_PATH.sub("", text), field)

@@ -1,0 +1,59 @@
+"""What hangs on a partition of Kafka's own topics: the groups or transactions that it coordinates.
+
+An id belongs to partition abs(hash of the id) mod the topic's partitions (GroupMetadataManager.partitionFor,
+TransactionStateManager.partitionFor; the hash is Java's String.hashCode, its absolute value Utils.abs).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+GROUPS: Final = "__consumer_offsets"
+TRANSACTIONS: Final = "__transaction_state"
+
+
+class Risk(NamedTuple):
+    """Whose records a topic holds, and what happens to them when some are gone."""
+
+    who: str
+    consequence: str
+
+
+AT_RISK: Final = {
+    GROUPS: Risk(
+        "consumer groups", "their committed offsets may have gone back: they read again or skip"
+    ),
+    TRANSACTIONS: Risk(
+        "transactional ids",
+        "outcomes of their transactions may be lost: these may hang or end the other way",
+    ),
+}
+
+
+def coordinating_partition(name: str, partitions: int) -> int:
+    """The partition of a topic of `partitions` that holds the records of a group.id or transactional.id."""
+    return _abs(_java_hash(name)) % partitions
+
+
+def sentence(topic: str, partition: int) -> str:
+    """What a loss or truncation in a partition puts at risk, with a leading space; empty for ordinary topics."""
+    risk = AT_RISK.get(topic)
+    if risk is None:
+        return ""
+    return (
+        f" At risk are all {risk.who} that {topic}-{partition} coordinates, whose id's hash mod the topic's partitions is {partition} "
+        f"(`tidemark inspect {topic} {partition}` names them): {risk.consequence}."
+    )
+
+
+def _java_hash(text: str) -> int:
+    """String.hashCode: over UTF-16 code units, in 32 bits with sign."""
+    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
+    value = 0
+    for unit in units:
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def _abs(value: int) -> int:
+    return 0 if value == -(1 << 31) else abs(value)

@@ -1,0 +1,138 @@
+"""The wire schema: what is written reads back; anything else is a typed error that names the field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.core.event_strategies import any_event, batches
+from tests.schema import SCHEMA
+from tidemark.core.codec import (
+    MAX_RECORD_BYTES,
+    decode_batch,
+    encode_batch,
+    encode_event,
+    json_schema,
+    salvage_batch,
+)
+from tidemark.core.errors import WireError
+from tidemark.core.events import Batch
+
+
+@given(batches)
+def test_what_is_written_reads_back(batch: Batch) -> None:
+    assert decode_batch(encode_batch(batch)) == batch
+    assert salvage_batch(encode_batch(batch)) == (batch, [])
+
+
+@settings(max_examples=30)
+@given(batches)
+def test_what_is_written_fits_the_committed_schema(batch: Batch) -> None:
+    jsonschema.validate(
+        json.loads(encode_batch(batch)), json.loads(SCHEMA.read_text(encoding="utf-8"))
+    )
+
+
+def test_the_committed_schema_is_the_generated_one() -> None:
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == json_schema(), "run `make schema`"
+
+
+@given(batches, st.data())
+def test_a_truncated_record_is_a_typed_error(batch: Batch, data: st.DataObject) -> None:
+    encoded = encode_batch(batch)
+    cut = data.draw(st.integers(0, len(encoded) - 1))
+    with pytest.raises(WireError) as error:
+        salvage_batch(encoded[:cut])
+    assert error.value.field.startswith("$")
+
+
+@given(st.binary(max_size=200))
+def test_hostile_bytes_are_a_typed_error_or_a_batch(data: bytes) -> None:
+    try:
+        batch, bad = salvage_batch(data)
+    except WireError:
+        return
+    assert isinstance(batch, Batch)
+    assert all(event.error.field.startswith("$.events[") for event in bad)
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    return [path, *(found for key, item in inner for found in _paths(item, (*path, key)))]
+
+
+def _named(path: tuple[Any, ...]) -> str:
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+
+
+@given(batches.filter(lambda batch: bool(batch.events)), st.data())
+def test_a_retyped_field_is_named(batch: Batch, data: st.DataObject) -> None:
+    document = json.loads(encode_batch(batch))
+    path = data.draw(st.sampled_from([path for path in _paths(document) if path]))
+    target = document
+    for part in path[:-1]:
+        target = target[part]
+    # An object with an unknown key fits no field but a map; a map's field takes no number.
+    target[path[-1]] = 0.5 if isinstance(target[path[-1]], dict) else {"hostile": True}
+    with pytest.raises(WireError) as error:
+        decode_batch(json.dumps(document).encode())
+    named = error.value.field
+    # msgspec writes `[...]` for the values of a map, which have no position.
+    assert (
+        named == "$"
+        or "[...]" in named
+        or _named(path).startswith(named)
+        or named.startswith(_named(path))
+    ), (named, _named(path))
+    assert str(error.value)
+
+
+@given(batches, any_event, st.integers(0, 5))
+def test_one_bad_event_costs_only_itself(batch: Batch, event: Any, place: int) -> None:
+    document = json.loads(encode_batch(batch))
+    bad = json.loads(encode_event(event)) | {"kind": "no such kind"}
+    place = min(place, len(document["events"]))
+    document["events"].insert(place, bad)
+    salvaged, refused = salvage_batch(json.dumps(document).encode())
+    assert salvaged == batch
+    assert [item.error.field.split(".", 2)[1] for item in refused] == [f"events[{place}]"]
+    assert json.loads(refused[0].payload) == bad
+
+
+@pytest.mark.parametrize(
+    ("record", "field", "says"),
+    [
+        (b"", "$", "empty"),
+        (b"[]", "$", "Expected `object`"),
+        (
+            b'{"v":2,"cluster":"a","collector":"b","collector_epoch":1,"pass":1,"events":[]}',
+            "$.v",
+            "upgrade the reader",
+        ),
+        (
+            b'{"v":1,"cluster":"a","collector":"b","collector_epoch":-1,"pass":1,"events":[]}',
+            "$.collector_epoch",
+            ">= 0",
+        ),
+        (b'{"v":1,"cluster":"a","collector":"b","collector_epoch":1,"events":[]}', "$", "pass"),
+        (b"[" * 100_000, "$", ""),
+        (b" " * (MAX_RECORD_BYTES + 1), "$", "bytes"),
+        (b'{"v":1,"cluster":"\xff"', "$", ""),
+    ],
+)
+def test_hostile_records(record: bytes, field: str, says: str) -> None:
+    with pytest.raises(WireError) as error:
+        salvage_batch(record)
+    assert error.value.field == field
+    assert says in str(error.value)

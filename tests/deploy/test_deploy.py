@@ -1,0 +1,353 @@
+"""The files for deployment, as far as they can be checked without an engine or a cluster. None of them is run here."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from dashboards.health_rules import FILE as HEALTH
+from tests.conftest import ROOT, need
+from tidemark.cli import VERBS
+from tidemark.settings import load_settings
+
+DEPLOY = ROOT / "deploy"
+KUBERNETES = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+WORDS = {"type": "array", "items": {"type": "string"}}
+TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+# The part of the Compose specification that our file uses, strictly: a misspelt key is refused.
+SERVICE = {
+    "type": "object",
+    "required": ["image", "restart"],
+    "additionalProperties": False,
+    "properties": {
+        "image": {"type": "string", "pattern": r"^(tidemark|[a-z]+/[a-z]+:v?\d+\.\d+\.\d+)$"},
+        "build": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["context", "dockerfile"],
+            "properties": {"context": {"type": "string"}, "dockerfile": {"type": "string"}},
+        },
+        "command": WORDS,
+        "restart": {"enum": ["unless-stopped"]},
+        "environment": TEXTS,
+        "stop_grace_period": {"type": "string", "pattern": r"^\d+s$"},
+        "ports": {
+            "type": "array",
+            "items": {"type": "string", "pattern": r"^127\.0\.0\.1:\d+:\d+$"},
+        },
+        "volumes": {
+            "type": "array",
+            "items": {"type": "string", "pattern": r"^[^:]+:/[^:]+(:ro)?$"},
+        },
+        "depends_on": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["condition"],
+                "properties": {"condition": {"enum": ["service_healthy", "service_started"]}},
+            },
+        },
+        "healthcheck": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["test"],
+            "properties": {
+                "test": WORDS,
+                "interval": {"type": "string"},
+                "timeout": {"type": "string"},
+                "retries": {"type": "integer"},
+            },
+        },
+    },
+}
+COMPOSE_SCHEMA = {
+    "type": "object",
+    "required": ["name", "services", "volumes"],
+    "additionalProperties": False,
+    "patternProperties": {"^x-": {}},
+    "properties": {
+        "name": {"type": "string"},
+        "services": {"type": "object", "additionalProperties": SERVICE},
+        "volumes": {"type": "object", "additionalProperties": {"type": "null"}},
+    },
+}
+
+
+def parse(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def compose() -> dict[str, Any]:
+    document: dict[str, Any] = parse(DEPLOY / "compose" / "compose.yaml")
+    return document
+
+
+def test_compose_keeps_its_schema() -> None:
+    jsonschema.Draft202012Validator(COMPOSE_SCHEMA).validate(compose())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("prots", []),
+        ("ports", ["9754:9754"]),
+        ("image", "kafka:latest"),
+        ("depends_on", {"a": {"condition": "healthy"}}),
+    ],
+)
+def test_the_compose_schema_refuses_mistakes(key: str, value: Any) -> None:
+    document = compose()
+    document["services"]["export"][key] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(COMPOSE_SCHEMA).validate(document)
+
+
+def test_compose_refers_to_services_volumes_and_files_that_are_there() -> None:
+    document = compose()
+    for name, service in document["services"].items():
+        assert service.get("depends_on", {}).keys() <= document["services"].keys(), name
+        for mount in service.get("volumes", []):
+            source = mount.split(":")[0]
+            if source.startswith("."):
+                assert (DEPLOY / "compose" / source).exists(), mount
+            else:
+                assert source in document["volumes"], mount
+        if service["image"] == "tidemark":
+            assert service["command"][0] in VERBS
+            assert (
+                DEPLOY / "compose" / service["build"]["context"] / service["build"]["dockerfile"]
+            ).exists()
+
+
+def test_compose_runs_the_brokers_that_its_configuration_names() -> None:
+    brokers = [f"{name}:9092" for name in compose()["services"] if name.startswith("kafka-")]
+    settings = load_settings(DEPLOY / "compose" / "config" / "tidemark.yaml", {})
+    assert settings.kafka.bootstrap_servers == settings.clusters[0].bootstrap_servers == brokers
+    advertised = [
+        s["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+        for s in compose()["services"].values()
+        if "KAFKA_NODE_ID" in s.get("environment", {})
+    ]
+    assert advertised == [f"PLAINTEXT://{broker}" for broker in brokers]
+
+
+def test_the_configurations_are_accepted() -> None:
+    assert load_settings(DEPLOY / "kubernetes" / "tidemark.yaml", {}).clusters
+
+
+def test_the_image_does_not_run_as_root_and_starts_the_command() -> None:
+    lines = (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    instructions = [line.split(maxsplit=1) for line in lines if re.match(r"[A-Z]+ ", line)]
+    users = [value for name, value in instructions if name == "USER"]
+    assert users == ["10001"]
+    assert ["ENTRYPOINT", '["tidemark"]'] in instructions
+    names = [name for name, _ in instructions]
+    assert names.index("USER") < names.index("ENTRYPOINT")
+    assert "RUN" not in names[names.index("USER") :]
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_units_start_a_verb_with_no_more_rights_than_it_needs(path: Path) -> None:
+    unit = configparser.ConfigParser(interpolation=None, strict=True)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # systemd's keys have capitals
+    unit.read_string(path.read_text(encoding="utf-8"))
+    assert unit.sections() == ["Unit", "Service", "Install"]
+    service = unit["Service"]
+    verb = service["ExecStart"].split()[1]
+    assert path.stem == f"tidemark-{verb}"
+    assert verb in VERBS
+    assert int(service["TimeoutStopSec"]) > 10
+    assert (service["DynamicUser"], service["NoNewPrivileges"], service["ProtectSystem"]) == (
+        "yes",
+        "yes",
+        "strict",
+    )
+    assert (service["Restart"], service["RestartPreventExitStatus"]) == ("on-failure", "2")
+
+
+def test_there_is_a_unit_for_each_long_running_verb() -> None:
+    assert [path.stem for path in UNITS] == [
+        "tidemark-collect",
+        "tidemark-export",
+        "tidemark-stream",
+    ]
+
+
+@pytest.mark.parametrize("path", KUBERNETES, ids=lambda path: path.relative_to(DEPLOY).as_posix())
+def test_manifests_are_whole(path: Path) -> None:
+    if path.name == "tidemark.yaml":
+        return
+    for document in documents(path):
+        assert {"apiVersion", "kind"} <= document.keys()
+        if document["kind"] in {"Deployment", "StatefulSet"}:
+            check_workload(document["spec"])
+
+
+def check_workload(spec: dict[str, Any]) -> None:
+    pod = spec["template"]["spec"]
+    assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["terminationGracePeriodSeconds"] > 10
+    claims = {claim["metadata"]["name"] for claim in spec.get("volumeClaimTemplates", [])}
+    for container in pod["containers"]:
+        assert container["args"][0] in VERBS
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert (
+            container["resources"]["limits"]["memory"]
+            == container["resources"]["requests"]["memory"]
+        )
+        mounted = {mount["name"] for mount in container["volumeMounts"]}
+        assert mounted <= {volume["name"] for volume in pod["volumes"]} | claims
+
+
+def test_kustomize_lists_the_manifests() -> None:
+    folder = DEPLOY / "kubernetes"
+    listed = set(parse(folder / "kustomization.yaml")["resources"])
+    there = {path.relative_to(folder).as_posix() for path in KUBERNETES} - {
+        "kustomization.yaml",
+        "tidemark.yaml",
+    }
+    assert there - listed == {"rules/kafka-replication.yaml"}
+    assert listed <= there
+
+
+def test_the_prometheus_rule_holds_the_rules() -> None:
+    document = parse(DEPLOY / "kubernetes" / "rules" / "tidemark-health.yaml")
+    assert (document["apiVersion"], document["kind"]) == (
+        "monitoring.coreos.com/v1",
+        "PrometheusRule",
+    )
+    assert document["spec"] == yaml.safe_load(HEALTH.prometheus())
+
+
+def test_prometheus_accepts_the_scrape_configuration() -> None:
+    path = DEPLOY / "prometheus" / "prometheus.yaml"
+    run = subprocess.run(
+        [need("promtool"), "check", "config", "--syntax-only", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    rules = {Path(name).name for name in parse(path)["rule_files"]}
+    assert rules == {"tidemark-health.yaml"}
+
+
+def targets_of(configuration: Any) -> dict[str, str]:
+    """Port by service."""
+    (static,) = configuration["static_configs"]
+    return dict(target.split(":") for target in static["targets"])
+
+
+def test_prometheus_scrapes_and_notifies_what_compose_runs() -> None:
+    prometheus, services = parse(DEPLOY / "prometheus" / "prometheus.yaml"), compose()["services"]
+    settings = load_settings(DEPLOY / "compose" / "config" / "tidemark.yaml", {})
+    listen = {
+        "collect": settings.collect.listen,
+        "stream": settings.stream.listen,
+        "export": settings.export.listen,
+    }
+    (scraped,) = prometheus["scrape_configs"]
+    assert {name: f"0.0.0.0:{port}" for name, port in targets_of(scraped).items()} == listen
+    assert listen.keys() == {
+        name for name, service in services.items() if service["image"] == "tidemark"
+    }
+    (notified,) = prometheus["alerting"]["alertmanagers"]
+    for name, port in [("export", targets_of(scraped)["export"]), *targets_of(notified).items()]:
+        assert f"127.0.0.1:{port}:{port}" in services[name]["ports"]
+    # The exporter posts where Prometheus does: what both tell of one cause is one message there alone.
+    (manager,) = settings.notify.alertmanagers
+    assert manager.urls == [f"http://{name}:{port}" for name, port in targets_of(notified).items()]
+
+
+def test_the_pod_monitor_and_the_annotations_lead_to_what_each_verb_listens_on() -> None:
+    settings = load_settings(DEPLOY / "kubernetes" / "tidemark.yaml", {})
+    listen = {
+        "collect": settings.collect.listen,
+        "stream": settings.stream.listen,
+        "export": settings.export.listen,
+    }
+    monitor = parse(DEPLOY / "kubernetes" / "monitor.yaml")
+    assert (monitor["apiVersion"], monitor["kind"]) == ("monitoring.coreos.com/v1", "PodMonitor")
+    (selected,) = monitor["spec"]["selector"]["matchExpressions"]
+    scraped = {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]}
+    for verb, address in listen.items():
+        workload, *services = documents(DEPLOY / "kubernetes" / f"{verb}.yaml")
+        template = workload["spec"]["template"]
+        assert template["metadata"]["labels"][selected["key"]] == verb
+        assert verb in selected["values"]
+        (port,) = template["spec"]["containers"][0]["ports"]
+        assert port["name"] in scraped
+        assert f"0.0.0.0:{port['containerPort']}" == address
+        told = [each["metadata"].get("annotations", {}) for each in (template, *services)]
+        assert [
+            each["prometheus.io/port"]
+            for each in told
+            if each.get("prometheus.io/scrape") == "true"
+        ] == [str(port["containerPort"])]
+
+
+def test_alertmanager_accepts_its_configuration_and_every_way_leads_to_a_receiver() -> None:
+    path = DEPLOY / "alertmanager" / "alertmanager.yml"
+    run = subprocess.run(
+        [need("amtool"), "check-config", str(path)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    route = parse(path)["route"]
+    assert {route["receiver"], *(each["receiver"] for each in route["routes"])} == {
+        each["name"] for each in parse(path)["receivers"]
+    }
+
+
+def test_the_guide_shows_alertmanagers_routes_as_they_are() -> None:
+    shown = re.search(
+        r"^route:\n.*?(?=^```)",
+        (ROOT / "docs" / "guide.md").read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    assert shown is not None
+    told, route = (
+        yaml.safe_load(shown[0])["route"],
+        parse(DEPLOY / "alertmanager" / "alertmanager.yml")["route"],
+    )
+    assert {key: value for key, value in told.items() if key != "routes"}.items() <= route.items()
+    assert [each for each in route["routes"] if each["receiver"] == "on-call"] == told["routes"]
+
+
+def test_the_guide_shows_what_is_withheld_as_it_is() -> None:
+    shown = re.search(
+        r"^inhibit_rules:\n.*?(?=^```)",
+        (ROOT / "docs" / "guide.md").read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    assert shown is not None
+    assert (
+        yaml.safe_load(shown[0])["inhibit_rules"]
+        == parse(DEPLOY / "alertmanager" / "alertmanager.yml")["inhibit_rules"]
+    )
+
+
+def test_grafana_finds_the_dashboards_where_compose_mounts_them() -> None:
+    provider = parse(DEPLOY / "grafana" / "provisioning" / "dashboards" / "tidemark.yaml")[
+        "providers"
+    ][0]
+    grafana = compose()["services"]["grafana"]
+    assert f"../../dashboards/grafana:{provider['options']['path']}:ro" in grafana["volumes"]
+    source = parse(DEPLOY / "grafana" / "provisioning" / "datasources" / "tidemark.yaml")[
+        "datasources"
+    ][0]
+    assert (source["type"], source["url"]) == ("prometheus", "http://prometheus:9090")

@@ -1,0 +1,62 @@
+"""Groups and transactions at risk: the coordinator's own arithmetic, and the words in the alerts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.scenarios.world import World
+from tidemark.detect.internal_topics import coordinating_partition, sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "hashed"),
+    [
+        # Known values of java.lang.String.hashCode.
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("Hello, World!", 1498789909),
+        # Integer.MIN_VALUE, of which Utils.abs makes 0.
+        ("polygenelubricants", 0),
+        ("DESIGNING WORKHOUSES", 0),
+        # -969099747: its absolute value counts.
+        ("Hello World!", 969099747),
+    ],
+)
+def test_the_hash_is_javas(name: str, hashed: int) -> None:
+    assert coordinating_partition(name, 2**31) == hashed
+    assert coordinating_partition(name, 50) == hashed % 50
+
+
+def test_surrogates_count_as_two_units() -> None:
+    # 0xD83D * 31 + 0xDE00
+    assert coordinating_partition("\U0001f600", 2**31) == 0xD83D * 31 + 0xDE00
+    assert coordinating_partition("\ud83d", 2**31) == 0xD83D
+
+
+def test_only_kafkas_own_topics_have_a_sentence() -> None:
+    assert sentence("orders", 3) == ""
+    assert "all consumer groups that __consumer_offsets-7 coordinates" in sentence(
+        "__consumer_offsets", 7
+    )
+    assert "all transactional ids that __transaction_state-0 coordinates" in sentence(
+        "__transaction_state", 0
+    )
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_a_loss_and_a_truncation_there_say_what_is_at_risk(topic: str) -> None:
+    world = World()
+    for line in (
+        f"partition {topic}-7 replicas=1,2,3 min_isr=2",
+        "pass 3 add=10 lineage=0:30",
+        "pass down=1:refused,3:refused leader=2 epoch=1 isr=2 leo=2:20 hw=20 lineage=0:20",
+        "pass 3 lineage=0:20",
+    ):
+        world.run(line)
+    told = {
+        alert.labels["alertname"]: alert.annotations["description"]
+        for alert in world.alerts.values()
+    }
+    for name in ("KafkaCommittedDataLoss", "KafkaLogTruncation"):
+        assert told[name].endswith(sentence(topic, 7))

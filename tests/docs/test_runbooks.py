@@ -1,0 +1,294 @@
+"""docs/runbooks.md is complete, and what it tells people to paste is understood by the commands that it names."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import click
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+from tests.docs.test_docs import anchors
+from tests.verbs.replay.make import trace
+from tidemark.cli import cli
+from tidemark.core.identity import alert_name, group_of
+from tidemark.core.records import Alert, decode_record, view_key
+from tidemark.detect import DETECTORS
+from tidemark.detect.thresholds import Detection
+from tidemark.settings import Topics
+from tidemark.verbs.replay.folding import Replay
+from tidemark.verbs.replay.reading import Line
+from tidemark_exporters.notify.heartbeat import Heartbeat
+from tidemark_exporters.pages import listing
+from tidemark_exporters.pages.query import Query
+
+RUNBOOKS = ROOT / "docs" / "runbooks.md"
+ALERTS = ROOT / "docs" / "alerts.md"
+PARTS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "When to escalate"]
+TEXT = RUNBOOKS.read_text(encoding="utf-8")
+# What both a 3.x and a 4.x of Kafka take.
+KAFKA = json.loads(
+    (ROOT / "tests" / "testdata" / "kafka_commands.json").read_text(encoding="utf-8")
+)["options"]
+DETECTED = [alert_name(name) for name in DETECTORS]
+
+
+def sections() -> list[tuple[str, str]]:
+    """Each heading of the second level with the text below it, up to the next heading of the first or second."""
+    return re.findall(
+        r"^## (\w+)$\n(.*?)(?=^##? |\Z)",
+        TEXT[TEXT.index("# Alerts about Kafka") :],
+        flags=re.MULTILINE | re.DOTALL,
+    )
+
+
+def own_alerts() -> list[str]:
+    """Tidemark's own: those of the health rules, and those that the collector and the exporter name in their source."""
+    document = yaml.safe_load(
+        (ROOT / "dashboards" / "prometheus" / "tidemark-health.yaml").read_text(encoding="utf-8")
+    )
+    rules = {rule["alert"] for group in document["groups"] for rule in group["rules"]}
+    sources = [
+        *ROOT.glob("streaming/tidemark/collect/*.py"),
+        *ROOT.glob("exporters/tidemark_exporters/**/*.py"),
+    ]
+    named = {
+        name
+        for path in sources
+        for name in re.findall(r'"(Tidemark[A-Z][A-Za-z]+)"', path.read_text(encoding="utf-8"))
+    }
+    return sorted(rules | named)
+
+
+def blocks(text: str) -> list[str]:
+    """The fenced blocks of a text, also those within lists, without the fences."""
+    found = re.findall(r"^( *)```sh\n(.*?)^\1```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(block) for _, block in found]
+
+
+def variables() -> dict[str, str]:
+    """What the first block tells people to set."""
+    return dict(re.findall(r"^export (\w+)=(\S+)", blocks(TEXT)[0], flags=re.MULTILINE))
+
+
+def commands() -> list[list[str]]:
+    """Every command of every block as words, the variables filled in, pipes taken apart, files of `>` left out."""
+    found = []
+    for line in "".join(blocks(TEXT)).splitlines():
+        filled = re.sub(r"\$(\w+)", lambda match: variables()[match[1]], line)
+        lexer = shlex.shlex(filled, posix=True, punctuation_chars="|>;&")
+        lexer.whitespace_split = True
+        words: list[str] = []
+        for word in [*lexer, "|"]:
+            if word in {"|", "&&", ";"}:
+                found.append(words)
+                words = []
+            else:
+                words.append(word)
+    return [words[: words.index(">")] if ">" in words else words for words in found if words]
+
+
+def unique(program: str) -> list[str]:
+    return sorted({shlex.join(words) for words in commands() if words[0].startswith(program)})
+
+
+def test_each_alert_has_its_section_and_no_other_is_there() -> None:
+    names = [name for name, _ in sections()]
+    assert sorted(names) == sorted([*DETECTED, *own_alerts()])
+
+
+@pytest.mark.parametrize(("alert", "text"), sections(), ids=[name for name, _ in sections()])
+def test_each_section_has_its_parts_in_order_and_something_to_paste(alert: str, text: str) -> None:
+    assert re.findall(r"^\*\*([\w ]+)\.\*\*", text, flags=re.MULTILINE) == PARTS, alert
+    parts = re.split(r"^\*\*[\w ]+\.\*\* *", text, flags=re.MULTILINE)[1:]
+    assert min(len(part.strip()) for part in parts) >= len("None."), "a part says nothing"
+    assert blocks(parts[PARTS.index("Diagnosis")]), "nothing to paste in Diagnosis"
+    assert text.count("```") == 2 * len(blocks(text)), "a block that is not ```sh is not checked"
+
+
+def test_every_variable_is_set_at_the_beginning() -> None:
+    assert set(re.findall(r"\$(\w+)", "".join(blocks(TEXT)))) <= variables().keys()
+
+
+@pytest.mark.parametrize("command", unique("tidemark"))
+def test_each_command_of_tidemark_is_understood(command: str) -> None:
+    """By the verb's own parser, types and choices included; nothing is run."""
+    _, verb, *arguments = shlex.split(command)
+    context = click.Context(cli)
+    found = cli.get_command(context, verb)
+    assert found is not None, verb
+    found.make_context(verb, arguments, parent=context)
+
+
+@pytest.mark.parametrize("command", unique("kafka-"))
+def test_each_command_of_kafka_has_options_that_it_takes(command: str) -> None:
+    tool, *arguments = shlex.split(command)
+    verb = next((word for word in arguments if f"{tool} {word}" in KAFKA), None)
+    known = {*KAFKA[tool], *(KAFKA[f"{tool} {verb}"] if verb else [])}
+    assert {word for word in arguments if word.startswith("--")} <= known
+    if any(" " in name for name in KAFKA if name.startswith(tool)):
+        assert verb is not None, "one of the tool's own verbs"
+    assert "--bootstrap-server" in arguments or tool == "kafka-dump-log.sh"
+
+
+def test_credentials_are_given_by_an_option_that_each_tool_takes() -> None:
+    told = re.search(r"`--command-config client.properties` \((.*?)\)\.", TEXT, flags=re.DOTALL)
+    assert told is not None
+    options = {tool: option for option, tool in re.findall(r"`(--\S+)` for\s+`(\S+)`", told[1])}
+    asking = {words[0] for words in commands() if words[0].startswith("kafka-")} - {
+        "kafka-dump-log.sh"
+    }
+    assert options.keys() <= asking
+    for tool in asking:
+        assert options.get(tool, "--command-config") in KAFKA[tool], tool
+
+
+def test_a_cluster_that_is_taken_out_takes_no_other_with_it(tmp_path: Path) -> None:
+    """The filter and the form of the tombstones, by the very programs that people paste; Kafka's own are left out."""
+    (listed,) = [
+        words for words in commands() if words[:2] == ["grep", "-E"] and "(/|$)" in words[2]
+    ]
+    (written,) = [words for words in commands() if words[0] == "sed"]
+    of_orders = [
+        view_key("orders"),
+        view_key("orders", broker=3),
+        view_key("orders", "payments", 0),
+        view_key("orders", "orders-2", 11),
+    ]
+    others = [
+        view_key("orders-2"),
+        view_key("orders-2", "orders", 0),
+        view_key("my.orders", "orders", 0),
+        view_key("east", "orders", 1),
+    ]
+    found = subprocess.run(
+        listed,
+        input="\n".join([*others, *of_orders, ""]),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert found.splitlines() == of_orders
+    views = tmp_path / "views.txt"
+    views.write_text(found)
+    made = subprocess.run(
+        [*written[:2], str(views)], capture_output=True, text=True, check=True
+    ).stdout
+    assert made == "".join(f"{key}\tNULL\n" for key in of_orders)
+    topics = {
+        words[words.index("--topic") + 1]
+        for words in commands()
+        if words[0].startswith("kafka-console") and "partition-views" in " ".join(words)
+    }
+    assert topics == {Topics().partition_views}
+
+
+def test_lines_about_partition_1_are_not_those_about_partition_10() -> None:
+    wanted = "{TOPIC}-{PARTITION}".format(**variables())
+    looked = [words for words in commands() if words[0] == "grep" and words[-1] == wanted]
+    assert looked
+    for words in looked:
+        told = subprocess.run(
+            words,
+            input=f"[Partition {wanted} broker=1]\n{wanted}1 with\n",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert told.stdout == f"[Partition {wanted} broker=1]\n"
+
+
+def test_both_the_open_and_the_past_alerts_are_saved() -> None:
+    addresses = [
+        urlsplit(word)
+        for words in commands()
+        if words[0] == "curl"
+        for word in words
+        if "/api/v1/" in word
+    ]
+    assert {parse_qs(each.query).get("status", ["open"])[0] for each in addresses} == {
+        "open",
+        "past",
+    }
+    for each in addresses:
+        Query(each.query, listing.ALERTS)
+
+
+def test_the_place_of_a_partitions_events_is_computed_as_the_collector_does() -> None:
+    (words,) = [words for words in commands() if words[0] == "python3"]
+    printed = subprocess.run(
+        [sys.executable, *words[1:]], capture_output=True, text=True, check=True
+    ).stdout
+    set_to = variables()
+    assert int(printed) == group_of(
+        set_to["CLUSTER"], set_to["TOPIC"], int(set_to["PARTITION"]), Topics().partitions
+    )
+
+
+def test_what_destroys_records_stands_once_and_below_its_warning() -> None:
+    """The one command that loses committed records is in no place where it could be pasted before it was read about."""
+    unclean = "--election-type unclean"
+    assert sum(block.count(unclean) for block in blocks(TEXT)) == 1
+    offline = dict(sections())["KafkaOffline"]
+    assert offline.index("what would be lost") < offline.index(unclean)
+    assert not re.search(r"(?<!\w)rm -|kafka-storage|enable=true", "".join(blocks(TEXT)))
+
+
+@pytest.mark.parametrize("alert", [*DETECTED, *own_alerts()])
+def test_runbook_addresses_end_in_an_anchor_of_the_page(alert: str) -> None:
+    assert Detection().runbook_url.endswith(f"/docs/{RUNBOOKS.name}")
+    assert alert.lower() in anchors(RUNBOOKS)
+
+
+def test_alerts_that_fire_lead_to_the_page() -> None:
+    """Those of a recorded unclean election, through the reducer; and the dead man's switch, which the exporter makes itself."""
+    replay = Replay(Detection())
+    told = [
+        row
+        for number, line in enumerate(trace("unclean"), 1)
+        for row in replay.feed(Line(0, number, line))
+    ]
+    records = [decode_record(row.value) for row in told if row.value is not None]
+    alerts = [record for record in records if isinstance(record, Alert)]
+    assert "KafkaCommittedDataLoss" in {alert.labels["alertname"] for alert in alerts}
+    for alert in [*alerts, Heartbeat(60.0, Detection().runbook_url, 0.0).alert(1.0)]:
+        page, _, anchor = alert.annotations["runbook_url"].partition("#")
+        assert (page, anchor) == (Detection().runbook_url, alert.labels["alertname"].lower())
+        assert anchor in anchors(RUNBOOKS)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("dashboards/prometheus/*.yaml")), ids=lambda path: path.stem
+)
+def test_rules_lead_to_the_page(path: Path) -> None:
+    addresses = re.findall(r"runbook_url: (\S+)#(\w+)", path.read_text(encoding="utf-8"))
+    assert addresses
+    assert {page for page, _ in addresses} == {Detection().runbook_url}
+    assert {anchor for _, anchor in addresses} <= anchors(RUNBOOKS)
+
+
+@pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda detector: detector.id)
+def test_each_detector_has_its_row(detector: object) -> None:
+    name, kind = getattr(detector, "id", ""), getattr(detector, "kind", "")
+    alert = alert_name(name)
+    row = (
+        f'| <a id="{alert.lower()}"></a>[{alert}](runbooks.md#{alert.lower()}) | {name} | {kind} | '
+    )
+    assert row in ALERTS.read_text(encoding="utf-8")
+
+
+def test_the_table_has_tidemarks_own_alerts_and_no_other() -> None:
+    text = ALERTS.read_text(encoding="utf-8")
+    rows = re.findall(
+        r'^\| <a id="(\w+)"></a>\[(Tidemark\w+)\]\(runbooks\.md#\1\) \| ', text, flags=re.MULTILINE
+    )
+    assert sorted(name for _, name in rows) == own_alerts()
+    assert all(name.lower() == anchor for anchor, name in rows)

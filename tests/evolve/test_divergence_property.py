@@ -1,0 +1,360 @@
+"""Two replicas that obey Kafka's truncation never diverge, however they are looked at; a forked log is found by two reads.
+
+The histories here are not the model's: a leader and a follower as KIP-101, KIP-279 and KIP-595 describe them, with the
+epoch cache that LeaderEpochFileCache keeps, elections clean and unclean, hangs, retention, and a follower copied anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidemark.core.codec import encode_batch
+from tidemark.core.events import OK, TIMED_OUT, Batch, BrokerAnswer, Observation, Pass, Replica
+from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.reduce.group import Fold
+from tidemark.reduce.group_state import GroupState
+from tidemark.reduce.rows import RawRecord
+
+DETECTION = Detection(thresholds=Thresholds(divergence_ms=10_000))
+# An answering follower has truncated after this many passes of one second: far below divergence_ms.
+SLOWEST_FETCHER = 4
+
+
+@dataclass
+class Log:
+    """A replica's log: the epoch of each offset (null: the cleaner removed it), and its epoch cache."""
+
+    epochs: list[int | None] = field(default_factory=list)
+    # (epoch, start offset), ascending, as LeaderEpochFileCache holds them.
+    cache: list[tuple[int, int]] = field(default_factory=list)
+    start: int = 0
+
+    @property
+    def end(self) -> int:
+        return len(self.epochs)
+
+    def assign(self, epoch: int, start: int) -> None:
+        if self.cache and self.cache[-1][0] >= epoch:
+            return
+        self.cache = [entry for entry in self.cache if entry[1] < start] + [(epoch, start)]
+
+    def truncate(self, end: int) -> None:
+        del self.epochs[end:]
+        self.cache = [entry for entry in self.cache if entry[1] < end]
+        self.start = min(self.start, end)
+
+    def expire(self, start: int) -> None:
+        self.start = start
+        dropped = [entry for entry in self.cache if entry[1] <= start]
+        if dropped:
+            self.cache = [
+                (dropped[-1][0], start),
+                *(entry for entry in self.cache if entry[1] > start),
+            ]
+
+    def end_of(self, epoch: int) -> tuple[int, int] | None:
+        """LeaderEpochFileCache.endOffsetFor, with the answer for an epoch below the first one that is cached."""
+        if not self.cache or epoch > self.cache[-1][0]:
+            return None
+        if epoch == self.cache[-1][0]:
+            return epoch, self.end
+        if epoch < self.cache[0][0]:
+            return epoch, self.cache[0][1]
+        index = max(i for i, entry in enumerate(self.cache) if entry[0] <= epoch)
+        return self.cache[index][0], self.cache[index + 1][1]
+
+    def lineage(self) -> list[tuple[int, int]]:
+        """What a walk over the wire reads, newest first, eight entries at most."""
+        found: list[tuple[int, int]] = []
+        asked = self.cache[-1][0] if self.cache else -1
+        while asked >= 0 and len(found) < 8:
+            answer = self.end_of(asked)
+            assert answer is not None
+            found.append(answer)
+            asked = answer[0] - 1
+        return found[::-1]
+
+
+@dataclass
+class Pair:
+    """Brokers 1 and 2. The follower learns of an epoch, truncates round by round, and only then fetches."""
+
+    logs: dict[int, Log] = field(default_factory=lambda: {1: Log(), 2: Log()})
+    leader: int = 1
+    epoch: int = 0
+    knows: dict[int, int] = field(default_factory=lambda: {1: 0, 2: 0})
+    # Passes that the follower has answered without having truncated for the epoch that it knows.
+    dawdled: int = 0
+    truncated: bool = True
+    compacted: bool = False
+
+    def __post_init__(self) -> None:
+        self.logs[1].assign(0, 0)
+
+    @property
+    def follower(self) -> int:
+        return 3 - self.leader
+
+    def elect(self, broker: int) -> None:
+        self.leader, self.epoch = broker, self.epoch + 1
+        self.knows[broker] = self.epoch
+        self.logs[broker].assign(self.epoch, self.logs[broker].end)
+        self.truncated, self.dawdled = False, 0
+
+    def write(self, count: int) -> None:
+        log = self.logs[self.leader]
+        log.epochs += [self.epoch] * count
+
+    def learn(self) -> None:
+        self.knows[self.follower] = self.epoch
+
+    def fetch(self, count: int) -> None:
+        """Truncates if that is due (one round of KIP-279 each), else copies what the leader has."""
+        mine, other = self.logs[self.follower], self.logs[self.leader]
+        self.learn()
+        if mine.end < other.start:
+            # truncateFullyAndStartAt
+            mine.epochs, mine.cache, mine.start = [None] * other.start, [], other.start
+        while mine.cache:
+            # AbstractFetcherThread.getOffsetTruncationState, once for each answer of the leader.
+            epoch, end = other.end_of(mine.cache[-1][0]) or (mine.cache[-1][0], mine.end)
+            if epoch == mine.cache[-1][0] and end >= mine.end:
+                break
+            own = mine.end_of(epoch)
+            assert own is not None
+            mine.truncate(min(own[1], mine.end) if own[0] != epoch else min(own[1], end, mine.end))
+        if mine.end > other.end:
+            mine.truncate(other.end)
+        self.truncated = True
+        for offset in range(mine.end, min(mine.end + count, other.end)):
+            copied = other.epochs[offset]
+            if copied is not None:
+                mine.assign(copied, offset)
+            mine.epochs.append(copied)
+
+    def compact(self, which: int) -> None:
+        """The cleaner removes what begins an epoch; caches stay. Then the follower loses its disk and copies what is left."""
+        entries = self.logs[self.leader].cache
+        start = entries[which % len(entries)][1]
+        for log in self.logs.values():
+            log.epochs[start : start + 2] = [None] * len(log.epochs[start : start + 2])
+        self.compacted = True
+        self.logs[self.follower] = Log()
+
+    def observe(
+        self, at: float, *, silent: bool, reads_leader: bool, reads_follower: bool
+    ) -> Observation:
+        samples = []
+        for broker in (1, 2):
+            log = self.logs[broker]
+            if silent and broker == self.follower:
+                samples.append(Replica(broker=broker, error=TIMED_OUT))
+                continue
+            read = reads_follower and broker == self.follower
+            samples.append(
+                Replica(
+                    broker=broker,
+                    log_end_offset=log.end,
+                    high_watermark=0,
+                    log_start_offset=log.start,
+                    leader_epoch=self.knows[broker],
+                    leads=broker == self.leader,
+                    lineage=log.lineage() if read else None,
+                )
+            )
+        lineage = self.logs[self.leader].lineage()
+        return Observation(
+            topic="t",
+            partition=0,
+            observed_at=at,
+            topic_id="a",
+            leader=self.leader,
+            leader_epoch=self.epoch,
+            replicas=[1, 2],
+            in_sync_replicas=[self.leader],
+            samples=samples,
+            leader_log_end_offset_before=self.logs[self.leader].end,
+            lineage=lineage if reads_leader else None,
+            lineage_complete_from=min((epoch for epoch, _ in lineage), default=None)
+            if reads_leader
+            else None,
+            compacted=self.compacted,
+        )
+
+
+class Watch:
+    """The whole reducer with its detectors, and the alerts that came."""
+
+    def __init__(self) -> None:
+        self.fold = Fold(GroupState(), DETECTION, 0, 1)
+        self.number = 0
+        self.at = 1_000.0
+
+    def see(
+        self,
+        pair: Pair,
+        gap: float = 1.0,
+        *,
+        silent: bool = False,
+        leader: bool = True,
+        follower: bool = True,
+    ) -> None:
+        self.number += 1
+        self.at += gap
+        event = pair.observe(self.at, silent=silent, reads_leader=leader, reads_follower=follower)
+        closing = Pass(
+            number=self.number,
+            started_at=self.at,
+            ended_at=self.at,
+            monotonic=self.at,
+            period_ms=1000.0,
+            brokers=[BrokerAnswer(broker=broker, outcome=OK) for broker in (1, 2)],
+        )
+        batch = Batch(
+            v=1,
+            cluster="c",
+            collector="k",
+            collector_epoch=1,
+            pass_number=self.number,
+            events=[event, closing],
+        )
+        self.fold.record(RawRecord(0, self.number, self.at, encode_batch(batch)))
+
+    @property
+    def has_spoken(self) -> bool:
+        return any(b"KafkaDivergence" in (row.value or b"") for row in self.fold.rows)
+
+
+# Single steps, and the stories that lead where it gets interesting: an old leader with two epochs of its own comes back; a
+# replica is copied anew from a compacted log.
+STORIES = {
+    "deposed": [
+        "write",
+        "fetch",
+        "write",
+        "elect again",
+        "write",
+        "elect other",
+        "write",
+        "learn",
+        "nothing",
+    ],
+    "copied anew": [
+        "write",
+        "elect again",
+        "write",
+        "elect again",
+        "write",
+        "compact",
+        "fetch",
+        "nothing",
+    ],
+    "hangs with its tail": [
+        "write",
+        "fetch",
+        "write",
+        "elect other",
+        "write",
+        "learn",
+        "hang",
+        "hang",
+        "nothing",
+    ],
+}
+STEPS = [
+    "write",
+    "fetch",
+    "learn",
+    "elect other",
+    "elect again",
+    "expire",
+    "compact",
+    "hang",
+    "gap",
+    "nothing",
+]
+moves = st.sampled_from([*STEPS, *STORIES])
+looks = st.sampled_from([(True, True)] * 5 + [(True, False), (False, True), (False, False)])
+
+
+@given(st.lists(st.tuples(moves, st.integers(1, 5), looks), max_size=20))
+@settings(max_examples=200)
+def test_replicas_that_truncate_as_kafka_does_never_diverge(
+    history: list[tuple[str, int, tuple[bool, bool]]],
+) -> None:
+    pair, watch = Pair(), Watch()
+    steps = [
+        (step, count, look) for move, count, look in history for step in STORIES.get(move, [move])
+    ]
+    for move, count, (leader, follower) in steps:
+        gap, silent = 1.0, False
+        match move:
+            case "write":
+                pair.write(count)
+            case "fetch":
+                pair.fetch(5 * count)
+            case "learn":
+                pair.learn()
+            case "elect other":
+                pair.elect(pair.follower)
+            case "elect again":
+                pair.elect(pair.leader)
+            case "expire":
+                log = pair.logs[pair.leader]
+                log.expire(min(log.start + count, log.end))
+            case "compact":
+                pair.compact(count)
+            case "hang":
+                silent, gap = True, 1.0 + 4.0 * count
+            case "gap":
+                # Longer than what still counts as watched: within it, a follower would have fetched.
+                gap = 16.0 * count
+        if not silent and not pair.truncated and pair.knows[pair.follower] == pair.epoch:
+            pair.dawdled += 1
+            if pair.dawdled > SLOWEST_FETCHER:
+                pair.fetch(0)
+        watch.see(pair, gap, silent=silent, leader=leader, follower=follower)
+        assert not watch.has_spoken, (pair, watch.number)
+
+
+@given(
+    st.integers(1, 20),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.lists(looks, max_size=6),
+)
+def test_a_fork_below_a_later_epoch_is_found_by_two_reads(
+    shared: int, mine: int, theirs: int, later: int, others: list[tuple[bool, bool]]
+) -> None:
+    """The follower did not cut its tail off, and went on as if it had."""
+    leader = Log(
+        [*[0] * shared, *[1] * theirs, *[2] * later], [(0, 0), (1, shared), (2, shared + theirs)]
+    )
+    forked = Log([*[0] * (shared + mine), *[2] * later], [(0, 0), (2, shared + mine)])
+    pair, watch = Pair({1: leader, 2: forked}, epoch=2, knows={1: 2, 2: 2}), Watch()
+    watch.see(pair)
+    assert not watch.has_spoken
+    for reads_leader, reads_follower in others:
+        watch.see(pair, leader=reads_leader, follower=reads_follower)
+    watch.see(pair)
+    assert watch.has_spoken
+
+
+@given(st.integers(1, 20), st.integers(1, 9), st.integers(0, 9))
+def test_a_tail_that_is_never_cut_off_is_found_after_its_time(
+    shared: int, tail: int, written: int
+) -> None:
+    leader = Log([*[0] * shared, *[1] * written], [(0, 0), (1, shared)])
+    pair, watch = (
+        Pair({1: leader, 2: Log([*[0] * (shared + tail)], [(0, 0)])}, epoch=1, knows={1: 1, 2: 1}),
+        Watch(),
+    )
+    for _ in range(10):
+        watch.see(pair)
+        assert not watch.has_spoken
+    watch.see(pair)
+    assert watch.has_spoken

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import io
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from tidemark.core.errors import TidemarkError
+from tidemark.jvm import ivy, jars
+from tidemark.jvm.ivy import Coordinates, Progress
+from tidemark.jvm.java import JavaHome
+
+JAVA = JavaHome(Path("/no/java"), 17, "test")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("TIDEMARK_JARS", raising=False)
+    return tmp_path / "cache"
+
+
+class Registry:
+    """Stands in for Ivy: writes the given jars, or fails half-way."""
+
+    def __init__(self, names: list[str], fails: bool = False) -> None:
+        self.names, self.fails, self.calls = names, fails, 0
+
+    def __call__(
+        self, name: str, module: str, target: Path, program: Path, java: JavaHome, output: TextIO
+    ) -> None:
+        self.calls += 1
+        for jar in self.names:
+            (target / jar).write_text("jar", encoding="utf-8")
+        if self.fails:
+            raise TidemarkError("the broker jars could not be fetched: x#y;1: not found.")
+
+
+def test_a_set_is_fetched_once_and_then_taken_from_the_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = Registry(["kafka_2.13-4.1.2.jar", "a-1.jar"])
+    monkeypatch.setattr(jars, "resolve", registry)
+    first = jars.broker_jars(java=JAVA)
+    assert [jar.name for jar in first] == ["a-1.jar", "kafka_2.13-4.1.2.jar"]
+    assert all(jar.exists() for jar in first)
+    assert jars.broker_jars(java=JAVA) == first
+    assert registry.calls == 1
+
+
+def test_a_set_with_a_jar_gone_is_fetched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry(["kafka_2.13-4.1.2.jar", "a-1.jar"])
+    monkeypatch.setattr(jars, "resolve", registry)
+    jars.broker_jars(java=JAVA)[0].unlink()
+    assert all(jar.exists() for jar in jars.broker_jars(java=JAVA))
+    assert registry.calls == 2
+
+
+def test_what_was_fetched_half_is_not_taken_for_a_set(
+    monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    monkeypatch.setattr(jars, "resolve", Registry(["kafka_2.13-4.1.2.jar"], fails=True))
+    with pytest.raises(TidemarkError, match="not found"):
+        jars.broker_jars(java=JAVA)
+    assert list((cache / "jars").iterdir()) == []
+
+
+def test_a_folder_serves_offline_and_its_subfolder_of_the_sets_name_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "jars"
+    for place in (folder, folder / "broker"):
+        place.mkdir()
+        for name in ("kafka_2.13-4.1.2.jar", "log4j-slf4j-impl-2.25.3.jar"):
+            (place / name).touch()
+    assert {jar.parent for jar in jars.broker_jars(folder)} == {folder / "broker"}
+    monkeypatch.setenv("TIDEMARK_JARS", str(folder / "broker"))
+    assert len(jars.broker_jars()) == 2
+
+
+def test_a_folder_without_the_root_jar_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TidemarkError, match=r"holds no kafka_2\.13-4\.1\.2\.jar"):
+        jars.broker_jars(tmp_path)
+
+
+def test_the_connector_leaves_out_what_spark_ships(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyspark = pytest.importorskip("pyspark")
+    root = f"spark-sql-kafka-0-10_2.13-{pyspark.__version__}.jar"
+    shipped = next(jars.pyspark_jars().glob("slf4j-api-*.jar")).name
+    for name in (
+        root,
+        "kafka-clients-3.9.0.jar",
+        shipped,
+        "slf4j-api-1.7.36.jar",
+        "commons-pool2-2.12.0.jar",
+    ):
+        (tmp_path / name).touch()
+    assert [jar.name for jar in jars.connector_jars(tmp_path)] == [
+        "commons-pool2-2.12.0.jar",
+        "kafka-clients-3.9.0.jar",
+        root,
+    ]
+    seen: list[str] = []
+    monkeypatch.setattr(jars, "resolve", lambda name, module, target, *_: seen.append(module))
+    jars.connector_jars(java=JAVA)
+    excluded = {str(e.get("module")) for e in ET.fromstring(seen[0]).iter("exclude")}  # noqa: S314 - our own text
+    assert "slf4j-api" in excluded
+    assert "commons-pool2" not in excluded
+    assert "kafka-clients" not in excluded
+
+
+def test_names_in_the_module_are_quoted() -> None:
+    wanted = jars.JarSet("a&b", (Coordinates('g"<', "n", "1"),))
+    parsed = ET.fromstring(wanted.ivy_module())  # noqa: S314 - our own text
+    assert [d.get("org") for d in parsed.iter("dependency")] == ['g"<']
+
+
+IVY_OUTPUT = """\
+\tfound org.apache.kafka#kafka_2.13;4.1.2 in public
+\tfound org.slf4j#slf4j-api;1.7.36 in public
+downloading …
+\t[SUCCESSFUL ] org.apache.kafka#kafka_2.13;4.1.2!kafka_2.13.jar (295ms)
+"""
+
+
+def test_progress_says_plain_lines_where_there_is_no_terminal() -> None:
+    output = io.StringIO()
+    progress = Progress("broker", output)
+    for line in IVY_OUTPUT.splitlines():
+        progress.line(line)
+    progress.done(2)
+    assert (
+        output.getvalue()
+        == "fetching the broker jars …\nbroker jars: 2 ready, 1 of them downloaded\n"
+    )
+
+
+def test_progress_draws_a_bar_on_a_terminal() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    output = Terminal()
+    progress = Progress("broker", output)
+    for line in IVY_OUTPUT.splitlines():
+        progress.line(line)
+    assert "2 found" in output.getvalue()
+    assert output.getvalue().endswith("[###############...............] 1/2")
+
+
+def fake_ivy(tmp_path: Path, words: str, code: int) -> JavaHome:
+    program = tmp_path / "home" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\ncat <<'E'\n{words}\nE\nexit {code}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return JavaHome(tmp_path / "home", 17, "test")
+
+
+def test_a_failed_resolution_is_one_line_with_ivys_own_reason(tmp_path: Path) -> None:
+    words = "\t\t::          UNRESOLVED DEPENDENCIES         ::\n\t\t:: org.apache.kafka#kafka_2.13;9.9.9: not found\n\t\t::::::::"
+    java = fake_ivy(tmp_path, words, 1)
+    with pytest.raises(TidemarkError) as caught:
+        ivy.resolve("broker", "<ivy-module/>", tmp_path, tmp_path / "ivy.jar", java, io.StringIO())
+    assert "org.apache.kafka#kafka_2.13;9.9.9: not found. Cure:" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_marker_lists_the_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "resolve", Registry(["b-2.jar", "a-1.jar"]))
+    place = jars.broker_jars(java=JAVA)[0].parent
+    assert json.loads((place / "complete.json").read_text(encoding="utf-8"))["jars"] == [
+        "a-1.jar",
+        "b-2.jar",
+    ]

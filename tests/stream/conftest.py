@@ -1,0 +1,141 @@
+"""One local Kafka for all Spark tests, and `tidemark stream` as a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidemark.local.cluster import LocalCluster
+from tidemark.settings import Connection, Settings, Stream, Topics, load_settings
+
+VERB = (sys.executable, "-m", "tidemark.stream")
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster() as running:
+        yield running
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    """A configuration with topics and a checkpoint of the test's own."""
+    running: LocalCluster = request.getfixturevalue("cluster")
+    prefix = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    return Settings(
+        kafka=Connection(bootstrap_servers=running.bootstrap_servers),
+        topics=Topics(prefix=prefix, partitions=4, replication_factor=1, min_in_sync_replicas=1),
+        stream=Stream(checkpoint=str(tmp_path / "checkpoint")),
+        log_format="json",
+    )
+
+
+def write_config(settings: Settings, folder: Path) -> Path:
+    """The configuration as a file of its own (JSON is YAML), checked."""
+    config = folder / f"config-{time.monotonic_ns()}.yaml"
+    config.write_bytes(msgspec.json.encode(settings))
+    load_settings(config)
+    return config
+
+
+class StreamProcess:
+    """`python -m tidemark.stream`, or another `command` that runs the verb, with its log."""
+
+    def __init__(
+        self, settings: Settings, folder: Path, *arguments: str, command: Sequence[str] = VERB
+    ) -> None:
+        config = write_config(settings, folder)
+        self.log = config.with_suffix(".log")
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [*command, "--config", str(config), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, "TIDEMARK_PYTHON": sys.executable},
+            )
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """Log entries of one kind."""
+        found = []
+        for line in self.log.read_text().splitlines():
+            with contextlib.suppress(ValueError):
+                entry = json.loads(line)
+                if isinstance(entry, dict) and entry.get("event") == event:
+                    found.append(entry)
+        return found
+
+    def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert self.process.poll() is None, (
+                f"ended with {self.process.returncode} before {what}:\n{self.log.read_text()[-3000:]}"
+            )
+            assert time.monotonic() < deadline, (
+                f"no {what} in {seconds:.0f} s:\n{self.log.read_text()[-3000:]}"
+            )
+            time.sleep(0.05)
+
+    def terminate(self) -> tuple[int, float]:
+        """SIGTERM; (exit code, seconds until it was gone)."""
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20), time.monotonic() - began
+
+    def kill_tree(self) -> set[int]:
+        """SIGKILL to the driver, its JVM and the Python workers below it, one by one; the ids of all of them."""
+        tree = [self.process.pid, *descendants(self.process.pid)]
+        for pid in tree:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(20)
+        return set(tree)
+
+
+def descendants(pid: int) -> list[int]:
+    """Ids of all processes below one, from /proc."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, queue = [], [pid]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += below
+    return found
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a dead one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Iterator[Callable[..., StreamProcess]]:
+    """Starts the verb; whatever still runs at the test's end is killed."""
+    started: list[StreamProcess] = []
+
+    def start(settings: Settings, *arguments: str, command: Sequence[str] = VERB) -> StreamProcess:
+        started.append(StreamProcess(settings, tmp_path, *arguments, command=command))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.process.poll() is None:
+            process.kill_tree()

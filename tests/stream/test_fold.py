@@ -1,0 +1,111 @@
+"""The executors' function on pandas frames, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+from pyspark import cloudpickle
+
+from tests.stream.load import Load, reduce_all
+from tidemark.detect.thresholds import Detection
+from tidemark.reduce.rows import RawRecord
+from tidemark.settings import Topics
+from tidemark.stream.fold import MAX_ROWS, make_fold
+
+TOPICS = Topics(partitions=2)
+LOAD = Load(partitions=12, groups=2, offline_every=3)
+
+
+class State:
+    """Spark's GroupState as the fold uses it."""
+
+    def __init__(self) -> None:
+        self.value: tuple[bytes, ...] | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self.value is not None
+
+    @property
+    def get(self) -> tuple[bytes, ...]:
+        assert self.value is not None
+        return self.value
+
+    def update(self, value: tuple[bytes, ...]) -> None:
+        self.value = value
+
+
+def records_of(group: int, passes: Iterable[int]) -> list[RawRecord]:
+    values = [value for number in passes for place, value in LOAD.records(number) if place == group]
+    return [RawRecord(group, offset, 1.8e9 + offset, value) for offset, value in enumerate(values)]
+
+
+def frame(records: list[RawRecord]) -> pd.DataFrame:
+    rows = [(None, r.value, r.partition, r.offset, int(r.timestamp * 1000)) for r in records]
+    return pd.DataFrame(rows, columns=["key", "value", "partition", "offset", "timestamp_ms"])
+
+
+def run(state: State, group: int, frames: list[pd.DataFrame]) -> list[tuple[Any, ...]]:
+    fold: Any = make_fold(Detection(), TOPICS)
+    return [
+        row
+        for out in fold((group,), iter(frames), state)
+        for row in out.itertuples(index=False, name=None)
+    ]
+
+
+def expected(records: list[RawRecord]) -> list[tuple[Any, ...]]:
+    names = {
+        "partition_views": TOPICS.partition_views,
+        "alerts": TOPICS.alerts,
+        "dead_letters": TOPICS.dead_letters,
+    }
+    return [(names[row.destination], row.key, row.value) for row in reduce_all(records, 2)]
+
+
+def test_rows_name_their_topics_whatever_the_order_and_the_chunks() -> None:
+    records = records_of(1, range(10))
+    backward = records[::-1]
+    rows = run(State(), 1, [frame(backward[:7]), frame(backward[7:8]), frame(backward[8:])])
+    assert rows == expected(records)
+    assert {row[0] for row in rows} == {TOPICS.partition_views, TOPICS.alerts}
+
+
+def test_batches_carry_on_from_the_state() -> None:
+    records = records_of(0, range(10))
+    state = State()
+    rows = [
+        row
+        for start in range(0, len(records), 3)
+        for row in run(state, 0, [frame(records[start : start + 3])])
+    ]
+    assert rows == expected(records)
+
+
+def test_batch_done_again_gives_the_same_bytes() -> None:
+    records = records_of(0, range(6))
+    first, second = State(), State()
+    assert run(first, 0, [frame(records)]) == run(second, 0, [frame(records)])
+    assert first.value == second.value
+
+
+def test_unreadable_and_empty_records_become_dead_letters_and_stop_nothing() -> None:
+    good = records_of(0, range(3))
+    bad = [RawRecord(0, 100, 1.8e9, b"\xff{"), RawRecord(0, 101, 1.8e9, None)]
+    rows = run(State(), 0, [frame([bad[0], *good, bad[1]])])
+    assert [row[1] for row in rows if row[0] == TOPICS.dead_letters] == [b"0/100", b"0/101"]
+    assert [row for row in rows if row[0] != TOPICS.dead_letters] == expected(good)
+
+
+def test_frames_are_bounded() -> None:
+    fold: Any = make_fold(Detection(), TOPICS)
+    garbage = [RawRecord(0, offset, 1.8e9, b"?") for offset in range(MAX_ROWS + 1)]
+    assert [len(out) for out in fold((0,), iter([frame(garbage)]), State())] == [MAX_ROWS, 1]
+
+
+def test_function_goes_to_executors_by_reference_and_value() -> None:
+    fold: Any = make_fold(Detection(), TOPICS)
+    pickled = cloudpickle.dumps(fold)  # type: ignore[no-untyped-call]
+    assert cloudpickle.loads(pickled).__name__ == "fold"

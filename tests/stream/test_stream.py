@@ -1,0 +1,264 @@
+"""`tidemark stream` against a real Kafka: nothing is lost or made twice, whatever kills it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from tests.stream.conftest import StreamProcess, alive, descendants, write_config
+from tests.stream.load import Load, reduce_all
+from tests.stream.topics import Publisher, read_all
+from tidemark.core.records import Alert, decode_record
+from tidemark.kafka.client import ensure_topics
+from tidemark.local.receiver import WebhookReceiver
+from tidemark.reduce.rows import RawRecord
+from tidemark.settings import Export, Notify, Receiver, Settings
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+Start = Callable[..., StreamProcess]
+LOAD = Load(partitions=120, groups=4, offline_every=5)
+SUBMIT = Path(__file__).parents[2] / "deploy" / "spark" / "submit.sh"
+GARBAGE = b"\x00not json"
+
+
+def publish(
+    settings: Settings, publisher: Publisher, first: int, seconds: float, until: Callable[[], bool]
+) -> int:
+    """Passes at the given distance while `until` is false; the number of the next pass."""
+    number = first
+    while not until():
+        for partition, value in LOAD.records(number):
+            publisher.send(partition, value)
+        number += 1
+        time.sleep(seconds)
+    return number
+
+
+def letters(settings: Settings) -> set[bytes]:
+    """Keys of the dead letters: an unreadable record behind the load shows how far the stream has come."""
+    return {record.key for record in read_all(settings, settings.topics.dead_letters, 1)}
+
+
+def newest(rows: list[tuple[bytes, bytes | None]]) -> dict[bytes, Any]:
+    """The compacted topic as its readers see it."""
+    return {key: msgspec.json.decode(value) for key, value in rows if value is not None}
+
+
+def check_against_oracle(settings: Settings, sent: list[RawRecord]) -> None:
+    """Topics hold what one fold over all records gives: no event and no alert lost, none that differs under one id."""
+    topics = settings.topics
+    rows = reduce_all(sent, LOAD.groups)
+    alerts = {
+        msgspec.json.decode(row.value)["id"]: row.value
+        for row in rows
+        if row.destination == "alerts" and row.value is not None
+    }
+    found: dict[str, bytes] = {}
+    for record in read_all(settings, topics.alerts, 1):
+        alert_id = msgspec.json.decode(record.value)["id"]
+        assert found.setdefault(alert_id, record.value) == record.value, (
+            f"two alerts under the id {alert_id}"
+        )
+    assert found == alerts
+    assert len(alerts) > 50
+    views = newest([(row.key, row.value) for row in rows if row.destination == "partition_views"])
+    assert (
+        newest([(r.key, r.value) for r in read_all(settings, topics.partition_views, LOAD.groups)])
+        == views
+    )
+    assert letters(settings) == {row.key for row in rows if row.destination == "dead_letters"}
+
+
+def transitions(alerts: Iterable[Alert]) -> Counter[tuple[str, str, int]]:
+    """(fingerprint, status, start in milliseconds): what on-call is told once."""
+    return Counter(
+        (alert.fingerprint, alert.state, round(alert.starts_at * 1000))
+        for alert in alerts
+        if alert.state != "update"
+    )
+
+
+def posted(webhook: WebhookReceiver) -> Counter[tuple[str, str, int]]:
+    """The same of what came, Tidemark's own alerts left out."""
+    return Counter(
+        (
+            alert.fingerprint or "",
+            alert.status,
+            round(datetime.fromisoformat(alert.starts_at).timestamp() * 1000),
+        )
+        for alert in webhook.alerts()
+        if not alert.name.startswith("Tidemark")
+    )
+
+
+def check_webhook(webhook: WebhookReceiver, sent: list[RawRecord]) -> None:
+    """Each transition reached the receiver, and none of them twice."""
+    rows = reduce_all(sent, LOAD.groups)
+    alerts = [
+        decode_record(row.value)
+        for row in rows
+        if row.destination == "alerts" and row.value is not None
+    ]
+    expected = transitions(alert for alert in alerts if isinstance(alert, Alert))
+    deadline = time.monotonic() + 30
+    while set(posted(webhook)) != set(expected) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert posted(webhook) == expected
+    assert set(expected.values()) == {1}
+
+
+@pytest.fixture
+def webhook(settings: Settings, tmp_path: Path) -> Iterator[WebhookReceiver]:
+    """A receiver, and an exporter that delivers to it what the test's topics hold."""
+    with WebhookReceiver() as receiver:
+        notify = Notify(receivers=[Receiver(name="on-call", url=receiver.url)])
+        config = write_config(
+            structs.replace(settings, notify=notify, export=Export(listen="127.0.0.1:0")), tmp_path
+        )
+        ensure_topics(settings.kafka, settings.topics)
+        with (tmp_path / "export.log").open("wb") as log:
+            command = [
+                sys.executable,
+                "-m",
+                "tidemark.cli",
+                "export",
+                "--only-notify",
+                "--config",
+                str(config),
+            ]
+            exporter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        yield receiver
+        assert exporter.poll() is None, (tmp_path / "export.log").read_text()
+        exporter.terminate()
+        assert exporter.wait(15) == 0
+
+
+def test_kill_in_the_middle_of_load_loses_and_doubles_nothing(
+    settings: Settings, stream: Start, webhook: WebhookReceiver
+) -> None:
+    publisher = Publisher(settings)
+    publisher.send(1, GARBAGE)
+    first = stream(settings)
+    number = publish(
+        settings,
+        publisher,
+        0,
+        0.5,
+        lambda: len(first.lines("batch")) >= 2 or first.process.poll() is not None,
+    )
+    # Not between two batches: load comes faster than batches end.
+    busy = time.monotonic() + 1.3
+    number = publish(settings, publisher, number, 0.1, lambda: time.monotonic() > busy)
+    assert first.process.poll() is None, first.log.read_text()
+    tree = first.kill_tree()
+    assert len(tree) >= 4, "driver, JVM, worker daemon and a worker"
+    publisher.send(2, GARBAGE)
+
+    second = stream(settings)
+    number = publish(
+        settings,
+        publisher,
+        number,
+        0.5,
+        lambda: len(second.lines("batch")) >= 2 or second.process.poll() is not None,
+    )
+    for group in range(LOAD.groups):
+        publisher.send(group, GARBAGE)
+    second.wait_for(lambda: len(letters(settings)) == 2 + LOAD.groups, "the end of the load")
+    below = descendants(second.process.pid)
+    code, seconds = second.terminate()
+    assert (code, seconds < 10) == (0, True), second.log.read_text()
+    # The JVM's death reaches the Python workers through their closed pipe.
+    deadline = time.monotonic() + 5
+    while any(map(alive, below)):
+        assert time.monotonic() < deadline, f"left behind: {[pid for pid in below if alive(pid)]}"
+        time.sleep(0.05)
+
+    publish(settings, publisher, number, 0.0, iter([False, False, True]).__next__)
+    third = stream(settings, "--once", command=[str(SUBMIT)])
+    # Stock workers on a busy machine: as long as it takes, and an end to waiting.
+    assert third.process.wait(300) == 0, third.log.read_text()
+    sent = publisher.close()
+    check_against_oracle(settings, sent)
+    check_webhook(webhook, sent)
+
+
+def test_lost_jvm_is_one_line_and_the_checkpoint_refuses_a_configuration_that_disagrees(
+    settings: Settings, stream: Start
+) -> None:
+    first = stream(settings)
+    first.wait_for(lambda: bool(first.lines("query started")), "the query")
+    jvm = next(
+        pid
+        for pid in descendants(first.process.pid)
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+    )
+    os.kill(jvm, signal.SIGKILL)
+    assert first.process.wait(120) == 1
+    assert "Spark's JVM ended" in told(first)
+
+    changed = msgspec.structs.replace(
+        settings, stream=msgspec.structs.replace(settings.stream, store_provider="rocksdb")
+    )
+    second = stream(changed, "--once")
+    assert second.process.wait(120) == 2
+    assert (
+        "(stream.store_provider) now gives rocksdb. Set it back, or give a new stream.checkpoint"
+        in told(second)
+    )
+
+
+def told(process: StreamProcess) -> str:
+    """The one line that the operator reads; fails on a traceback."""
+    text = process.log.read_text()
+    assert "Traceback" not in text
+    lines = [line for line in text.splitlines() if line.startswith("tidemark stream: ")]
+    assert len(lines) == 1, text
+    return lines[0]
+
+
+def test_unreachable_bootstrap_server_is_one_line(settings: Settings, stream: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    lost = msgspec.structs.replace(
+        settings, kafka=msgspec.structs.replace(settings.kafka, bootstrap_servers=[address])
+    )
+    process = stream(lost)
+    assert process.process.wait(120) == 1
+    assert address in told(process)
+
+
+def test_port_in_use_is_one_line(settings: Settings, stream: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        process = stream(
+            msgspec.structs.replace(
+                settings, stream=msgspec.structs.replace(settings.stream, listen=address)
+            )
+        )
+        assert process.process.wait(120) == 1
+    assert f"cannot listen on {address}" in told(process)
+
+
+def test_other_number_of_partitions_is_one_line(settings: Settings, stream: Start) -> None:
+    ensure_topics(settings.kafka, settings.topics)
+    process = stream(
+        msgspec.structs.replace(
+            settings, topics=msgspec.structs.replace(settings.topics, partitions=5)
+        )
+    )
+    assert process.process.wait(120) == 1
+    assert "has 4 partitions, but the configuration says 5" in told(process)

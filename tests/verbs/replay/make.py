@@ -1,0 +1,34 @@
+"""Recordings to replay, made by the scenarios' small world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.conftest import ROOT
+from tests.scenarios.world import World
+from tests.traces import batches
+from tidemark.core.codec import encode_batch
+
+TRACES = ROOT / "tests" / "testdata" / "traces"
+
+
+def recording(*commands: str) -> list[bytes]:
+    """Batches, one a line, of a world that these commands were played in."""
+    world = World()
+    for command in commands:
+        world.run(command)
+    return [encode_batch(batch) for batch in world.batches]
+
+
+def trace(name: str) -> list[bytes]:
+    """A recorded fault as batches."""
+    return [
+        encode_batch(batch)
+        for batch in batches((TRACES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+    ]
+
+
+def write(path: Path, lines: Iterable[bytes]) -> str:
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return str(path)

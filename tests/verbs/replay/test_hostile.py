@@ -1,0 +1,111 @@
+"""Recordings with numbers that no cluster writes, in an order that no collector keeps: every verb reads them to their end."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.core.event_strategies import batches
+from tests.verbs.replay.make import recording, trace
+from tidemark.core.codec import encode_batch, salvage_batch
+from tidemark.core.errors import WireError
+from tidemark.detect.thresholds import Detection
+from tidemark.verbs.inspect.losses import as_csv, as_table, losses_of
+from tidemark.verbs.inspect.losses_command import alerts_in
+from tidemark.verbs.replay.folding import Replay
+from tidemark.verbs.replay.reading import Line
+from tidemark.verbs.replay.timeline import TimeLine
+from tidemark.verbs.safe_to_stop.command import document, text
+from tidemark.verbs.safe_to_stop.survey import Survey, judge
+
+LINES = [
+    json.loads(line)
+    for line in (
+        *trace("unclean"),
+        *recording("partition trace-0 replicas=1,2,3", "pass 6 add=9 lineage=0:9,2:40"),
+    )
+]
+extremes: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        0,
+        1,
+        5,
+        7,
+        12,
+        2**31 - 1,
+        2**63 - 1,
+        2**63,
+        -1,
+        1e10,
+        9.9e10,
+        None,
+        True,
+        "1",
+        [],
+        [1],
+        [2, 2, 2],
+        {},
+    ]
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths to all leaves."""
+    if isinstance(value, dict | list) and value:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return [leaf for key, inner in items for leaf in places(inner, (*path, key))]
+    return [path]
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> list[bytes]:
+    """Some lines of a recording, each with a few leaves replaced, shuffled a little."""
+    lines = []
+    for index in draw(st.lists(st.integers(0, len(LINES) - 1), min_size=5, max_size=25)):
+        line = json.loads(json.dumps(LINES[index]))
+        for _ in range(draw(st.integers(0, 3))):
+            *path, last = draw(st.sampled_from(places(line)))
+            inner: Any = line
+            for step in path:
+                inner = inner[step]
+            inner[last] = json.loads(json.dumps(draw(extremes)))
+        lines.append(json.dumps(line).encode())
+    return lines
+
+
+def read_whole(lines: list[bytes]) -> None:
+    replay, timeline, survey = Replay(Detection()), TimeLine(["file"]), Survey(Detection())
+    alerts = []
+    for number, line in enumerate(lines, 1):
+        rows = replay.feed(Line(0, number, line))
+        assert all(shown for row in rows for shown in timeline.lines(row))
+        alerts += [
+            row.value for row in rows if row.destination == "alerts" and row.value is not None
+        ]
+        with suppress(WireError):
+            survey.take(salvage_batch(line)[0])
+    losses = losses_of(alerts_in(alerts))
+    assert len(as_csv(losses).splitlines()) == len(as_table(losses)) == len(losses) + 1
+    for cluster in survey.clusters:
+        for broker in (1, 2**31 - 1):
+            verdict = judge(survey, cluster, broker)
+            assert text(verdict)
+            assert document(verdict)["safe"] is (
+                not verdict.impacts and not verdict.not_shown and verdict.partitions > 0
+            )
+
+
+@settings(max_examples=60)
+@given(damaged())
+def test_damaged_recordings_are_read_to_their_end(lines: list[bytes]) -> None:
+    read_whole(lines)
+
+
+@settings(max_examples=30)
+@given(st.lists(batches, max_size=4))
+def test_anything_that_the_schema_allows_is_read(found: list[Any]) -> None:
+    read_whole([encode_batch(batch) for batch in found])
