@@ -1,0 +1,42 @@
+"""Alerts about Tidemark itself: the same record as any other alert, with a name that begins with `Tidemark`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemark.core.identity import fingerprint
+from tidemark.core.records import Alert, AlertState, Severity
+
+
+def own_alert(
+    name: str,
+    severity: Severity,
+    summary: str,
+    description: str,
+    *,
+    starts_at: float,
+    at: float,
+    runbook_url: str,
+    firing: bool = True,
+    labels: dict[str, str] | None = None,
+    evidence: dict[str, Any] | None = None,
+) -> Alert:
+    """One transition of an own alert; times are Unix seconds. `labels` come beside name and severity."""
+    identity = {"alertname": name, "severity": severity, **(labels or {})}
+    mark = fingerprint(identity)
+    state: AlertState = "firing" if firing else "resolved"
+    return Alert(
+        id=f"{mark}.{round(at * 1000):x}.{state}",
+        fingerprint=mark,
+        state=state,
+        labels=identity,
+        annotations={
+            "summary": summary,
+            "description": description,
+            "runbook_url": f"{runbook_url}#{name.lower()}",
+        },
+        evidence=evidence or {},
+        starts_at=starts_at,
+        ends_at=None if firing else at,
+        at=at,
+    )

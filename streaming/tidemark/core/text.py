@@ -1,0 +1,54 @@
+"""Times, durations, counts and tables as text: one form of each for every verb, page and alert."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+# The last second of the year 9999, in Unix seconds: the largest time that a datetime holds.
+LAST_SECOND: Final = 253402300799.0
+_UNITS: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
+
+
+def rfc3339(seconds: float) -> str:
+    """`2026-11-21T09:47:01.736Z`. A time outside the calendar becomes the nearest inside it."""
+    return _moment(seconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def utc(seconds: float) -> str:
+    """`2026-11-21 09:47:01.736`, UTC: the form for a column of times."""
+    return rfc3339(seconds)[:-1].replace("T", " ")
+
+
+def duration(milliseconds: float) -> str:
+    """`350 ms`, `2.3 s`, `4 min 5 s`, `3 h 10 min`, `2 d 4 h`."""
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.1f} s"
+    seconds = int(min(milliseconds, 1e14) // 1000)
+    size, unit, below, smaller = next(row for row in _UNITS if seconds >= row[0])
+    rest = seconds % size // below
+    return f"{seconds // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Rows of equal length as lines: columns aligned, two spaces apart; those in `right` flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), UTC)
