@@ -1,4 +1,4 @@
-"""The ring: what it says of an offset's age is never more than the truth, and not much less."""
+"""The offset_history: what it says of an offset's age is never more than the truth, and not much less."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from tidemark.core.offset_history import (
     SIZE,
-    Ring,
+    OffsetHistory,
     age_ms,
     from_oldest,
     log_end_by,
     passed_at,
-    push,
+    add_sample,
     samples,
 )
 
@@ -34,12 +34,12 @@ def history(moves: list[tuple[int, int]]) -> list[tuple[float, int]]:
 @given(steps, st.integers(0, 2000))
 def test_bounds_hold_the_truth_between_them(moves: list[tuple[int, int]], offset: int) -> None:
     told = history(moves)
-    ring: Ring = []
+    offset_history: OffsetHistory = []
     for time, log_end in told:
-        ring = push(ring, time, log_end)
-    assert len(ring) <= 2 * SIZE
-    assert set(samples(ring)) <= {(round(time * 1000), log_end) for time, log_end in told}
-    not_before, not_after = passed_at(ring, offset)
+        offset_history = add_sample(offset_history, time, log_end)
+    assert len(offset_history) <= 2 * SIZE
+    assert set(samples(offset_history)) <= {(round(time * 1000), log_end) for time, log_end in told}
+    not_before, not_after = passed_at(offset_history, offset)
     index = bisect_right(told, offset, key=lambda sample: sample[1])
     true_after = told[index][0] if index < len(told) else None
     true_before = told[index - 1][0] if index > 0 else None
@@ -50,16 +50,16 @@ def test_bounds_hold_the_truth_between_them(moves: list[tuple[int, int]], offset
         assert true_before is not None
         assert not_before <= true_before
     now = told[-1][0] + 5.0
-    age = age_ms(ring, offset, now)
+    age = age_ms(offset_history, offset, now)
     assert age is None or (true_after is not None and age <= (now - true_after) * 1000.0 + 1e-3)
 
 
 def test_a_day_of_passes_keeps_an_hour_at_growing_steps() -> None:
-    ring: Ring = []
+    offset_history: OffsetHistory = []
     for second in range(24 * 3600):
-        ring = push(ring, 1_700_000_000.0 + second, second * 10)
-    now = ring[0]
-    ages = [(now - time) / 1000.0 for time, _ in reversed(samples(ring))]
+        offset_history = add_sample(offset_history, 1_700_000_000.0 + second, second * 10)
+    now = offset_history[0]
+    ages = [(now - time) / 1000.0 for time, _ in reversed(samples(offset_history))]
     assert ages[0] >= 3600
     # An age is known to within its own size, down to a pass or two.
     for older, newer in pairwise(ages):
@@ -68,13 +68,13 @@ def test_a_day_of_passes_keeps_an_hour_at_growing_steps() -> None:
 
 
 def test_a_log_end_that_falls_cuts_the_samples_above_it() -> None:
-    ring: Ring = []
+    offset_history: OffsetHistory = []
     for time, log_end in ((1.0, 10), (2.0, 20), (3.0, 30), (4.0, 15)):
-        ring = push(ring, time, log_end)
-    assert samples(ring) == [(4000, 15), (1000, 10)]
-    assert passed_at(ring, 14) == (1.0, 4.0)
-    assert passed_at(ring, 15) == (4.0, None)
-    assert passed_at(ring, 9) == (None, 1.0)
+        offset_history = add_sample(offset_history, time, log_end)
+    assert samples(offset_history) == [(4000, 15), (1000, 10)]
+    assert passed_at(offset_history, 14) == (1.0, 4.0)
+    assert passed_at(offset_history, 15) == (4.0, None)
+    assert passed_at(offset_history, 9) == (None, 1.0)
 
 
 @given(steps, st.integers(0, 2000), st.integers(0, 300_000))
@@ -82,12 +82,12 @@ def test_a_log_end_by_a_time_is_one_sampled_then(
     moves: list[tuple[int, int]], offset: int, back_ms: int
 ) -> None:
     """Whatever is below it has been there for longer; so nothing at or above it can have an age of that much."""
-    ring: Ring = []
+    offset_history: OffsetHistory = []
     for time, log_end in history(moves):
-        ring = push(ring, time, log_end)
-    now = ring[0] / 1000.0
-    log_end = log_end_by(ring, now - back_ms / 1000.0)
-    age = age_ms(ring, max(offset, log_end), now)
+        offset_history = add_sample(offset_history, time, log_end)
+    now = offset_history[0] / 1000.0
+    log_end = log_end_by(offset_history, now - back_ms / 1000.0)
+    age = age_ms(offset_history, max(offset, log_end), now)
     assert age is None or age <= back_ms + 1e-3
 
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
-from tidemark.core.partition import Life, LossRead, PartitionState, ReplicaState
+from tidemark.core.partition import TrackedAlert, LossCandidate, PartitionState, ReplicaState
 from tidemark.detect.committed_data_loss import evaluate
 from tidemark.detect.context import Context
 from tidemark.detect.detector import Condition
 from tidemark.detect.thresholds import Thresholds
 
 CONTEXT = Context("main", "orders", 0, 11.0, 1000.0, Thresholds(), ClusterState())
-PROVEN = LossRead(4, 5, 60, 90, 100, 1, confirmed=True)
+PROVEN = LossCandidate(4, 5, 60, 90, 100, 1, confirmed=True)
 
 
 def test_a_loss_of_which_nothing_else_is_known_any_more() -> None:
     (condition,) = evaluate(
-        PartitionState(), PartitionState(leader=2, leader_epoch=5, loss_read=PROVEN), CONTEXT
+        PartitionState(), PartitionState(leader=2, leader_epoch=5, loss_candidate=PROVEN), CONTEXT
     )
     assert condition.evidence["proven"] == [60, 90]
     unknown = (
-        "leader_before",
+        "leader_end_before",
         "committed_seen_at",
         "log_start_offset",
         "in_sync_replicas_before",
@@ -32,12 +32,12 @@ def test_a_loss_of_which_nothing_else_is_known_any_more() -> None:
 
 def test_an_open_loss_is_told_anew_when_more_was_exposed_than_was_known() -> None:
     after = PartitionState(
-        leader=2, leader_epoch=5, loss_read=LossRead(4, 5, 60, 61, 61, 1, confirmed=True)
+        leader=2, leader_epoch=5, loss_candidate=LossCandidate(4, 5, 60, 61, 61, 1, confirmed=True)
     )
     (first,) = evaluate(PartitionState(), after, CONTEXT)
     assert first.description.startswith("1 committed record of orders-0 is gone: offsets [60, 61)")
     assert first.evidence["exposed"] is None
-    life = Life(
+    life = TrackedAlert(
         "COMMITTED_DATA_LOSS",
         None,
         "critical",
@@ -54,7 +54,7 @@ def test_an_open_loss_is_told_anew_when_more_was_exposed_than_was_known() -> Non
         state = PartitionState(
             leader=2,
             leader_epoch=epoch,
-            lives=[life],
+            alerts=[life],
             committed=[*committed],
             replicas=[leader],
             observed_at=11.0,
@@ -80,7 +80,7 @@ def test_the_in_sync_set_of_when_it_was_committed_is_named_while_it_is_remembere
         state = PartitionState(
             leader=2,
             leader_epoch=5,
-            loss_read=PROVEN,
+            loss_candidate=PROVEN,
             committed=[Committed(4, 90, 10.0, 100, 1)],
             isr_history=[*history],
         )
@@ -92,8 +92,8 @@ def test_the_in_sync_set_of_when_it_was_committed_is_named_while_it_is_remembere
 
 
 def test_before_leader_epochs_none_is_named_and_the_range_is_the_incident() -> None:
-    old = LossRead(NO_EPOCH, NO_EPOCH, 60, 90, 100, 1, confirmed=True)
-    (condition,) = evaluate(PartitionState(), PartitionState(leader=2, loss_read=old), CONTEXT)
+    old = LossCandidate(NO_EPOCH, NO_EPOCH, 60, 90, 100, 1, confirmed=True)
+    (condition,) = evaluate(PartitionState(), PartitionState(leader=2, loss_candidate=old), CONTEXT)
     assert (
         condition.evidence["leader_epoch_before"],
         condition.evidence["leader_epoch_after"],

@@ -7,7 +7,7 @@ import pytest
 from tests.evolve.observed import fold, observation
 from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import Divergence, Rare
+from tidemark.core.sparse_state import Divergence, SparseState
 from tidemark.detect.context import Context
 from tidemark.detect.divergence import evaluate
 from tidemark.detect.thresholds import Thresholds
@@ -16,7 +16,7 @@ from tidemark.detect.thresholds import Thresholds
 def standing(at: float) -> PartitionState:
     """An open difference that was first read at 10."""
     state = fold(None, observation(observed_at=at))
-    state.rare = Rare(
+    state.sparse = SparseState(
         divergences=[Divergence(2, 2, 4, 45, 40, closed=False, since=10.0, pass_number=0)]
     )
     return state

@@ -46,7 +46,7 @@ def found(
     *events: Observation, state: PartitionState | None = None, number: int | None = None
 ) -> list[Divergence]:
     state = fold(state, *events, number=number)
-    return [] if state.rare is None else state.rare.divergences
+    return [] if state.sparse is None else state.sparse.divergences
 
 
 def test_below_a_later_epoch_that_both_hold_a_difference_is_closed() -> None:

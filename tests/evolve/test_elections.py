@@ -8,8 +8,8 @@ import pytest
 
 from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.sparse_state import MetadataPosition, Rare
-from tidemark.evolve.elections import SEEN_LATELY, Election, judge_election
+from tidemark.core.sparse_state import MetadataPosition, SparseState
+from tidemark.evolve.elections import RECENT_SECONDS, Election, judge_election
 
 
 def before(**fields: Any) -> PartitionState:
@@ -29,8 +29,8 @@ def after(**fields: Any) -> PartitionState:
     return PartitionState(**{"leader": 2, "leader_epoch": 5, **fields})
 
 
-def recorded(offset: int, *, adjacent: bool = True) -> Rare:
-    return Rare(metadata=MetadataPosition(offset, 0, 0.0, adjacent=adjacent))
+def recorded(offset: int, *, adjacent: bool = True) -> SparseState:
+    return SparseState(metadata=MetadataPosition(offset, 0, 0.0, adjacent=adjacent))
 
 
 def verdict(one: PartitionState, other: PartitionState) -> str | None:
@@ -123,14 +123,14 @@ def test_the_last_known_leader_is_named_so_only_where_nobody_else_was_left(
         (recorded(10), recorded(12, adjacent=False), "suspected unclean"),
         (None, recorded(11), "suspected unclean"),
         (recorded(10), None, "suspected unclean"),
-        (Rare(), recorded(11), "suspected unclean"),
-        (recorded(10), Rare(), "suspected unclean"),
+        (SparseState(), recorded(11), "suspected unclean"),
+        (recorded(10), SparseState(), "suspected unclean"),
     ],
 )
 def test_a_leader_that_was_there_is_no_doubt_from_one_record_of_the_metadata_log_to_the_next(
-    old: Rare | None, new: Rare | None, named: str
+    old: SparseState | None, new: SparseState | None, named: str
 ) -> None:
-    assert verdict(before(leader=1, rare=old), after(rare=new)) == named
+    assert verdict(before(leader=1, sparse=old), after(sparse=new)) == named
 
 
 def joined(*, members: list[int] | None = None, epoch: int = 5, **answer: Any) -> PartitionState:
@@ -153,8 +153,8 @@ def test_a_leader_that_one_broker_alone_could_not_name_may_have_let_the_next_one
             "nothing shows that broker 1 was there to be elected"
         )
     read = joined()
-    read.rare = recorded(11)
-    assert verdict(before(rare=recorded(10)), read) == "unclean"
+    read.sparse = recorded(11)
+    assert verdict(before(sparse=recorded(10)), read) == "unclean"
 
 
 def test_a_leader_that_was_not_assigned_came_with_a_reassignment() -> None:
@@ -234,8 +234,8 @@ def taken_over(at: float = 101.0, end: int = 9, epoch: int = 5) -> PartitionStat
         (led(leader=None), taken_over(epoch=6), None),
         (led(), taken_over(end=8), "suspected unclean"),
         # When the former leader was seen last, not when the partition was.
-        (led(), taken_over(100.0 + SEEN_LATELY), None),
-        (led(), taken_over(100.1 + SEEN_LATELY), "suspected unclean"),
+        (led(), taken_over(100.0 + RECENT_SECONDS), None),
+        (led(), taken_over(100.1 + RECENT_SECONDS), "suspected unclean"),
         (led(84.0), taken_over(), "suspected unclean"),
         (led(None), taken_over(), "suspected unclean"),
         (led(replicas=[]), taken_over(), "suspected unclean"),

@@ -9,8 +9,8 @@ import pytest
 from tests.evolve.observed import answer, fold, observation, silent
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import Committed
-from tidemark.core.partition import LossRead, PartitionState, decode_state, encode_state
-from tidemark.core.sparse_state import AuditFinding, Rare, Regression
+from tidemark.core.partition import LossCandidate, PartitionState, decode_state, encode_state
+from tidemark.core.sparse_state import AuditFinding, SparseState, Regression
 from tidemark.evolve.fast_path import take_steady
 
 
@@ -81,7 +81,7 @@ def test_eligible_leaders_that_are_told_again_are_no_change() -> None:
 
 
 def test_history_alone_is_no_hindrance() -> None:
-    assert is_taken(altered(rare=Rare(bumps=[(9.0, 4)])), following())
+    assert is_taken(altered(sparse=SparseState(epoch_starts=[(9.0, 4)])), following())
 
 
 def committed(*high_watermarks: int) -> list[Committed]:
@@ -202,12 +202,12 @@ def altered(**fields: Any) -> PartitionState:
         altered(leaderless=True),
         altered(adding=[2]),
         altered(removing=[2]),
-        altered(rare=Rare(regression=Regression(80, 90, 9.0))),
-        altered(rare=Rare(bumps=[(-90_000.0, 4)])),
-        altered(rare=Rare(audit=AuditFinding(1, 4, [1, 2], [3, 4], 9.0))),
-        altered(loss_read=LossRead(3, 4, 1, 2, 3, 0)),
+        altered(sparse=SparseState(regression=Regression(80, 90, 9.0))),
+        altered(sparse=SparseState(epoch_starts=[(-90_000.0, 4)])),
+        altered(sparse=SparseState(audit=AuditFinding(1, 4, [1, 2], [3, 4], 9.0))),
+        altered(loss_candidate=LossCandidate(3, 4, 1, 2, 3, 0)),
         altered(missed_passes=1),
-        altered(ring_before=[1, 2]),
+        altered(previous_offset_history=[1, 2]),
         altered(high_watermark=None),
         altered(committed=[]),
         # The newest epoch of the table is not the one that leads.

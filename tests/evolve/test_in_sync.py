@@ -9,7 +9,7 @@ import pytest
 from tidemark.core.cluster import BrokerSeen, ClusterState, NodeState
 from tidemark.core.events import MetadataChange, Observation, Replica
 from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, PartitionState
-from tidemark.evolve.in_sync import recorded_cause, sampled_cause, say_cause, take_members
+from tidemark.evolve.in_sync import recorded_cause, sampled_cause, cause_text, apply_in_sync
 
 OWN = "the leader's own shrink"
 
@@ -143,15 +143,15 @@ def test_the_cause_as_the_metadata_log_tells_it(
 
 def test_a_cause_of_the_metadata_log_is_no_suspicion() -> None:
     assert (
-        say_cause(recorded_cause(change("fenced"), 3, None))
+        cause_text(recorded_cause(change("fenced"), 3, None))
         == "cause: fencing, by the metadata log"
     )
-    assert say_cause("fencing") == "suspected cause: fencing"
+    assert cause_text("fencing") == "suspected cause: fencing"
 
 
 def take(before: PartitionState, members: list[int], at: float = 2.0) -> PartitionState:
     after = PartitionState(isr_history=before.isr_history, shrinks=before.shrinks, leader=9)
-    take_members(after, before, members, at, lambda broker: f"cause of {broker}")
+    apply_in_sync(after, before, members, at, lambda broker: f"cause of {broker}")
     return after
 
 

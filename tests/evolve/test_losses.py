@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
-from tidemark.core.partition import LossRead, PartitionState, ReplicaState
+from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
 from tidemark.evolve.losses import find_loss, keeps_committed
 
 # Leader 1 committed 12 under epoch 0 and reached 15; broker 2 leads epoch 2, and its records of epochs <= 0 end at 5.
@@ -16,7 +16,7 @@ LEADER = ReplicaState(
     2, log_end_offset=9, log_start_offset=0, leader_epoch=2, leads=True, sampled_at=10.0
 )
 COMMITTED = Committed(0, 12, 1.0, 15, 1)
-LOST = LossRead(epoch_before=0, epoch_after=2, start=5, end=12, exposed_to=15, pass_number=7)
+LOST = LossCandidate(epoch_before=0, epoch_after=2, start=5, end=12, exposed_to=15, pass_number=7)
 
 
 def state(
@@ -36,7 +36,7 @@ def state(
     return PartitionState(**whole)
 
 
-def lost(start: int, end: int) -> LossRead:
+def lost(start: int, end: int) -> LossCandidate:
     return msgspec.structs.replace(LOST, start=start, end=end)
 
 
@@ -120,7 +120,7 @@ def test_the_log_start_bounds_the_claim_of_an_unclean_election() -> None:
 
 def test_what_was_claimed_before_is_not_claimed_again() -> None:
     claimed = Committed(0, 12, 1.0, 15, 1, lost_from=8, lost_under=1)
-    assert find_loss(state(committed=[claimed])) == LossRead(
+    assert find_loss(state(committed=[claimed])) == LossCandidate(
         0, 2, 5, 8, exposed_to=8, pass_number=7
     )
 
@@ -135,21 +135,21 @@ def test_before_epochs_a_second_loss_is_one_of_its_own() -> None:
     old = Committed(NO_EPOCH, 12, 9.0, 15, 1, lost_from=11, lost_under=NO_EPOCH)
     fields: dict[str, Any] = {"leader_epoch": None, "lineage": None, "lineage_complete_from": None}
     found = find_loss(state({"leader_epoch": None}, committed=[old], **fields))
-    assert found == LossRead(NO_EPOCH, NO_EPOCH, 9, 11, exposed_to=11, pass_number=7)
+    assert found == LossCandidate(NO_EPOCH, NO_EPOCH, 9, 11, exposed_to=11, pass_number=7)
 
 
 def test_of_several_epochs_the_one_that_lost_most_is_named() -> None:
     one, two = Committed(0, 12, 1.0, 15, 1), Committed(1, 20, 2.0, 21, 1)
     found = find_loss(state(committed=[one, two]))
-    assert found == LossRead(1, 2, 5, 20, 21, 7)
+    assert found == LossCandidate(1, 2, 5, 20, 21, 7)
     assert find_loss(
         state(committed=[msgspec.structs.replace(one, high_watermark=30), two])
-    ) == LossRead(0, 2, 5, 30, 15, 7)
+    ) == LossCandidate(0, 2, 5, 30, 15, 7)
 
 
 def test_of_epochs_that_lost_the_same_the_newest_is_named() -> None:
     both = [Committed(1, 12, 2.0, 13, 1), Committed(0, 12, 1.0, 15, 1)]
-    assert find_loss(state(committed=both)) == LossRead(1, 2, 5, 12, 13, 7)
+    assert find_loss(state(committed=both)) == LossCandidate(1, 2, 5, 12, 13, 7)
 
 
 def test_before_epochs_a_log_that_ends_below_what_was_committed_earlier_proves() -> None:
@@ -160,13 +160,13 @@ def test_before_epochs_a_log_that_ends_below_what_was_committed_earlier_proves()
         "lineage_complete_from": None,
     }
     found = find_loss(state({"leader_epoch": None}, committed=[old], **before_epochs))
-    assert found == LossRead(NO_EPOCH, NO_EPOCH, 9, 12, 15, 7)
+    assert found == LossCandidate(NO_EPOCH, NO_EPOCH, 9, 12, 15, 7)
     now = msgspec.structs.replace(old, at=10.0)
     assert find_loss(state({"leader_epoch": None}, committed=[now], **before_epochs)) is None
 
 
 @pytest.mark.parametrize(
-    ("keeps", "looked_at"),
+    ("keeps", "judged_at"),
     [
         (True, state(lineage=[(0, 12), (2, 12)], answer={"log_end_offset": 12})),
         (False, state(lineage=[(0, 11), (2, 12)], answer={"log_end_offset": 12})),
@@ -204,5 +204,5 @@ def test_before_epochs_a_log_that_ends_below_what_was_committed_earlier_proves()
         (False, state(committed=[Committed(0, 12, 1.0, 15, 1, lost_from=5)])),
     ],
 )
-def test_a_leader_keeps_what_was_committed(keeps: bool, looked_at: PartitionState) -> None:
-    assert keeps_committed(looked_at) is keeps
+def test_a_leader_keeps_what_was_committed(keeps: bool, judged_at: PartitionState) -> None:
+    assert keeps_committed(judged_at) is keeps

@@ -10,7 +10,7 @@ from tests.evolve.observed import fold, observation
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.events import MAX_REPLICAS, Audit, Checkpoint, MetadataChange
 from tidemark.core.partition import PartitionState, encode_state
-from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, MetadataPosition, Rare
+from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, MetadataPosition, SparseState
 from tidemark.evolve.metadata_log import (
     evolve_audit,
     evolve_change,
@@ -40,7 +40,7 @@ def change(**fields: Any) -> MetadataChange:
 def recorded(**fields: Any) -> PartitionState:
     """Record 7, of partition epoch 2, is the newest one read."""
     state = fold(None, observation())
-    state.rare = Rare(
+    state.sparse = SparseState(
         metadata=MetadataPosition(**{"offset": 7, "partition_epoch": 2, "at": 10.0, **fields})
     )
     return state
@@ -137,8 +137,8 @@ def test_partition_epochs_tell_whether_a_record_was_missed(
     state: PartitionState | None, partition_epoch: int, adjacent: bool
 ) -> None:
     after = evolve_change(state, change(partition_epoch=partition_epoch, recovering=True))
-    assert after.rare is not None
-    assert after.rare.metadata == MetadataPosition(
+    assert after.sparse is not None
+    assert after.sparse.metadata == MetadataPosition(
         8, partition_epoch, 20.0, recovering=True, adjacent=adjacent
     )
 
@@ -162,11 +162,11 @@ def test_a_new_leadership_begins_when_the_record_was_written_and_its_ring_is_kep
 ):
     state = recorded()
     after = evolve_change(state, change(leader=2, leader_epoch=5, record_at=15.0))
-    assert (after.ring, after.ring_before, after.ring_before_until) == ([], state.ring, 620.0)
-    assert after.rare is not None and after.rare.bumps == [(15.0, 5)]
+    assert (after.offset_history, after.previous_offset_history, after.previous_offset_history_until) == ([], state.offset_history, 620.0)
+    assert after.sparse is not None and after.sparse.epoch_starts == [(15.0, 5)]
     same = evolve_change(state, change())
-    assert same.ring == state.ring
-    assert same.rare is not None and same.rare.bumps == []
+    assert same.offset_history == state.offset_history
+    assert same.sparse is not None and same.sparse.epoch_starts == []
 
 
 def test_an_unclean_election_in_the_metadata_log_is_remembered() -> None:
@@ -200,7 +200,7 @@ def checkpoint(broker: int = 2, **fields: Any) -> Checkpoint:
 
 
 def files(state: PartitionState) -> list[CheckpointSeen]:
-    return [] if state.rare is None else state.rare.checkpoints
+    return [] if state.sparse is None else state.sparse.checkpoints
 
 
 def test_the_newest_reading_of_each_brokers_files_is_kept() -> None:
@@ -252,10 +252,10 @@ def audit(**fields: Any) -> Audit:
 def test_the_newest_finding_of_an_audit_is_kept_beside_the_rest() -> None:
     state = recorded()
     after = evolve_audit(state, audit())
-    assert after.rare is not None
-    assert after.rare.audit == AuditFinding(40, 4, [1, 2], [11, 22], 20.0)
-    assert after.rare.metadata is not None
-    assert state.rare is not None and state.rare.audit is None
+    assert after.sparse is not None
+    assert after.sparse.audit == AuditFinding(40, 4, [1, 2], [11, 22], 20.0)
+    assert after.sparse.metadata is not None
+    assert state.sparse is not None and state.sparse.audit is None
 
 
 def test_a_finding_that_comes_again_or_late_changes_nothing() -> None:
@@ -263,8 +263,8 @@ def test_a_finding_that_comes_again_or_late_changes_nothing() -> None:
     assert evolve_audit(state, audit()) is state
     assert evolve_audit(state, audit(observed_at=19.0, offset=50)) is state
     later = evolve_audit(state, audit(observed_at=21.0, offset=50))
-    assert later.rare is not None and later.rare.audit is not None
-    assert later.rare.audit.offset == 50
+    assert later.sparse is not None and later.sparse.audit is not None
+    assert later.sparse.audit.offset == 50
 
 
 @pytest.mark.parametrize("event", [audit(topic_id="b"), audit(crcs=[11, 11]), audit(crcs=[])])
@@ -272,5 +272,5 @@ def test_what_agrees_or_is_of_another_topic_is_no_finding(event: Audit) -> None:
     state = recorded()
     assert evolve_audit(state, event) is state
     assert (
-        evolve_audit(fold(None, observation(topic_id=None)), audit(topic_id="b")).rare is not None
+        evolve_audit(fold(None, observation(topic_id=None)), audit(topic_id="b")).sparse is not None
     )

@@ -10,10 +10,10 @@ from tests.evolve.observed import answer, fold, observation, silent
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import Committed
-from tidemark.core.offset_history import push
-from tidemark.core.partition import LossRead, PartitionState, encode_state
-from tidemark.core.sparse_state import MetadataPosition, Rare
-from tidemark.evolve.leadership import RING_BEFORE_SECONDS
+from tidemark.core.offset_history import add_sample
+from tidemark.core.partition import LossCandidate, PartitionState, encode_state
+from tidemark.core.sparse_state import MetadataPosition, SparseState
+from tidemark.evolve.leadership import PREVIOUS_HISTORY_SECONDS
 from tidemark.evolve.observation import is_newer, is_recreated
 
 OWNED = PartitionState(collector="c1", collector_epoch=3, pass_number=7)
@@ -114,7 +114,7 @@ def test_the_state_before_is_left_as_it_is(event: Observation) -> None:
     before = fold(
         None, observation(), observation(samples=[answer(1), answer(2, lineage=[(4, 100)])])
     )
-    before.loss_read = LossRead(3, 4, 10, 50, 60, 0, confirmed=True)
+    before.loss_candidate = LossCandidate(3, 4, 10, 50, 60, 0, confirmed=True)
     kept = encode_state(before)
     fold(before, event)
     assert encode_state(before) == kept
@@ -141,7 +141,7 @@ def test_a_lower_leader_epoch_tells_nothing_of_leadership_or_membership() -> Non
         "adding",
         "removing",
         "high_watermark",
-        "ring",
+        "offset_history",
     )
     assert [getattr(after, name) for name in told] == [getattr(before, name) for name in told]
     assert [replica.broker for replica in after.replicas] == [1, 2], (
@@ -210,10 +210,10 @@ def test_an_epoch_keeps_its_leader_whoever_cannot_name_it() -> None:
         ),
     )
     assert (after.leader, after.leader_epoch, after.leaderless) == (1, 4, False)
-    assert (after.high_watermark, after.high_watermark_moved_at, after.ring) == (
+    assert (after.high_watermark, after.high_watermark_moved_at, after.offset_history) == (
         90,
         10.0,
-        before.ring,
+        before.offset_history,
     )
     nobody = observation(leader=None, leader_epoch=5, leaderless=True)
     still = fold(after, nobody, observation(leader=None, leader_epoch=5))
@@ -264,7 +264,7 @@ def test_a_leader_of_before_that_is_back_shows_what_else_it_had_taken() -> None:
         assert [entry.log_end_offset for entry in state.committed] == [100, 85], (
             "the state before is left as it is"
         )
-        assert after.committed[-1].log_end_offset == max(85, after.leader_after or 0)
+        assert after.committed[-1].log_end_offset == max(85, after.leader_end_after or 0)
         return after.committed[0].log_end_offset
 
     assert exposed() == 110
@@ -300,8 +300,8 @@ def test_by_a_look_without_its_epoch_the_leader_was_not_seen() -> None:
     before = fold(None, observation())
     for event in (observation(leader=None, leader_epoch=None), observation(leader_epoch=3)):
         after = fold(before, event)
-        assert (after.leader, after.leader_before, after.leader_after) == (1, None, None)
-        assert (after.high_watermark, after.ring) == (90, before.ring)
+        assert (after.leader, after.leader_end_before, after.leader_end_after) == (1, None, None)
+        assert (after.high_watermark, after.offset_history) == (90, before.offset_history)
 
 
 def test_what_the_metadata_tells_is_taken() -> None:
@@ -348,7 +348,7 @@ def test_the_cause_of_a_shrink_takes_into_account_what_is_known_of_brokers() -> 
 def recorded(at: float) -> PartitionState:
     """The newest record of the metadata log was read at a time: epoch 4, nobody leads, broker 1 alone in sync."""
     before = fold(None, observation(in_sync_replicas=[1], leader=None))
-    before.rare = Rare(metadata=MetadataPosition(7, 0, at))
+    before.sparse = SparseState(metadata=MetadataPosition(7, 0, at))
     return before
 
 
@@ -375,7 +375,7 @@ def test_a_brokers_image_does_not_undo_a_record_of_the_metadata_log(
 
 def test_without_a_record_of_the_metadata_log_every_image_is_taken() -> None:
     before = recorded(9.0)
-    before.rare = Rare(bumps=[(1.0, 4)])
+    before.sparse = SparseState(epoch_starts=[(1.0, 4)])
     assert fold(before, observation(metadata_at=8.0)).leader == 1
 
 
@@ -473,26 +473,26 @@ def test_a_new_leadership_begins_its_own_history() -> None:
             samples=[],
         ),
     )
-    assert (after.ring, after.lineage, after.lineage_complete_from, after.high_watermark) == (
+    assert (after.offset_history, after.lineage, after.lineage_complete_from, after.high_watermark) == (
         [],
         None,
         None,
         None,
     )
-    assert (after.leader_before, after.leader_after) == (None, None)
-    assert after.ring_before == before.ring
+    assert (after.leader_end_before, after.leader_end_after) == (None, None)
+    assert after.previous_offset_history == before.offset_history
     after = fold(before, observation(**NEW))
-    assert after.ring == [20_000, 100], "what the old leader had is no sample of the new one's"
+    assert after.offset_history == [20_000, 100], "what the old leader had is no sample of the new one's"
 
 
 def test_the_ring_of_the_leadership_before_stays_ten_minutes() -> None:
     state = fold(None, observation(), observation(**NEW))
-    ring = state.ring_before
-    assert ring
-    until = 20.0 + RING_BEFORE_SECONDS
+    offset_history = state.previous_offset_history
+    assert offset_history
+    until = 20.0 + PREVIOUS_HISTORY_SECONDS
     kept = fold(state, observation(**{**NEW, "observed_at": until}))
-    assert kept.ring_before == ring
-    assert fold(state, observation(**{**NEW, "observed_at": until + 0.1})).ring_before == []
+    assert kept.previous_offset_history == offset_history
+    assert fold(state, observation(**{**NEW, "observed_at": until + 0.1})).previous_offset_history == []
 
 
 def test_the_leaders_log_end_is_dated_by_the_earlier_of_its_samples() -> None:
@@ -503,8 +503,8 @@ def test_the_leaders_log_end_is_dated_by_the_earlier_of_its_samples() -> None:
         leader_log_end_offset_after=105,
     )
     state = fold(None, first)
-    assert (state.leader_before, state.leader_after, state.ring) == (100, 105, [9_500, 100])
-    assert fold(None, observation(leader_after_at=9.9, leader_log_end_offset_after=105)).ring == [
+    assert (state.leader_end_before, state.leader_end_after, state.offset_history) == (100, 105, [9_500, 100])
+    assert fold(None, observation(leader_after_at=9.9, leader_log_end_offset_after=105)).offset_history == [
         10_000,
         100,
     ]
@@ -514,12 +514,12 @@ def test_the_leaders_log_end_is_dated_by_the_earlier_of_its_samples() -> None:
         leader_log_end_offset_before=None,
         leader_log_end_offset_after=105,
     )
-    assert fold(None, late).ring == [9_900, 105]
+    assert fold(None, late).offset_history == [9_900, 105]
     neither = observation(
         observed_at=11.0, leader_log_end_offset_before=None, leader_log_end_offset_after=None
     )
-    assert fold(state, neither).ring == state.ring
-    assert fold(state, observation(observed_at=11.0)).ring == push(state.ring, 11.0, 100)
+    assert fold(state, neither).offset_history == state.offset_history
+    assert fold(state, observation(observed_at=11.0)).offset_history == add_sample(state.offset_history, 11.0, 100)
 
 
 def lineage(entries: list[tuple[int, int]] | None, complete_from: int | None) -> Observation:
@@ -660,23 +660,23 @@ def short(**fields: Any) -> Observation:
     return observation(**{"observed_at": 11.0, "samples": samples, **SHORT, **fields})
 
 
-FIRST = LossRead(4, 5, 60, 90, 100, 1)
+FIRST = LossCandidate(4, 5, 60, 90, 100, 1)
 
 
 def test_a_loss_is_certain_at_the_second_read_of_another_pass() -> None:
     once = fold(None, observation(), short())
-    assert once.loss_read == FIRST
+    assert once.loss_candidate == FIRST
     same_pass = fold(once, short(), number=1)
-    assert same_pass.loss_read == FIRST
+    assert same_pass.loss_candidate == FIRST
     twice = fold(once, short(observed_at=12.0))
-    assert twice.loss_read == LossRead(4, 5, 60, 90, 100, 1, confirmed=True)
+    assert twice.loss_candidate == LossCandidate(4, 5, 60, 90, 100, 1, confirmed=True)
 
 
 @pytest.mark.parametrize(("second", "start"), [(70, 70), (50, 60)])
 def test_two_reads_prove_what_lies_above_both(second: int, start: int) -> None:
     once = fold(None, observation(), short())
     other = fold(once, short(lineage=[(4, second), (5, 80)]))
-    assert other.loss_read == LossRead(4, 5, start, 90, 100, 1, confirmed=True)
+    assert other.loss_candidate == LossCandidate(4, 5, start, 90, 100, 1, confirmed=True)
 
 
 def test_a_read_under_another_leadership_is_another_first_read() -> None:
@@ -686,20 +686,20 @@ def test_a_read_under_another_leadership_is_another_first_read() -> None:
         answer(2, log_end_offset=80, high_watermark=60, leader_epoch=6, leads=True),
     ]
     other = fold(once, short(leader_epoch=6, lineage=[(4, 60), (6, 80)], samples=samples))
-    assert other.loss_read == LossRead(4, 6, 60, 90, 100, 2)
+    assert other.loss_candidate == LossCandidate(4, 6, 60, 90, 100, 2)
 
 
 def test_a_read_of_another_epoch_is_another_first_read() -> None:
     once = fold(None, observation(), short())
     once.committed = [Committed(3, 95, 9.0, 95, 1), *once.committed]
     other = fold(once, short(lineage=[(3, 40), (4, 60), (5, 80)], lineage_complete_from=3))
-    assert other.loss_read == LossRead(3, 5, 40, 95, 95, 2)
+    assert other.loss_candidate == LossCandidate(3, 5, 40, 95, 95, 2)
 
 
 def test_after_a_claim_what_is_gone_is_remembered_and_nothing_is_claimed_twice() -> None:
     claimed = fold(None, observation(), short(), short())
     after = fold(claimed, short())
-    assert after.loss_read is None
+    assert after.loss_candidate is None
     assert after.committed[0] == Committed(4, 90, 10.0, 100, 1, lost_from=60, lost_under=5)
     assert claimed.committed[0].lost_from is None
 
@@ -732,16 +732,16 @@ def test_a_claim_speaks_of_its_epoch_and_earlier_ones() -> None:
     ids=["silent", "not sampled", "does not lead", "before its election"],
 )
 def test_a_look_that_cannot_tell_leaves_the_first_read_standing(blind: Observation) -> None:
-    assert fold(None, observation(), short(), blind).loss_read == FIRST
+    assert fold(None, observation(), short(), blind).loss_candidate == FIRST
 
 
 def test_a_leader_that_shows_no_lineage_cannot_refute() -> None:
     """It was seen once without one, and its log end is above what was committed by now."""
     first = short(lineage=None, samples=[answer(2, log_end_offset=80, leader_epoch=5, leads=True)])
     once = fold(None, observation(), first)
-    assert once.loss_read == LossRead(4, 5, 80, 90, 100, 1)
+    assert once.loss_candidate == LossCandidate(4, 5, 80, 90, 100, 1)
     grown = short(lineage=None, samples=[answer(2, log_end_offset=95, leader_epoch=5, leads=True)])
-    assert fold(once, grown).loss_read == once.loss_read
+    assert fold(once, grown).loss_candidate == once.loss_candidate
 
 
 def test_a_look_that_shows_the_records_there_refutes_the_first_read() -> None:
@@ -749,12 +749,12 @@ def test_a_look_that_shows_the_records_there_refutes_the_first_read() -> None:
         lineage=[(4, 90), (5, 95)],
         samples=[answer(2, log_end_offset=95, leader_epoch=5, leads=True)],
     )
-    assert fold(fold(None, observation(), short()), whole).loss_read is None
+    assert fold(fold(None, observation(), short()), whole).loss_candidate is None
 
 
 def test_a_first_read_ends_with_the_leadership_that_it_spoke_of() -> None:
     once = fold(None, observation(), short())
     assert (
-        fold(once, observation(leader=2, leader_epoch=6, samples=[silent(1), silent(2)])).loss_read
+        fold(once, observation(leader=2, leader_epoch=6, samples=[silent(1), silent(2)])).loss_candidate
         is None
     )

@@ -10,13 +10,13 @@ from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, BrokerState, Pass
 from tidemark.core.leader_epochs import MAX_COMMITTED
 from tidemark.core.offset_history import SIZE
 from tidemark.core.partition import (
-    MAX_EVENT_LIVES,
+    MAX_EVENT_ALERTS,
     MAX_ISR_HISTORY,
-    MAX_LIVES,
+    MAX_ALERTS,
     MAX_SHRINKS,
     PartitionState,
 )
-from tidemark.core.sparse_state import MAX_ANOMALIES, MAX_BUMPS
+from tidemark.core.sparse_state import MAX_ANOMALIES, MAX_EPOCH_STARTS
 
 
 def hostile() -> World:
@@ -46,20 +46,20 @@ def state_of(world: World) -> PartitionState:
 
 def test_every_list_of_a_partition_has_its_bound() -> None:
     state = state_of(hostile())
-    rare = state.rare
-    assert rare is not None
+    sparse = state.sparse
+    assert sparse is not None
     assert len(state.committed) <= MAX_COMMITTED
     assert len(state.isr_history) == MAX_ISR_HISTORY
     assert len(state.shrinks) == MAX_SHRINKS
-    assert len(state.ring) <= 2 * SIZE
-    assert len(state.ring_before) <= 2 * SIZE
+    assert len(state.offset_history) <= 2 * SIZE
+    assert len(state.previous_offset_history) <= 2 * SIZE
     assert len(state.lineage or []) <= MAX_LINEAGE
-    assert len(rare.bumps) == MAX_BUMPS
-    assert len(rare.anomalies) <= MAX_ANOMALIES
-    for held in (state.replicas, rare.adding, rare.checkpoints, rare.divergences, rare.short):
+    assert len(sparse.epoch_starts) == MAX_EPOCH_STARTS
+    assert len(sparse.anomalies) <= MAX_ANOMALIES
+    for held in (state.replicas, sparse.adding, sparse.checkpoints, sparse.divergences, sparse.short):
         assert len(held) <= MAX_REPLICAS
-    assert len(state.lives) <= MAX_LIVES + MAX_EVENT_LIVES
-    assert sum(life.incident is not None for life in state.lives) <= MAX_EVENT_LIVES
+    assert len(state.alerts) <= MAX_ALERTS + MAX_EVENT_ALERTS
+    assert sum(life.incident is not None for life in state.alerts) <= MAX_EVENT_ALERTS
 
 
 def test_the_state_of_the_worst_partition_stays_small() -> None:

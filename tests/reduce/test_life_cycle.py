@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.core.partition import MAX_LIVES
+from tidemark.core.partition import MAX_ALERTS
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector import Condition
 from tidemark.reduce.life_cycle import Rules, Scope, advance_states
@@ -13,13 +13,13 @@ RULES = Rules(1, 1, 0.0, "", DETECTORS)
 def test_many_a_note_keeps_no_page_out() -> None:
     notes = [
         (DETECTORS["STALE_BROKER_VIEW"], Condition("info", "old", subject=broker))
-        for broker in range(MAX_LIVES + 5)
+        for broker in range(MAX_ALERTS + 5)
     ]
     page = (DETECTORS["QUORUM_UNHEALTHY"], Condition("critical", "no leader"))
-    lives, alerts = advance_states(
+    alerts, alerts = advance_states(
         [], [*notes, page], Scope("main"), RULES, 1.0, blind=lambda _: False
     )
-    assert len(lives) == MAX_LIVES + 1
+    assert len(alerts) == MAX_ALERTS + 1
     assert alerts[-1].labels["alertname"] == "KafkaQuorumUnhealthy"
 
 
@@ -30,14 +30,14 @@ def test_who_is_blind_neither_fires_nor_clears() -> None:
     def no_lag(detector: object) -> bool:
         return detector is lag[0]
 
-    lives, alerts = advance_states([], [lag, page], Scope("main"), RULES, 1.0, blind=no_lag)
+    alerts, alerts = advance_states([], [lag, page], Scope("main"), RULES, 1.0, blind=no_lag)
     assert [alert.labels["alertname"] for alert in alerts] == ["KafkaOffline"]
-    lives, alerts = advance_states(
-        lives, [lag, page], Scope("main"), RULES, 2.0, blind=lambda _: False
+    alerts, alerts = advance_states(
+        alerts, [lag, page], Scope("main"), RULES, 2.0, blind=lambda _: False
     )
     assert [alert.labels["alertname"] for alert in alerts] == ["KafkaFollowerLag"]
-    lives, alerts = advance_states(lives, [], Scope("main"), RULES, 3.0, blind=no_lag)
+    alerts, alerts = advance_states(alerts, [], Scope("main"), RULES, 3.0, blind=no_lag)
     assert [(alert.state, alert.labels["alertname"]) for alert in alerts] == [
         ("resolved", "KafkaOffline")
     ]
-    assert [(life.detector, life.held) for life in lives] == [("FOLLOWER_LAG", 1)]
+    assert [(life.detector, life.held) for life in alerts] == [("FOLLOWER_LAG", 1)]

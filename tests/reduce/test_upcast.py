@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tests.scenarios.world import World
 from tidemark.core.codec import encode_batch
-from tidemark.core.partition import Life
+from tidemark.core.partition import TrackedAlert
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import Fold
@@ -34,7 +34,7 @@ HISTORY = (
 )
 
 
-def told(life: Life) -> tuple[object, ...]:
+def told(life: TrackedAlert) -> tuple[object, ...]:
     """What makes the alert, without its words: a release may find better ones."""
     return life.detector, life.subject, life.severity, life.since, life.firing, life.incident
 
@@ -56,14 +56,14 @@ def test_state_of_the_first_version_reads_on() -> None:
     # What version 1 did not have is unknown, and its detectors were fewer; all else is what it was.
     dated = [replace(entry, dated=True) for entry in known.committed]
     assert (
-        replace(known, rare=fresh.rare, lives=fresh.lives, committed=dated, shrinks=fresh.shrinks)
+        replace(known, sparse=fresh.sparse, alerts=fresh.alerts, committed=dated, shrinks=fresh.shrinks)
         == fresh
     )
     # The causes are words too.
     assert [shrink[:3] for shrink in known.shrinks] == [shrink[:3] for shrink in fresh.shrinks]
-    detectors = {life.detector for life in known.lives}
-    assert [told(life) for life in known.lives] == [
-        told(life) for life in fresh.lives if life.detector in detectors
+    detectors = {life.detector for life in known.alerts}
+    assert [told(life) for life in known.alerts] == [
+        told(life) for life in fresh.alerts if life.detector in detectors
     ]
     sent = len(now.batches)
     for line in ("pass 3 isr=2,3 add=10", "pass 2 isr=1,2,3 add=10", "ack KafkaCommittedDataLoss"):
@@ -82,9 +82,9 @@ def test_state_of_the_first_version_reads_on() -> None:
     assert again is not None
     assert there is not None
     dated = [replace(entry, dated=True) for entry in again.committed]
-    spoken = {"lives": there.lives, "shrinks": there.shrinks}
+    spoken = {"alerts": there.alerts, "shrinks": there.shrinks}
     assert (
-        replace(again, rare=there.rare, view_digest=there.view_digest, committed=dated, **spoken)
+        replace(again, sparse=there.sparse, published_digest=there.published_digest, committed=dated, **spoken)
         == there
     )
 

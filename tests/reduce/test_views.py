@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.core.offset_history import push
+from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.reduce.life_cycle import Rules, Scope
 from tidemark.reduce.views import partition_view
@@ -10,9 +10,9 @@ from tidemark.reduce.views import partition_view
 NOW = 1_000.0
 
 
-def lags(ring: list[int]) -> dict[int, tuple[int | None, float | None]]:
+def lags(offset_history: list[int]) -> dict[int, tuple[int | None, float | None]]:
     state = PartitionState(
-        leader=1, leader_before=10, assigned=[1, 2, 3], observed_at=NOW, ring=ring
+        leader=1, leader_end_before=10, assigned=[1, 2, 3], observed_at=NOW, offset_history=offset_history
     )
     state.replicas = [
         ReplicaState(broker=1, log_end_offset=10),
@@ -28,4 +28,4 @@ def test_a_lag_of_unknown_age_has_none() -> None:
 
 
 def test_a_lag_is_as_old_as_its_first_record_surely_is() -> None:
-    assert lags(push(push([], NOW - 4.0, 5), NOW - 3.0, 10))[2] == (5, 3_000.0)
+    assert lags(add_sample(add_sample([], NOW - 4.0, 5), NOW - 3.0, 10))[2] == (5, 3_000.0)

@@ -1,4 +1,4 @@
-"""Names that must come out the same everywhere: placement of partitions, alert names, fingerprints, incidents."""
+"""Names that must be the same everywhere: placement, keys, alert names, fingerprints, incidents."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from zlib import crc32
 
 
 def group_of(cluster: str, topic: str, partition: int, groups: int) -> int:
-    """The Kafka partition of `replica-state` (0 … groups-1) that carries the events of a watched partition."""
-    return crc32(f"{cluster}/{topic}/{partition}".encode()) % groups
+    """The Kafka partition of `replica-state` (0 … groups-1) for the events of a partition."""
+    return crc32(partition_key(cluster, topic, partition).encode()) % groups
 
 
 def home_group(cluster: str, groups: int) -> int:
-    """The group that raises broker- and cluster-wide alerts of a cluster."""
+    """The group that raises the alerts about a cluster and its brokers."""
     return crc32(cluster.encode()) % groups
+
+
+def partition_key(cluster: str, topic: str, partition: int) -> str:
+    """The key of a partition in its group, and of its view."""
+    return f"{cluster}/{topic}/{partition}"
+
+
+def split_key(key: str) -> tuple[str, str, int]:
+    """The inverse of `partition_key`: neither cluster names nor topics contain a slash."""
+    cluster, topic, partition = key.split("/")
+    return cluster, topic, int(partition)
 
 
 def alert_name(detector: str) -> str:
@@ -22,7 +33,7 @@ def alert_name(detector: str) -> str:
 
 
 def fingerprint(labels: dict[str, str]) -> str:
-    """16 hex digits that identify an alert: SHA-256 over its sorted labels."""
+    """16 hex digits that identify an alert: SHA-256 of its sorted labels."""
     text = "\xff".join(f"{name}\xff{value}" for name, value in sorted(labels.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -35,9 +46,10 @@ def incident(
     before: int | None,
     after: int | None,
 ) -> str:
-    """8 hex digits that tell two events of one kind apart: the same fault has the same incident after any restart.
+    """8 hex digits that tell two events of one detector apart, the same after any restart.
 
-    `topic` is the topic id where one is known; `before` and `after` are the leader epochs the event lies between.
+    `topic` is the topic id where it is known. The event lies between the leader epochs `before`
+    and `after`.
     """
     text = f"{cluster}/{topic}/{partition}/{detector}/{before}/{after}"
     return hashlib.sha256(text.encode()).hexdigest()[:8]

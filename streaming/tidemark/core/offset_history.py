@@ -1,7 +1,8 @@
-"""When did the leader's log end pass an offset? A few (time, log end offset) samples at growing ages answer it.
+"""When did the leader's log end offset pass an offset? A few (time, offset) samples answer it.
 
-An offset's age at the leader turns a follower's distance in records into seconds without reading a record. The newest
-sample is kept each pass; older ones thin out geometrically, so 16 samples span more than an hour.
+The age of an offset at the leader turns a follower's lag in records into seconds without reading
+a record. Every pass keeps its sample as the newest; older samples thin out geometrically, so 16
+samples span more than an hour.
 """
 
 from __future__ import annotations
@@ -10,95 +11,108 @@ from typing import Final
 
 SIZE: Final = 16
 
-# Newest first and flat, as it is stored: Unix milliseconds and log end offset of the newest sample, then for each older
-# one by how many milliseconds and records it lies below the one before it. Neither ever grows with age.
-Ring = list[int]
+# Flat, newest sample first, as it is stored: Unix milliseconds and log end offset of the newest
+# sample; then, for each older sample, the differences in milliseconds and records to the one
+# before it. Neither difference is negative.
+OffsetHistory = list[int]
+NEWEST_MS: Final = 0
+NEWEST_OFFSET: Final = 1
+_SECOND_MS: Final = 2
+_SECOND_OFFSET: Final = 3
+_SECOND: Final = 2
+_THIRD: Final = 4
 
 
-def push(ring: Ring, time: float, log_end_offset: int) -> Ring:
-    """The ring with a sample added, `time` in Unix seconds. A log end that fell cuts off the samples above it."""
+def add_sample(history: OffsetHistory, time: float, log_end_offset: int) -> OffsetHistory:
+    """The history with a sample added, `time` in Unix seconds.
+
+    A log end offset that fell drops the samples above it: their records are gone.
+    """
     now_ms = round(time * 1000.0)
-    while ring and ring[1] > log_end_offset:
-        # They speak of records now gone.
-        ring = [ring[0] - ring[2], ring[1] - ring[3], *ring[4:]] if len(ring) > 2 else []
-    if not ring:
+    while history and history[NEWEST_OFFSET] > log_end_offset:
+        history = _without_newest(history)
+    if not history:
         return [now_ms, log_end_offset]
-    later_ms, more = now_ms - ring[0], log_end_offset - ring[1]
+    later_ms = now_ms - history[NEWEST_MS]
+    more = log_end_offset - history[NEWEST_OFFSET]
     if later_ms <= 0:
-        return ring
-    # Of a run of equal offsets only its first and last sample say anything.
-    if more == 0 and len(ring) > 2 and ring[3] == 0:
-        return [now_ms, log_end_offset, later_ms + ring[2], 0, *ring[4:]]
-    longer = [now_ms, log_end_offset, later_ms, more, *ring[2:]]
+        return history
+    if more == 0 and len(history) > _SECOND and history[_SECOND_OFFSET] == 0:
+        # A run of equal offsets keeps its first and its last sample.
+        return [now_ms, log_end_offset, later_ms + history[_SECOND_MS], 0, *history[_THIRD:]]
+    longer = [now_ms, log_end_offset, later_ms, more, *history[_SECOND:]]
     if len(longer) > 2 * SIZE:
         _thin(longer)
     return longer
 
 
-def _thin(ring: Ring) -> None:
-    """Takes out the sample whose loss widens a gap least, measured against its age; neither the newest nor the oldest."""
-    best, lowest = 2, float("inf")
-    # One second lets the youngest samples be no better kept than a pass apart.
+def _without_newest(history: OffsetHistory) -> OffsetHistory:
+    if len(history) <= _SECOND:
+        return []
+    newest_ms, newest_offset, earlier_ms, fewer, *older = history
+    return [newest_ms - earlier_ms, newest_offset - fewer, *older]
+
+
+def _thin(history: OffsetHistory) -> None:
+    """Drops the sample whose gap, against its age, grows least; never the newest or the oldest."""
+    best, lowest = _SECOND, float("inf")
+    # Starting at one second keeps the youngest samples at least a pass apart.
     age_ms = 1000
-    step = ring[2]
-    for index in range(2, len(ring) - 2, 2):
+    step = history[_SECOND_MS]
+    for index in range(_SECOND, len(history) - 2, 2):
         age_ms += step
-        following = ring[index + 2]
+        following = history[index + 2]
         cost = (step + following) / age_ms
         if cost <= lowest:
             best, lowest = index, cost
         step = following
-    ring[best + 2] += ring[best]
-    ring[best + 3] += ring[best + 1]
-    del ring[best : best + 2]
+    history[best + 2] += history[best]
+    history[best + 3] += history[best + 1]
+    del history[best : best + 2]
 
 
-def samples(ring: Ring) -> list[tuple[int, int]]:
+def samples(history: OffsetHistory) -> list[tuple[int, int]]:
     """(Unix milliseconds, log end offset), newest first."""
     result = []
     now_ms = offset = 0
     sign = 1
-    for index in range(0, len(ring), 2):
-        now_ms += sign * ring[index]
-        offset += sign * ring[index + 1]
+    for index in range(0, len(history), 2):
+        now_ms += sign * history[index]
+        offset += sign * history[index + 1]
         result.append((now_ms, offset))
         sign = -1
     return result
 
 
-def passed_at(ring: Ring, offset: int) -> tuple[float | None, float | None]:
-    """Bounds (not before, not after), in Unix seconds, of the time at which the log end passed `offset`.
+def passed_at(history: OffsetHistory, offset: int) -> tuple[float | None, float | None]:
+    """(not before, not after), in Unix seconds: when the log end offset passed `offset`.
 
-    None on the left: before the first sample. None on the right: it has not been seen to pass, i.e. record `offset` was
-    not there yet.
+    The left bound is None when that was before the first sample, the right one when record
+    `offset` was not there at the newest sample.
     """
     not_after = None
-    for time_ms, log_end_offset in samples(ring):
+    for time_ms, log_end_offset in samples(history):
         if log_end_offset <= offset:
             return time_ms / 1000.0, not_after
         not_after = time_ms / 1000.0
     return None, not_after
 
 
-def age_ms(ring: Ring, offset: int, now: float) -> float | None:
-    """Milliseconds for which record `offset` has surely been at the leader: a lower bound. None when it was not seen."""
-    if not ring or ring[1] <= offset:
+def age_ms(history: OffsetHistory, offset: int, now: float) -> float | None:
+    """How long record `offset` has been at the leader: a lower bound; None when it was not seen."""
+    if not history or history[NEWEST_OFFSET] <= offset:
         return None
-    not_after = passed_at(ring, offset)[1]
-    return None if not_after is None else max(0.0, (now - not_after) * 1000.0)
+    at_ms, log_end = history[NEWEST_MS], history[NEWEST_OFFSET]
+    for index in range(_SECOND, len(history), 2):
+        log_end -= history[index + 1]
+        if log_end <= offset:
+            break
+        at_ms -= history[index]
+    return max(0.0, (now - at_ms / 1000.0) * 1000.0)
 
 
-def log_end_by(ring: Ring, time: float) -> int:
-    """The newest log end offset sampled at or before `time`; the oldest of all when none was, 0 without any."""
-    told = samples(ring)
-    known = next(
-        (sample for sample in told if sample[0] <= time * 1000.0), told[-1] if told else (0, 0)
-    )
-    return known[1]
-
-
-def from_oldest(packed: list[int]) -> Ring:
-    """A ring out of its first stored form: differences from the oldest sample on."""
+def from_oldest(packed: list[int]) -> OffsetHistory:
+    """A history from its first stored form: differences from the oldest sample on."""
     steps = [(packed[index], packed[index + 1]) for index in range(0, len(packed), 2)]
     if not steps:
         return []

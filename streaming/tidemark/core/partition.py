@@ -1,7 +1,8 @@
-"""The state of one watched partition: what was seen last, and the little history that the detectors need.
+"""The state of one watched partition: the newest observation, and the history that detectors need.
 
-Stored as one opaque, versioned msgpack document per partition (arrays, not maps: a healthy partition of three replicas
-stays below 400 bytes). Every list has a bound, named here or where it is filled. Times are Unix seconds.
+It is stored as one opaque, versioned msgpack document per partition (arrays, not maps: a healthy
+partition with three replicas takes less than 400 bytes). Every list has its bound, named here or
+where it is filled. Times are Unix seconds.
 """
 
 from __future__ import annotations
@@ -9,23 +10,25 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
+from tidemark.core.causes import Cause, ShrinkCause
 from tidemark.core.leader_epochs import Committed, LineageEntries
-from tidemark.core.offset_history import Ring, from_oldest
-from tidemark.core.sparse_state import Rare
+from tidemark.core.offset_history import OffsetHistory, from_oldest
+from tidemark.core.sparse_state import SparseState
+from tidemark.core.tracked_alert import TrackedAlert
 
-# Version 2 added `rare` and tells its rings from the newest sample on.
-STATE_VERSION: Final = 2
-OLDEST_VERSION: Final = 1
+# Version 2 added `sparse` and stores offset histories from the newest sample on. Version 3 keeps
+# the cause of a shrink and its certainty apart.
+STATE_VERSION: Final = 3
 MAX_ISR_HISTORY: Final = 16
 MAX_SHRINKS: Final = 16
-MAX_LIVES: Final = 64
-MAX_EVENT_LIVES: Final = 16
+MAX_ALERTS: Final = 64
+MAX_EVENT_ALERTS: Final = 16
 
 
 class ReplicaState(Struct, array_like=True, gc=False):
-    """The last answer of one replica's broker, and for how many passes it has been silent since."""
+    """The last answer of one replica's broker, and the passes without an answer since."""
 
     broker: int
     log_end_offset: int | None = None
@@ -34,49 +37,54 @@ class ReplicaState(Struct, array_like=True, gc=False):
     last_stable_offset: int | None = None
     leader_epoch: int | None = None
     leads: bool | None = None
-    # When the answer above was read; the answer stays while the broker is silent.
+    # When the answer above was read; it stays while the broker does not answer.
     sampled_at: float | None = None
-    # Null when the last pass had an answer.
+    # None when the last pass had an answer.
     error: str | None = None
     silent_passes: int = 0
     lineage: LineageEntries | None = None
 
 
-class Life(Struct, array_like=True):
-    """One alert from its first sign to its end: counted, then firing, then gone."""
+class IsrChange(Struct, array_like=True, gc=False):
+    """An in-sync set, and when it was first seen."""
 
-    detector: str
-    subject: int | None
-    severity: str
-    # When the condition was first seen.
-    since: float
-    # Passes in a row with the condition, and, once it fires, passes in a row without it.
-    held: int = 0
-    clean: int = 0
-    firing: bool = False
-    fired_at: float = 0.0
-    incident: str | None = None
-    broker: int | None = None
-    description: str = ""
-    evidence: dict[str, Any] = field(default_factory=dict)
-    revision: str = ""
+    at: float
+    in_sync_replicas: list[int]
 
 
-class LossRead(Struct, array_like=True):
-    """The first of two reads that prove a loss: under `epoch_after`, [start, end) of `epoch_before` is gone."""
+class Shrink(Struct, array_like=True, gc=False):
+    """A broker that left the in-sync set, under which leader and why."""
+
+    at: float
+    broker: int
+    leader: int | None
+    cause: Cause
+    # Whether a record of the metadata log gives the cause.
+    recorded: bool = False
+
+    @property
+    def shrink_cause(self) -> ShrinkCause:
+        """The cause with its certainty."""
+        return ShrinkCause(self.cause, self.recorded)
+
+
+class LossCandidate(Struct, array_like=True):
+    """The first of two reads that prove a loss: [start, end) of `epoch_before` is gone."""
 
     epoch_before: int
+    # The leader epoch of the read.
     epoch_after: int
     start: int
     end: int
-    # Highest log end offset seen under `epoch_before`: records in [end, exposed_to) may have been promised by acks=1.
+    # Highest log end offset seen under `epoch_before`: producers with acks=1 may have an
+    # acknowledgement for the records in [end, exposed_to).
     exposed_to: int
     pass_number: int
     confirmed: bool = False
 
 
 class PartitionState(Struct, array_like=True, gc=False):
-    """See the module. `cluster`, `topic` and `partition` are the key and are stored with it, not here."""
+    """See the module. Cluster, topic and partition are the key of the document, not part of it."""
 
     topic_id: str | None = None
     collector: str = ""
@@ -94,34 +102,35 @@ class PartitionState(Struct, array_like=True, gc=False):
     removing: list[int] = []
     effective_min_in_sync_replicas: int | None = None
     replicas: list[ReplicaState] = []
-    # The leader's log end before and after the followers were asked, in the newest pass; null when it gave none.
-    leader_before: int | None = None
-    leader_after: int | None = None
-    # Highest high watermark the leader showed under its present epoch, and when it last moved.
+    # The leader's log end offset before and after the followers were sampled, in the newest pass;
+    # None when the leader gave none.
+    leader_end_before: int | None = None
+    leader_end_after: int | None = None
+    # Highest high watermark that the leader reported under its present epoch, and when it moved.
     high_watermark: int | None = None
     high_watermark_moved_at: float = 0.0
     committed: list[Committed] = []
     lineage: LineageEntries | None = None
     lineage_complete_from: int | None = None
-    ring: Ring = []
-    # The ring of the leadership before this one, for the times of a loss; dropped after a while.
-    ring_before: Ring = []
-    ring_before_until: float = 0.0
-    # (time, in-sync replicas), oldest first, at most MAX_ISR_HISTORY.
-    isr_history: list[tuple[float, list[int]]] = []
-    # (time, broker that left, leader then, suspected cause), oldest first, at most MAX_SHRINKS.
-    shrinks: list[tuple[float, int, int | None, str]] = []
-    loss_read: LossRead | None = None
-    # The epoch that an unclean election (proven or suspected) began.
+    offset_history: OffsetHistory = []
+    # The history of the leadership before this one dates a loss; dropped after a while.
+    previous_offset_history: OffsetHistory = []
+    previous_offset_history_until: float = 0.0
+    # Oldest first, at most MAX_ISR_HISTORY.
+    isr_history: list[IsrChange] = []
+    # Oldest first, at most MAX_SHRINKS.
+    shrinks: list[Shrink] = []
+    loss_candidate: LossCandidate | None = None
+    # The epoch that an unclean election began, proven or suspected.
     unclean_epoch: int | None = None
     missed_passes: int = 0
-    lives: list[Life] = []
-    view_at: float = 0.0
-    view_digest: int = 0
-    rare: Rare | None = None
+    alerts: list[TrackedAlert] = []
+    published_at: float = 0.0
+    published_digest: int = 0
+    sparse: SparseState | None = None
 
     def replica(self, broker: int | None) -> ReplicaState | None:
-        """The replica on a broker, if it was ever sampled."""
+        """The replica on a broker; None when it was never sampled."""
         for replica in self.replicas:
             if replica.broker == broker:
                 return replica
@@ -129,7 +138,7 @@ class PartitionState(Struct, array_like=True, gc=False):
 
     @property
     def settled(self) -> list[int]:
-        """Assigned replicas without those that a reassignment is still adding (Partition.scala counts them so)."""
+        """Assigned replicas without those that a reassignment still adds (Partition.scala)."""
         return [broker for broker in self.assigned if broker not in self.adding]
 
     @property
@@ -142,20 +151,13 @@ class PartitionState(Struct, array_like=True, gc=False):
     @property
     def leader_log_end_offset(self) -> int | None:
         """The leader's newest log end offset of the newest pass."""
-        return self.leader_after if self.leader_after is not None else self.leader_before
-
-
-class _Document1(Struct, array_like=True, gc=False):
-    """Version 1: the state without its rings, and the rings told from their oldest samples on."""
-
-    state: PartitionState
-    ring: list[int]
-    ring_before: list[int]
+        return self.leader_end_before if self.leader_end_after is None else self.leader_end_after
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[PartitionState] = msgspec.msgpack.Decoder(PartitionState)
-_decoder1: msgspec.msgpack.Decoder[_Document1] = msgspec.msgpack.Decoder(_Document1)
+_FIELDS: Final = PartitionState.__struct_fields__
+_CAUSES: Final = frozenset(cause.value for cause in Cause)
 
 
 def encode_state(state: PartitionState) -> bytes:
@@ -164,16 +166,32 @@ def encode_state(state: PartitionState) -> bytes:
 
 
 def decode_state(blob: bytes) -> PartitionState:
-    """The inverse of `encode_state`; older versions are upcast here.
+    """The inverse of `encode_state`; it upcasts older versions.
 
-    An unknown version is a programmer error: `tidemark stream` refuses a checkpoint of a newer release at start.
+    An unknown version is a programmer error: `tidemark stream` refuses the checkpoint of a newer
+    release at start.
     """
-    if blob[0] == STATE_VERSION:
+    version = blob[0]
+    if version == STATE_VERSION:
         return _decoder.decode(memoryview(blob)[1:])
-    assert blob[0] == OLDEST_VERSION, f"partition state version {blob[0]}"
-    document = _decoder1.decode(memoryview(blob)[1:])
-    document.state.ring, document.state.ring_before = (
-        from_oldest(document.ring),
-        from_oldest(document.ring_before),
-    )
-    return document.state
+    assert version in (1, 2), f"partition state version {version}"
+    document: list[Any] = msgspec.msgpack.decode(memoryview(blob)[1:])
+    if version == 1:
+        document = _from_version_1(document)
+    return msgspec.convert(_from_version_2(document), PartitionState)
+
+
+def _from_version_1(document: list[Any]) -> list[Any]:
+    """Version 1: [state, history, previous history], the histories from the oldest sample on."""
+    state, history, previous = document
+    state[_FIELDS.index("offset_history")] = from_oldest(history)
+    state[_FIELDS.index("previous_offset_history")] = from_oldest(previous)
+    return list(state)
+
+
+def _from_version_2(state: list[Any]) -> list[Any]:
+    """Version 2 wrote a recorded cause as "fencing, by the metadata log"."""
+    for shrink in state[_FIELDS.index("shrinks")]:
+        cause, recorded, _ = shrink.pop().partition(", by the metadata log")
+        shrink += [cause if cause in _CAUSES else Cause.UNKNOWN, bool(recorded)]
+    return state

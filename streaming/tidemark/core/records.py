@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from tidemark.core.identity import partition_key
+
 RECORD_VERSION: Final = 1
 
 Severity = Literal["critical", "warning", "info"]
@@ -172,6 +174,6 @@ def view_key(
     broker: int | None = None,
 ) -> str:
     """The key of a view in the compacted topic: `cluster`, `cluster/broker` or `cluster/topic/partition`."""
-    if topic is not None:
-        return f"{kafka_cluster}/{topic}/{partition}"
+    if topic is not None and partition is not None:
+        return partition_key(kafka_cluster, topic, partition)
     return kafka_cluster if broker is None else f"{kafka_cluster}/{broker}"

@@ -1,47 +1,44 @@
-"""AT_MIN_ISR: just as many replicas in sync as acks=all needs. The next one to leave stops writes.
+"""AT_MIN_ISR: exactly as many replicas are in sync as acks=all needs; the next loss stops writes.
 
-A note at first: most of it is a restart. After ten minutes it is a ticket.
+Info at first, because a restart causes most of it. After ten minutes it is a warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, describe_missing, lasted_ms
-from tidemark.detect.detector import Condition, Detector
+from tidemark.core.tracked_alert import tracked
+from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.phrases import describe_missing
 
 ID = "AT_MIN_ISR"
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Judged by the effective minimum, as UNDER_MIN_ISR. A partition that never had more replicas to lose is not this."""
-    minimum, members, missing = (
-        state.effective_min_in_sync_replicas,
-        state.in_sync_replicas,
-        state.missing,
-    )
+    """Judged by the effective minimum. A partition without a replica to lose is not meant."""
+    minimum, members = state.effective_min_in_sync_replicas, state.in_sync_replicas
+    missing = state.missing
     if state.leader is None or minimum is None or members is None or not missing:
         return
-    if (
-        len(members) != minimum
-        or len(members) >= len(state.settled)
-        or all(context.in_grace(broker) for broker in missing)
-    ):
+    if len(members) != minimum or len(members) >= len(state.settled):
         return
-    long = (
-        lasted_ms(state, ID, None, context.now) >= context.thresholds.under_replicated_escalates_ms
-    )
-    danger = (
-        f"leader {state.leader} is the last of them, without it the partition is offline"
-        if minimum == 1
-        else "if another one leaves, acks=all writes are refused"
-    )
+    if all(context.in_grace(broker) for broker in missing):
+        return
+    alert = tracked(context.alerts, ID, None)
+    held_ms = 0.0 if alert is None else alert.held_ms(context.now)
+    danger = "If another one leaves, acks=all writes are refused"
+    if minimum == 1:
+        danger = f"Leader {state.leader} is the last one; without it the partition is offline"
     yield Condition(
-        severity="warning" if long else "info",
+        severity="warning"
+        if held_ms >= context.thresholds.under_replicated_escalates_ms
+        else "info",
         broker=missing[0],
-        description=f"{context.topic}-{context.partition} has {len(members)} of {len(state.settled)} replicas in sync, exactly the minimum "
-        f"(min ISR {minimum}): {danger}. Missing: {describe_missing(state)}.",
+        description=f"{context.name} has {len(members)} of {len(state.settled)} replicas in sync, "
+        f"exactly the minimum (min ISR {minimum}). {danger}. "
+        f"Missing: {describe_missing(state)}.",
         evidence={
             "in_sync_replicas": members,
             "effective_min_in_sync_replicas": minimum,
@@ -54,6 +51,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-AT_MIN_ISR = Detector(
-    ID, "state", "Just as many replicas are in sync as acks=all needs.", state=evaluate
+DETECTOR = Detector(
+    ID,
+    "state",
+    "Exactly as many replicas are in sync as acks=all needs.",
+    wakes_on=activity.ISR,
+    state=evaluate,
 )

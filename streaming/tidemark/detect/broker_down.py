@@ -1,4 +1,4 @@
-"""BROKER_DOWN: a broker does not answer the collector, while others do, and no orderly restart explains it."""
+"""BROKER_DOWN: a broker does not answer the collector, others do, and no orderly restart explains it."""
 
 from __future__ import annotations
 
@@ -6,62 +6,51 @@ from collections.abc import Iterator
 
 from tidemark.core.cluster import BrokerSeen, ClusterState
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, TIMED_OUT, UNREACHABLE
-from tidemark.detect.context import ClusterContext
-from tidemark.detect.detector import Condition, Detector
+from tidemark.core.tracked_alert import tracked
+from tidemark.detect.detector import ClusterContext, Condition, Detector
 
 ID = "BROKER_DOWN"
-_WORDS = {
-    REFUSED: "nothing listens on its port: its process is not running",
-    TIMED_OUT: "it takes no request in time: it hangs, or the path to it does",
-    UNREACHABLE: "no connection comes about: its machine, its name or the path to it is gone",
+_MEANING = {
+    REFUSED: "no process listens on its port",
+    TIMED_OUT: "requests to it time out; the broker hangs, or the network path does",
+    UNREACHABLE: "no connection is possible; its host, name or network path is gone",
+}
+_FENCED = {
+    None: "",
+    True: " The controller has fenced it; it leads no partition.",
+    False: " The controller has not fenced it; the partitions that it led have no new leader yet.",
 }
 
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
-    """One condition for each broker that is down."""
+    """One condition per broker that is down."""
     if not any(seen.outcome == OK for seen in cluster.brokers.values()):
         return
     for broker, seen in cluster.brokers.items():
-        if seen.outcome not in (OK, CONTROLLED_SHUTDOWN) and not cluster.in_grace(
-            broker, context.now
-        ):
+        down = seen.outcome not in (OK, CONTROLLED_SHUTDOWN)
+        if down and not cluster.in_grace(broker, context.now):
             yield _condition(broker, seen, cluster, context)
 
 
 def _condition(
     broker: int, seen: BrokerSeen, cluster: ClusterState, context: ClusterContext
 ) -> Condition:
-    life = next(
-        (life for life in cluster.lives if life.detector == ID and life.subject == broker), None
-    )
-    # The way in which it fails may change; it is down since the first.
-    since = seen.since if life is None else min(life.since, seen.since)
+    alert = tracked(context.alerts, ID, broker)
+    # The kind of failure may change; the broker is down since the first one.
+    since = seen.since if alert is None else min(alert.since, seen.since)
     node = cluster.nodes.get(broker)
     fenced = node.fenced if node is not None else None
-    standing = {
-        None: "",
-        True: " The controller has fenced it: it leads nothing.",
-        False: " The controller has not fenced it: what it led when last heard of has no other leader yet.",
-    }
-    how = _WORDS.get(seen.outcome, "it answers, but with nothing of use")
+    meaning = _MEANING.get(seen.outcome, "it answers without a usable result")
+    others = {str(b): s.outcome for b, s in sorted(cluster.brokers.items()) if b != broker}
     return Condition(
         severity="warning",
         subject=broker,
         broker=broker,
-        description=f"Broker {broker} of {context.kafka_cluster} has not answered for {max(0.0, context.now - since):.1f} s ({seen.outcome}): "
-        f"{how}.{standing[fenced]}",
-        evidence={
-            "outcome": seen.outcome,
-            "since": since,
-            "fenced": fenced,
-            "others": {
-                str(other): there.outcome
-                for other, there in sorted(cluster.brokers.items())
-                if other != broker
-            },
-        },
+        description=f"Broker {broker} of {context.kafka_cluster} has not answered for "
+        f"{max(0.0, context.now - since):.1f} s ({seen.outcome}): {meaning}.{_FENCED[fenced]}",
+        evidence={"outcome": seen.outcome, "since": since, "fenced": fenced, "others": others},
         revision=f"{seen.outcome} {fenced}",
     )
 
 
-BROKER_DOWN = Detector(ID, "state", "A broker does not answer.", cluster=evaluate)
+DETECTOR = Detector(ID, "state", "A broker does not answer.", cluster=evaluate)

@@ -1,4 +1,7 @@
-"""COLLECTOR_CONFLICT: two collectors watch the same share of a cluster. The newer process owns it, the other works in vain."""
+"""COLLECTOR_CONFLICT: two collectors watch the same share of a cluster.
+
+The newer process owns the share; events of the other one are refused.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +10,30 @@ from itertools import combinations
 from math import gcd
 from typing import Final
 
-from tidemark.core.cluster import OWNER_SILENT_SECONDS, Clock, ClusterState
-from tidemark.detect.context import ClusterContext
-from tidemark.detect.detector import Condition, Detector
+from tidemark.core.cluster import OWNER_SILENT_SECONDS, ClusterState, CollectorClock
+from tidemark.detect.detector import ClusterContext, Condition, Detector
 
-# A new process often starts a little before the old one has ended.
+# A new process often starts a little before the old one ends.
 HANDOVER_SECONDS: Final = 10.0
 HANDOVER_PASSES: Final = 3
 
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
-    """One condition a cluster, about the newest pair."""
-    present = {
-        name: clock
+    """At most one condition per cluster, about the newest pair."""
+    alive = [
+        (name, clock)
         for name, clock in cluster.collectors.items()
         if abs(context.now - clock.ended_at) <= OWNER_SILENT_SECONDS
-    }
-    ranked = sorted(
-        present.items(), key=lambda item: (item[1].collector_epoch, item[0]), reverse=True
-    )
-    for name, clock in ranked:
-        if (
-            clock.older_at - clock.began_at >= HANDOVER_SECONDS
-            and context.now - clock.older_at <= OWNER_SILENT_SECONDS
-        ):
+    ]
+    newest_first = sorted(alive, key=lambda item: (item[1].collector_epoch, item[0]), reverse=True)
+    for name, clock in newest_first:
+        overlap = clock.older_at - clock.began_at
+        if overlap >= HANDOVER_SECONDS and context.now - clock.older_at <= OWNER_SILENT_SECONDS:
             yield _condition(
                 (name, name),
-                f"Two processes call themselves collector {name} and watch {context.kafka_cluster}; the one that started later owns it, what "
-                "the other sends is refused. Stop one of them, or give it a name and a share of its own.",
+                f"Two processes with the collector name {name} watch {context.kafka_cluster}. "
+                "The one that started later owns it; events of the other are refused. Stop one "
+                "of them, or give it its own name and share.",
                 {
                     "older_pass_at": clock.older_at,
                     "newer_began_at": clock.began_at,
@@ -42,13 +41,14 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
                 },
             )
             return
-    for (newer, new), (older, old) in combinations(ranked, 2):
-        if not shares_overlap(new.shard, old.shard) or not _outlived(old, new):
+    for (newer, new), (older, old) in combinations(newest_first, 2):
+        if not shares_overlap(new.shard, old.shard) or not _outlived_handover(old, new):
             continue
         yield _condition(
             (older, newer),
-            f"Collectors {older} and {newer} both watch {_share(old, new)} {context.kafka_cluster}; {newer} started later and owns it, what {older} "
-            f"sends is refused. Stop {older}, or give each a share of its own (shard, shards).",
+            f"Collectors {older} and {newer} both watch {_share(old, new)} "
+            f"{context.kafka_cluster}. {newer} started later and owns it; events of {older} are "
+            f"refused. Stop {older}, or give each collector its own share (shard, shards).",
             {
                 "refused_passes": old.refused,
                 "newer_began_at": new.began_at,
@@ -58,36 +58,38 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
         return
 
 
-def _outlived(old: Clock, new: Clock) -> bool:
-    """Whether the older process went on beside the newer one for longer than a handover takes.
+def _outlived_handover(old: CollectorClock, new: CollectorClock) -> bool:
+    """Whether the older process ran beside the newer one for longer than a handover takes.
 
-    Passes are counted as they came: the clocks of two machines are not compared to tell that they overlap at all.
+    Passes count in their order of arrival. The clocks of two machines are not compared.
     """
     longest = max(HANDOVER_SECONDS, HANDOVER_PASSES * old.period_ms / 1000.0)
     return old.contested >= HANDOVER_PASSES and old.ended_at - new.began_at >= longest
 
 
 def _condition(names: tuple[str, str], description: str, evidence: dict[str, object]) -> Condition:
+    older, newer = names
     return Condition(
         severity="warning",
         description=description,
-        evidence={"older": names[0], "newer": names[1], **evidence},
-        revision=" ".join(names),
+        evidence={"older": older, "newer": newer, **evidence},
+        revision=f"{older} {newer}",
     )
 
 
-def _share(old: Clock, new: Clock) -> str:
+def _share(old: CollectorClock, new: CollectorClock) -> str:
     if old.shard == new.shard:
         return "all of" if old.shard is None else f"shard {old.shard} of"
-    return (
-        f"shard {old.shard or new.shard} of"
-        if None in (old.shard, new.shard)
-        else "some of the same partitions of"
-    )
+    if None in (old.shard, new.shard):
+        return f"shard {old.shard or new.shard} of"
+    return "some of the same partitions of"
 
 
 def shares_overlap(one: str | None, other: str | None) -> bool:
-    """Whether a partition can be in both shares: "1/4" holds the numbers that leave 1 modulo 4; null holds all."""
+    """Whether a partition can be in both shares.
+
+    "1/4" has the numbers that are 1 modulo 4; None has all.
+    """
     if one is None or other is None or one == other:
         return True
     try:
@@ -98,6 +100,6 @@ def shares_overlap(one: str | None, other: str | None) -> bool:
     return common == 0 or (a - b) % common == 0
 
 
-COLLECTOR_CONFLICT = Detector(
+DETECTOR = Detector(
     "COLLECTOR_CONFLICT", "state", "Two collectors watch the same partitions.", cluster=evaluate
 )

@@ -1,107 +1,151 @@
-"""COMMITTED_DATA_LOSS: offsets below a high watermark that a leader reported are not in the log any more.
+"""COMMITTED_DATA_LOSS: offsets below a high watermark that a leader reported are lost.
 
-The proof stands in core/losses.py; here it becomes words, ranges and wall-clock bounds.
+`evolve.losses` has the proof. Here it becomes ranges, wall-clock bounds and words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from tidemark.core.leader_epochs import NO_EPOCH, committed_under
-from tidemark.core.offset_history import Ring, passed_at
-from tidemark.core.partition import LossRead, PartitionState
-from tidemark.detect.context import Context, counted
-from tidemark.detect.detector import Condition, Detector
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tidemark.core import activity
+from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, committed_under
+from tidemark.core.offset_history import OffsetHistory, passed_at
+from tidemark.core.partition import LossCandidate, PartitionState
+from tidemark.core.text import counted
+from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.evolve.losses import serving_leader
 
 ID = "COMMITTED_DATA_LOSS"
+Range = tuple[int, int]
+
+
+class LossEvidence(Struct, kw_only=True):
+    """Ranges are half open; epochs are None where brokers know none."""
+
+    proven: Range
+    # Records that producers with acks=1 may have an acknowledgement for.
+    exposed: Range | None = None
+    records: int = 0
+    leader_epoch_before: int | None = None
+    leader_epoch_after: int | None = None
+    leader: int | None = None
+    leader_before: int | None = None
+    committed_seen_at: float | None = None
+    # Wall-clock bounds: the first record was not written before, the last not after.
+    written_between: tuple[float | None, float | None] = (None, None)
+    lineage: LineageEntries | None = None
+    log_start_offset: int | None = None
+    in_sync_replicas_before: list[int] | None = None
+    in_sync_replicas: list[int] | None = None
+    read_at: tuple[float, float] | None = None
+    confidence: str = "proven"
 
 
 def evaluate(
     before: PartitionState, after: PartitionState, context: Context
 ) -> Iterator[Condition]:
-    """Fires at the second of two reads, of different passes, that show the same range to be gone.
+    """Fires at the second of two reads, of different passes, that show the same range missing.
 
-    An open one is brought up to date when the old leader comes back and shows that it had more.
+    An open alert is updated when the old leader comes back and shows that it had more.
     """
-    loss = after.loss_read
+    loss = after.loss_candidate
     if loss is not None and loss.confirmed:
         yield _condition(_evidence(before, after, loss), context)
         return
     if serving_leader(after) is None or after.leader_epoch is None:
-        # Nothing is said of what is gone while nobody serves.
+        # Nothing is known of the log while no leader serves.
         return
-    for life in after.lives:
-        if life.detector == ID and life.evidence["leader_epoch_after"] == after.leader_epoch:
-            seen = committed_under(after.committed, life.evidence["leader_epoch_before"])
-            told = (life.evidence["exposed"] or life.evidence["proven"])[1]
-            if seen is not None and seen.log_end_offset > told:
-                yield _condition(
-                    {**life.evidence, "exposed": [life.evidence["proven"][1], seen.log_end_offset]},
-                    context,
-                )
+    for alert in context.alerts:
+        if alert.detector != ID:
+            continue
+        known = alert.evidence_as(LossEvidence)
+        if known.leader_epoch_after != after.leader_epoch:
+            continue
+        seen = committed_under(after.committed, known.leader_epoch_before)
+        if seen is not None and seen.log_end_offset > (known.exposed or known.proven)[1]:
+            exposed = (known.proven[1], seen.log_end_offset)
+            yield _condition(replace(known, exposed=exposed), context)
 
 
-def _evidence(before: PartitionState, after: PartitionState, loss: LossRead) -> dict[str, Any]:
+def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate) -> LossEvidence:
     seen = committed_under(after.committed, loss.epoch_before)
-    epochless = loss.epoch_after == NO_EPOCH
-    return {
-        "proven": [loss.start, loss.end],
-        "exposed": [loss.end, loss.exposed_to] if loss.exposed_to > loss.end else None,
-        "records": loss.end - loss.start,
-        "leader_epoch_before": None if epochless else loss.epoch_before,
-        "leader_epoch_after": None if epochless else loss.epoch_after,
-        "leader": after.leader,
-        "leader_before": None if seen is None else seen.leader,
-        "committed_seen_at": None if seen is None else seen.at,
-        "written_between": _written_between(after.ring_before or after.ring, loss),
-        "lineage": after.lineage,
-        "log_start_offset": getattr(after.replica(after.leader), "log_start_offset", None),
-        "in_sync_replicas_before": None if seen is None else _members_at(after, seen.at),
-        "in_sync_replicas": after.in_sync_replicas,
-        "read_at": [before.observed_at, after.observed_at],
-        "confidence": "proven",
-    }
+    has_epochs = loss.epoch_after != NO_EPOCH
+    leader = after.replica(after.leader)
+    history = after.previous_offset_history or after.offset_history
+    return LossEvidence(
+        proven=(loss.start, loss.end),
+        exposed=(loss.end, loss.exposed_to) if loss.exposed_to > loss.end else None,
+        records=loss.end - loss.start,
+        leader_epoch_before=loss.epoch_before if has_epochs else None,
+        leader_epoch_after=loss.epoch_after if has_epochs else None,
+        leader=after.leader,
+        leader_before=None if seen is None else seen.leader,
+        committed_seen_at=None if seen is None else seen.at,
+        written_between=_written_between(history, loss),
+        lineage=after.lineage,
+        log_start_offset=None if leader is None else leader.log_start_offset,
+        in_sync_replicas_before=None if seen is None else _members_at(after, seen.at),
+        in_sync_replicas=after.in_sync_replicas,
+        read_at=(before.observed_at, after.observed_at),
+    )
 
 
-def _condition(evidence: dict[str, Any], context: Context) -> Condition:
-    (start, end), exposed = evidence["proven"], evidence["exposed"]
-    epochs = (evidence["leader_epoch_before"], evidence["leader_epoch_after"])
+def _condition(evidence: LossEvidence, context: Context) -> Condition:
+    start, end = evidence.proven
+    exposed_to = end if evidence.exposed is None else evidence.exposed[1]
     tail = ""
-    if exposed is not None:
-        tail = f" Another {counted(exposed[1] - end, 'record')} in [{end}, {exposed[1]}) may have been acknowledged by acks=1."
+    if exposed_to > end:
+        tail = (
+            f" Another {counted(exposed_to - end, 'record')} in [{end}, {exposed_to}) may have "
+            "been acknowledged with acks=1."
+        )
+    has_epochs = evidence.leader_epoch_after is not None
+    verb = "is" if end - start == 1 else "are"
     return Condition(
         severity="critical",
-        broker=evidence["leader"],
-        # Without epochs nothing else tells two losses of one partition apart.
-        epochs=(start, end) if epochs[1] is None else epochs,
-        description=f"{counted(end - start, 'committed record')} of {context.topic}-{context.partition} {'is' if end - start == 1 else 'are'} gone: "
+        broker=evidence.leader,
+        # Without epochs only the range tells two losses of one partition apart.
+        epochs=(evidence.leader_epoch_before, evidence.leader_epoch_after)
+        if has_epochs
+        else (start, end),
+        description=f"{counted(end - start, 'committed record')} of {context.name} {verb} lost: "
         f"offsets [{start}, {end}){_proof(evidence)}.{tail}{context.at_risk}",
         evidence=evidence,
-        revision=f"{start}-{end}-{end if exposed is None else exposed[1]}",
+        revision=f"{start}-{end}-{exposed_to}",
     )
 
 
-def _proof(evidence: dict[str, Any]) -> str:
-    leader, before, after = (
-        evidence["leader"],
-        evidence["leader_epoch_before"],
-        evidence["leader_epoch_after"],
-    )
-    if after is None:
-        return f", proven by the log end of leader {leader}, read twice (its brokers know no leader epochs)"
-    return f" of epochs up to {before}, proven by leader {leader} of epoch {after}"
+def _proof(evidence: LossEvidence) -> str:
+    leader, epoch = evidence.leader, evidence.leader_epoch_after
+    if epoch is None:
+        return (
+            f", proven by two reads of the log end offset of leader {leader} "
+            "(its brokers know no leader epochs)"
+        )
+    before = evidence.leader_epoch_before
+    return f" of epochs up to {before}, proven by leader {leader} of epoch {epoch}"
 
 
 def _members_at(after: PartitionState, at: float) -> list[int] | None:
-    """The in-sync set that was seen last when the range was seen to be committed."""
-    return next((members for time, members in reversed(after.isr_history) if time <= at), None)
+    """The in-sync set when the range was seen to be committed."""
+    changes = (change for change in reversed(after.isr_history) if change.at <= at)
+    return next((change.in_sync_replicas for change in changes), None)
 
 
-def _written_between(ring: Ring, loss: LossRead) -> list[float | None]:
-    """Wall-clock bounds of the range: its first record was not there before, its last was there by."""
-    return [passed_at(ring, loss.start)[0], passed_at(ring, loss.end - 1)[1]]
+def _written_between(
+    history: OffsetHistory, loss: LossCandidate
+) -> tuple[float | None, float | None]:
+    """The first record was not there before the left bound, the last one was by the right."""
+    return passed_at(history, loss.start)[0], passed_at(history, loss.end - 1)[1]
 
 
-COMMITTED_DATA_LOSS = Detector(ID, "event", "Records that were committed are gone.", event=evaluate)
+DETECTOR = Detector(
+    ID,
+    "event",
+    "Records that were committed are lost.",
+    wakes_on=activity.EVENTFUL,
+    event=evaluate,
+)

@@ -1,31 +1,45 @@
-"""What a detector says: a condition that holds now, never a transition. The life cycle makes alerts of it."""
+"""What a detector is: its line in the table, what it is given, and the conditions that it returns.
+
+A detector is a pure function of state, context and thresholds. It returns the conditions that hold
+now, never transitions: counting, firing and resolving belong to the life cycle.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import Struct
+
+from tidemark.core.activity import Activity
 from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import Severity
+from tidemark.core.tracked_alert import TrackedAlert
+from tidemark.detect.internal_topics import sentence
+from tidemark.detect.thresholds import Thresholds
 
 Kind = Literal["state", "event"]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that is so, with the evidence for it.
+    """One thing that is wrong, with the evidence for it.
 
-    `subject` keys the alert together with the detector (a follower, or None for the partition itself); `broker` is the
-    suspected cause and becomes a label that is frozen when the alert fires. Events carry `epochs`, the leader epochs
-    that they lie between: their incident. `revision` changes when an open alert deserves an update record. A state fires once
-    it has held for `hold_ms`, and for the passes that the thresholds ask.
+    `subject` identifies the alert together with the detector (a broker, or None for the partition
+    or cluster itself). `broker` is the suspected cause, a label that is frozen when the alert
+    fires. `epochs` are the leader epochs before and after an event: its incident. A changed
+    `revision` publishes an update of the open alert. A state fires once it has held for `hold_ms`
+    and for the passes of the thresholds.
+
+    Evidence that a detector reads again is a struct (`TrackedAlert.evidence_as`), otherwise a
+    dictionary.
     """
 
     severity: Severity
     description: str
-    evidence: dict[str, Any] = field(default_factory=dict)
+    evidence: dict[str, Any] | Struct = field(default_factory=dict)
     subject: int | None = None
     broker: int | None = None
     epochs: tuple[int | None, int | None] | None = None
@@ -33,31 +47,75 @@ class Condition:
     hold_ms: float = 0.0
 
 
-# The last argument is `detect.context.Context`; the life cycle hands it through and needs nothing of it.
-StateDetector = Callable[[PartitionState, Any], Iterable[Condition]]
-EventDetector = Callable[[PartitionState, PartitionState, Any], Iterable[Condition]]
-# The second argument is `detect.context.ClusterContext`. A condition's subject is a broker, or None for the cluster.
-ClusterDetector = Callable[[ClusterState, Any], Iterable[Condition]]
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One judgement of a partition: at a pass (states) or at an observation (events).
+
+    `now` is the collector's clock in Unix seconds. `alerts` are the partition's alerts, pending
+    and firing.
+    """
+
+    kafka_cluster: str
+    topic: str
+    partition: int
+    now: float
+    period_ms: float
+    thresholds: Thresholds
+    cluster: ClusterState
+    alerts: Sequence[TrackedAlert] = ()
+
+    @property
+    def name(self) -> str:
+        """topic-partition, as Kafka prints it."""
+        return f"{self.topic}-{self.partition}"
+
+    def in_grace(self, broker: int) -> bool:
+        """Whether an orderly restart explains a broker's absence."""
+        return self.cluster.in_grace(broker, self.now)
+
+    @property
+    def at_risk(self) -> str:
+        """A sentence about groups or transactions at risk; empty for ordinary topics."""
+        return sentence(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterContext:
+    """One judgement of a cluster, at a pass, in its home group."""
+
+    kafka_cluster: str
+    now: float
+    period_ms: float
+    thresholds: Thresholds
+    alerts: Sequence[TrackedAlert] = ()
+
+
+StateDetector = Callable[[PartitionState, Context], Iterable[Condition]]
+EventDetector = Callable[[PartitionState, PartitionState, Context], Iterable[Condition]]
+ClusterDetector = Callable[[ClusterState, ClusterContext], Iterable[Condition]]
 
 
 @dataclass(frozen=True, slots=True)
 class Detector:
     """One line of the detector table.
 
-    A state detector sees the partition at each pass; an event detector sees it before and after an observation; a
-    cluster detector sees the cluster at each pass, in its home group, and raises states.
-    `fire_passes` and `clear_passes` override the thresholds where the detector's own meaning fixes them.
+    A state detector judges the partition at each pass, an event detector before and after an
+    observation, a cluster detector the cluster at each pass in its home group. The first two run
+    only when one of the flags in `wakes_on` is set (`core.activity`).
     """
 
     id: str
     kind: Kind
     summary: str
+    wakes_on: Activity = 0
     state: StateDetector | None = None
     event: EventDetector | None = None
     cluster: ClusterDetector | None = None
+    # Override the thresholds where the meaning of the detector fixes them.
     fire_passes: int | None = None
     clear_passes: int | None = None
-    # Goes on while the partition is blind; every other sampled detector then neither fires nor clears.
+    # Runs while the partition is missed. The alerts of all other detectors wait meanwhile.
     while_blind: bool = False
-    # Whether the newest look shows what the detector judges by: while it does not, its alerts neither fire nor clear.
-    sees: Callable[[PartitionState], bool] | None = None
+    # Whether the newest pass shows what the detector judges by. While it does not, the detector's
+    # alerts neither fire nor clear.
+    can_judge: Callable[[PartitionState], bool] | None = None

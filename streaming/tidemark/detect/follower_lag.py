@@ -1,65 +1,61 @@
-"""FOLLOWER_LAG: a follower's log ends behind the leader's log end, by more time than a fetch round explains.
+"""FOLLOWER_LAG: a follower's log ends behind the leader's by more time than a fetch round explains.
 
-Kafka's own gauges measure against the high watermark, which the slowest in-sync follower itself holds back, so they
-read zero here. A silent follower that is still in sync is judged by the leader alone: while the in-sync set is large
-enough for the high watermark to move, the high watermark is the slowest in-sync log end (Partition.scala,
-maybeIncrementLeaderHW).
+Kafka's own gauges measure against the high watermark. The slowest in-sync follower holds the high
+watermark back, so they read zero here. A silent follower that is still in sync is judged by the
+leader alone: while the in-sync set is large enough for the high watermark to move, the high
+watermark is the lowest in-sync log end offset (Partition.maybeIncrementLeaderHW).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.core import activity
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.detect.context import (
-    Context,
+from tidemark.core.text import counted
+from tidemark.core.tracked_alert import is_firing
+from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.measures import (
     answered,
-    counted,
     followers,
-    is_open,
-    shows_leader_first,
+    is_in_sync,
+    shows_leader_before,
     uncommitted,
 )
-from tidemark.detect.detector import Condition, Detector
 
 ID = "FOLLOWER_LAG"
+# (records, milliseconds), both lower bounds.
+Lag = tuple[int, float]
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """One condition a follower; the lag is a lower bound in records and in milliseconds."""
-    if state.leader is None or state.leader_before is None:
+    """One condition per follower."""
+    if state.leader is None or state.leader_end_before is None:
         return
     for follower in followers(state):
         if context.in_grace(follower.broker):
             continue
-        lag = (
-            _measured(state, follower, context)
-            if follower.error is None
-            else _inferred(state, follower, context)
-        )
+        inferred = follower.error is not None
+        lag = (_inferred if inferred else _measured)(state, follower, context)
         if lag is None:
             continue
         records, milliseconds = lag
-        inferred = follower.error is not None
-        how = (
-            f"; it does not answer ({follower.error}), so this is inferred from the leader"
-            if inferred
-            else ""
-        )
-        member = (
-            "still in sync" if follower.broker in (state.in_sync_replicas or []) else "not in sync"
-        )
+        how = ""
+        if inferred:
+            how = f". It does not answer ({follower.error}); the lag is inferred from the leader"
+        member = "still in sync" if is_in_sync(state, follower.broker) else "not in sync"
         yield Condition(
             severity="warning",
             subject=follower.broker,
             broker=follower.broker,
-            description=f"Broker {follower.broker} ({member}) is at least {counted(records, 'record')} and {milliseconds / 1000:.1f} s "
-            f"behind leader {state.leader} in {context.topic}-{context.partition}{how}.",
+            description=f"Broker {follower.broker} ({member}) is at least "
+            f"{counted(records, 'record')} and {milliseconds / 1000:.1f} s behind leader "
+            f"{state.leader} in {context.name}{how}.",
             evidence={
                 "leader": state.leader,
                 "leader_epoch": state.leader_epoch,
-                "leader_log_end_offset": state.leader_before,
+                "leader_log_end_offset": state.leader_end_before,
                 "follower_log_end_offset": None if inferred else follower.log_end_offset,
                 "high_watermark": state.high_watermark,
                 "lag_records": records,
@@ -71,73 +67,56 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         )
 
 
-def _measured(
-    state: PartitionState, follower: ReplicaState, context: Context
-) -> tuple[int, float] | None:
-    if (
-        follower.log_end_offset is None
-        or state.leader_before is None
-        or not answered(state, follower)
-    ):
+def _measured(state: PartitionState, follower: ReplicaState, context: Context) -> Lag | None:
+    lag = _behind(state, follower, context) if answered(state, follower) else None
+    return lag if lag is not None and lag[1] > context.thresholds.lag_ms else None
+
+
+def _behind(state: PartitionState, follower: ReplicaState, context: Context) -> Lag | None:
+    """How far the follower's last known log end offset is behind the leader's present one."""
+    if follower.log_end_offset is None or state.leader_end_before is None:
         return None
-    records = state.leader_before - follower.log_end_offset
+    records = state.leader_end_before - follower.log_end_offset
     if records <= 0:
         return None
-    age = age_ms(state.ring, follower.log_end_offset, context.now) or 0.0
-    return (records, age) if age > context.thresholds.lag_ms else None
+    return records, age_ms(state.offset_history, follower.log_end_offset, context.now) or 0.0
 
 
-def _inferred(
-    state: PartitionState, follower: ReplicaState, context: Context
-) -> tuple[int, float] | None:
-    window = uncommitted(state, context.now)
-    members = state.in_sync_replicas or []
+def _inferred(state: PartitionState, follower: ReplicaState, context: Context) -> Lag | None:
+    members, minimum = state.in_sync_replicas or [], state.effective_min_in_sync_replicas
     if follower.broker not in members:
-        return _known_behind(state, follower, context)
-    minimum = state.effective_min_in_sync_replicas
+        # Silent and out of sync: it was behind, and no sample shows that it caught up.
+        known = is_firing(context.alerts, ID, follower.broker)
+        return _behind(state, follower, context) if known else None
+    window = uncommitted(state, context.now)
     if window is None or minimum is None or len(members) < minimum:
         return None
-    # Records waited a whole pass: in passing, every log end is above the high watermark.
+    # The records have waited for a whole pass. For a moment, every log end offset is above the
+    # high watermark.
     if window[1] < 0.9 * context.period_ms or _another_holds(state, follower.broker):
         return None
     return window
 
 
-def _known_behind(
-    state: PartitionState, follower: ReplicaState, context: Context
-) -> tuple[int, float] | None:
-    """Out of the in-sync set and silent: it was behind when last seen, and nothing shows that it is not any more."""
-    if (
-        not is_open(state, ID, follower.broker)
-        or state.leader_before is None
-        or follower.log_end_offset is None
-    ):
-        return None
-    records = state.leader_before - follower.log_end_offset
-    return (
-        (records, age_ms(state.ring, follower.log_end_offset, context.now) or 0.0)
-        if records > 0
-        else None
-    )
-
-
 def _another_holds(state: PartitionState, silent: int) -> bool:
-    """Whether a follower that answers explains the high watermark by its own log end."""
+    """Whether the log end offset of a follower that answers explains the high watermark."""
+    high_watermark = state.high_watermark
     return any(
         other.broker != silent
         and other.error is None
-        and other.broker in (state.in_sync_replicas or [])
+        and is_in_sync(state, other.broker)
         and other.log_end_offset is not None
-        and state.high_watermark is not None
-        and other.log_end_offset <= state.high_watermark
+        and high_watermark is not None
+        and other.log_end_offset <= high_watermark
         for other in followers(state)
     )
 
 
-FOLLOWER_LAG = Detector(
+DETECTOR = Detector(
     ID,
     "state",
-    "A follower's log is behind its leader's log end.",
+    "A follower's log is behind the leader's log end offset.",
+    wakes_on=activity.LAG | activity.UNANSWERED,
     state=evaluate,
-    sees=shows_leader_first,
+    can_judge=shows_leader_before,
 )

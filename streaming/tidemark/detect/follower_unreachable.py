@@ -1,43 +1,45 @@
-"""FOLLOWER_UNREACHABLE: a broker does not answer while the metadata counts its replica as in sync."""
+"""FOLLOWER_UNREACHABLE: a broker does not answer while its replica counts as in sync."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.core import activity
 from tidemark.core.events import CONTROLLED_SHUTDOWN, REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, followers, is_open
-from tidemark.detect.detector import Condition, Detector
+from tidemark.core.tracked_alert import is_firing
+from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.measures import followers, is_in_sync
 
 ID = "FOLLOWER_UNREACHABLE"
-_SILENCE = frozenset({REFUSED, TIMED_OUT, UNREACHABLE, CONTROLLED_SHUTDOWN})
+_NO_CONNECTION = frozenset({REFUSED, TIMED_OUT, UNREACHABLE, CONTROLLED_SHUTDOWN})
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Starts while the follower is in sync (a broker that left in good order is no news), goes on while it is silent."""
+    """Begins while the follower is in sync, lasts while it is silent.
+
+    A broker that left in good order is no condition.
+    """
     for follower in followers(state):
-        if (
-            follower.error not in _SILENCE
-            or not context.others_answer(follower.broker)
-            or context.in_grace(follower.broker)
-        ):
+        broker, error = follower.broker, follower.error
+        if error not in _NO_CONNECTION or context.in_grace(broker):
             continue
-        in_sync = follower.broker in (state.in_sync_replicas or [])
-        if not in_sync and not is_open(state, ID, follower.broker):
+        if not context.cluster.others_answer(broker):
             continue
-        silent = (
-            "ever"
-            if follower.sampled_at is None
-            else f"for {max(0.0, context.now - follower.sampled_at):.1f} s"
-        )
+        in_sync = is_in_sync(state, broker)
+        if not in_sync and not is_firing(context.alerts, ID, broker):
+            continue
+        silent = "since the collector started"
+        if follower.sampled_at is not None:
+            silent = f"for {max(0.0, context.now - follower.sampled_at):.1f} s"
         yield Condition(
             severity="warning",
-            subject=follower.broker,
-            broker=follower.broker,
-            description=f"Broker {follower.broker} has not answered {silent} ({follower.error}); its replica of "
-            f"{context.topic}-{context.partition} is {'still' if in_sync else 'no longer'} in the in-sync set.",
+            subject=broker,
+            broker=broker,
+            description=f"Broker {broker} has not answered {silent} ({error}). Its replica of "
+            f"{context.name} is {'still' if in_sync else 'no longer'} in the in-sync set.",
             evidence={
-                "outcome": follower.error,
+                "outcome": error,
                 "silent_passes": follower.silent_passes,
                 "last_answer_at": follower.sampled_at,
                 "in_sync_replicas": state.in_sync_replicas,
@@ -45,6 +47,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         )
 
 
-FOLLOWER_UNREACHABLE = Detector(
-    ID, "state", "A follower does not answer although it counts as in sync.", state=evaluate
+DETECTOR = Detector(
+    ID,
+    "state",
+    "A follower does not answer although it counts as in sync.",
+    wakes_on=activity.UNANSWERED,
+    state=evaluate,
 )

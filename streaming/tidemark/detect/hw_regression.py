@@ -1,41 +1,48 @@
-"""HW_REGRESSION: a leader shows a high watermark below what was committed before it. Never loss by itself.
+"""HW_REGRESSION: a leader reports a high watermark below what was committed. This alone is no loss.
 
-A new leader's high watermark lags until the followers fetch from it, and may not move below min ISR (since 3.7): what
-was committed is in its log and consumers wait for it. Only what the leader says of itself under its own epoch counts: a
-follower's high watermark has no order (UnifiedLog.updateHighWatermark). Within one leadership it never goes back.
+A new leader's high watermark lags until the followers fetch from it, and may not move below min
+ISR (since 3.7). The committed records are in its log, and consumers wait for the high watermark.
+Only what the leader reports under its own epoch counts; a follower's high watermark has no order
+(UnifiedLog.updateHighWatermark). Within one leadership it never goes back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.core import activity
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, committed_under
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.detect.context import Context, answered, lasted_ms, shows_leader
-from tidemark.detect.detector import Condition, Detector
+from tidemark.core.sparse_state import Regression
+from tidemark.core.tracked_alert import tracked
+from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.measures import answered, shows_leader
 from tidemark.evolve.losses import keeps_committed
 
 ID = "HW_REGRESSION"
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Silent while a loss is being read or was claimed: that says it all, and what is lost is not awaited any more."""
+    """No condition while a loss is being read or is claimed: the loss covers it."""
     leader = state.replica(state.leader)
-    if leader is None or not answered(state, leader) or state.loss_read is not None:
+    if leader is None or not answered(state, leader) or state.loss_candidate is not None:
         return
-    if state.rare is not None and state.rare.regression is not None:
-        yield _within_leadership(state, leader, context)
+    if state.sparse is not None and state.sparse.regression is not None:
+        yield _within_leadership(state, leader, state.sparse.regression, context)
         return
     shown, highest = _shown(state, leader), _highest_before(state)
     if shown is None or highest is None or shown >= highest.surviving:
         return
-    long = lasted_ms(state, ID, None, context.now) >= context.thresholds.high_watermark_regressed_ms
+    alert = tracked(context.alerts, ID, None)
+    held_ms = 0.0 if alert is None else alert.held_ms(context.now)
+    long = held_ms >= context.thresholds.high_watermark_regressed_ms
     held = _is_held(state)
     yield Condition(
         severity="warning" if long else "info",
         broker=next(iter(state.missing), leader.broker) if held else leader.broker,
-        description=f"Leader {leader.broker} shows high watermark {shown} for {context.topic}-{context.partition}; {highest.surviving} was "
-        f"committed before ({_under(highest)}). {_why(state, leader, highest, held=held)}. Consumers wait at {shown}.",
+        description=f"Leader {leader.broker} reports high watermark {shown} of {context.name}; "
+        f"{highest.surviving} was committed before ({_under(highest)}). "
+        f"{_why(state, leader, highest, held=held)}. Consumers wait at {shown}.",
         evidence={
             "leader": leader.broker,
             "leader_epoch": state.leader_epoch,
@@ -53,74 +60,70 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 
 def _shown(state: PartitionState, leader: ReplicaState) -> int | None:
-    """The highest high watermark that the leader gave under the fence of its present epoch, or as a broker sure to lead."""
+    """The highest high watermark that the leader reported under its present epoch."""
     if leader.leader_epoch != state.leader_epoch:
         return None
     fenced = committed_under(state.committed, state.leader_epoch)
-    shown = (
-        None if fenced is None else fenced.high_watermark,
-        leader.high_watermark if leader.leads else None,
-    )
-    return max((value for value in shown if value is not None), default=None)
+    reported = leader.high_watermark if leader.leads else None
+    known = (None if fenced is None else fenced.high_watermark, reported)
+    return max((value for value in known if value is not None), default=None)
 
 
 def _highest_before(state: PartitionState) -> Committed | None:
-    """What was committed highest under earlier epochs; where brokers know none, under any leader before."""
+    """What was committed highest under earlier epochs; without epochs, under any earlier leader."""
     epoch = state.leader_epoch
     earlier = [
         entry
         for entry in state.committed
-        if (entry.epoch < epoch if epoch is not None else entry.epoch == NO_EPOCH)
+        if (entry.epoch == NO_EPOCH if epoch is None else entry.epoch < epoch)
     ]
     return max(earlier, key=lambda entry: entry.surviving, default=None)
 
 
 def _under(entry: Committed) -> str:
-    return (
-        "under another leader"
-        if entry.epoch == NO_EPOCH
-        else f"under epoch {entry.epoch}, leader {entry.leader}"
-    )
+    if entry.epoch == NO_EPOCH:
+        return "under another leader"
+    return f"under epoch {entry.epoch}, leader {entry.leader}"
 
 
 def _is_held(state: PartitionState) -> bool:
+    """Whether min ISR keeps the high watermark from moving."""
     minimum = state.effective_min_in_sync_replicas
     return minimum is not None and len(state.in_sync_replicas or []) < minimum
 
 
 def _why(state: PartitionState, leader: ReplicaState, highest: Committed, *, held: bool) -> str:
-    if leader.log_end_offset is None or leader.log_end_offset < highest.surviving:
-        return f"Its log ends at {leader.log_end_offset}, and whether the records above are gone is not proven yet"
-    safe = (
-        "Nothing is missing in its log"
-        if keeps_committed(state)
-        else f"Its log reaches {leader.log_end_offset}"
-    )
+    end = leader.log_end_offset
+    if end is None or end < highest.surviving:
+        return f"Its log ends at {end}; it is not proven yet whether the records above are lost"
+    kept = keeps_committed(state)
+    safe = "No record is missing in its log" if kept else f"Its log reaches {end}"
     if not held:
-        return f"{safe}; it is catching up while the followers fetch"
-    return f"{safe}; the in-sync set {state.in_sync_replicas} is below min ISR {state.effective_min_in_sync_replicas}, so it is held there"
+        return f"{safe}; the high watermark rises while the followers fetch"
+    return (
+        f"{safe}; the in-sync set {state.in_sync_replicas} is below min ISR "
+        f"{state.effective_min_in_sync_replicas}, so the high watermark cannot move"
+    )
 
 
-def _within_leadership(state: PartitionState, leader: ReplicaState, context: Context) -> Condition:
-    assert state.rare is not None
-    assert state.rare.regression is not None
-    seen = state.rare.regression
+def _within_leadership(
+    state: PartitionState, leader: ReplicaState, seen: Regression, context: Context
+) -> Condition:
     node = context.cluster.nodes.get(leader.broker)
-    restarted = (
-        node is not None
-        and node.restarted_at is not None
-        and node.restarted_at >= state.high_watermark_moved_at
+    restarted_at = node.restarted_at if node is not None else None
+    restarted = restarted_at is not None and restarted_at >= state.high_watermark_moved_at
+    why = (
+        "Within one leadership it never goes back: either the protocol is violated, or the "
+        "broker restarted unseen"
     )
-    what = (
-        "The broker restarted in between and took it from its checkpoint"
-        if restarted
-        else "Within one leadership it never goes back: the protocol is violated, or the broker restarted unseen"
-    )
+    if restarted:
+        why = "The broker restarted in between and read it from its checkpoint"
     return Condition(
         severity="info" if restarted else "warning",
         broker=leader.broker,
-        description=f"Leader {leader.broker} of epoch {state.leader_epoch} shows high watermark {seen.shown} for "
-        f"{context.topic}-{context.partition} and showed {seen.highest} before in the same epoch. {what}.",
+        description=f"Leader {leader.broker} of epoch {state.leader_epoch} reports high watermark "
+        f"{seen.shown} of {context.name}, and reported {seen.highest} before in the same epoch. "
+        f"{why}.",
         evidence={
             "leader": leader.broker,
             "leader_epoch": state.leader_epoch,
@@ -134,12 +137,14 @@ def _within_leadership(state: PartitionState, leader: ReplicaState, context: Con
     )
 
 
-# A new leader's first fetch rounds take less than two passes; a third look would hide most of what consumers notice.
-HW_REGRESSION = Detector(
+# The first fetch rounds from a new leader take less than two passes. A third pass would hide most
+# of what consumers notice.
+DETECTOR = Detector(
     ID,
     "state",
     "A leader's high watermark is below what was committed before.",
+    wakes_on=activity.COMMITTED | activity.SPARSE,
     state=evaluate,
     fire_passes=2,
-    sees=shows_leader,
+    can_judge=shows_leader,
 )

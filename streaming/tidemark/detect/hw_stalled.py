@@ -1,39 +1,34 @@
-"""HW_STALLED: records wait above a high watermark that stands still. Names the replica that holds it."""
+"""HW_STALLED: records wait above a high watermark that does not move. Names the replica that holds it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, counted, shows_leader, uncommitted
-from tidemark.detect.detector import Condition, Detector
+from tidemark.core.text import counted
+from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.measures import is_in_sync, shows_leader, uncommitted
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Standing still and waiting must both have lasted: a high watermark that moves, if late, is lag and not this."""
+    """Both the stall and the wait must have lasted. A high watermark that moves late is lag."""
+    limit_ms = context.thresholds.high_watermark_stalled_ms
+    still_ms = (context.now - state.high_watermark_moved_at) * 1000.0
+    if state.leader is None or still_ms < limit_ms:
+        return
     window = uncommitted(state, context.now)
-    if state.leader is None or window is None:
+    if window is None or window[1] < limit_ms:
         return
     records, waited_ms = window
-    still_ms = (context.now - state.high_watermark_moved_at) * 1000.0
-    if min(waited_ms, still_ms) < context.thresholds.high_watermark_stalled_ms:
-        return
     members = state.in_sync_replicas or []
-    minimum = state.effective_min_in_sync_replicas
     holder = _holder(state)
-    if minimum is not None and len(members) < minimum:
-        why = f"the in-sync set {members} is below min ISR {minimum}, so it may not move"
-    else:
-        why = "the replica that holds it is not known"
-        if holder is not None and holder == state.leader:
-            why = f"every in-sync follower has them, so look at leader {holder}, and whether it reaches the controller"
-        elif holder is not None:
-            why = f"broker {holder} holds it"
     yield Condition(
         severity="warning",
         broker=holder if holder is not None else next(iter(state.missing), None),
-        description=f"The high watermark of {context.topic}-{context.partition} has stood at {state.high_watermark} for "
-        f"{still_ms / 1000:.1f} s with {counted(records, 'record')} above it: {why}.",
+        description=f"The high watermark of {context.name} has been {state.high_watermark} for "
+        f"{still_ms / 1000:.1f} s with {counted(records, 'record')} above it: "
+        f"{_why(state, members, holder)}.",
         evidence={
             "leader": state.leader,
             "leader_epoch": state.leader_epoch,
@@ -47,34 +42,47 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-def _holder(state: PartitionState) -> int | None:
-    """The in-sync follower with the lowest log end; a silent one goes first, for its log end is the one not seen.
+def _why(state: PartitionState, members: list[int], holder: int | None) -> str:
+    minimum = state.effective_min_in_sync_replicas
+    if minimum is not None and len(members) < minimum:
+        return f"the in-sync set {members} is below min ISR {minimum}, so it cannot move"
+    if holder is None:
+        return "the replica that holds it is not known"
+    if holder == state.leader:
+        return (
+            f"every in-sync follower has them; check leader {holder} and its connection to the "
+            "controller"
+        )
+    return f"broker {holder} holds it"
 
-    The leader itself when every one of them has all that it had before they were asked.
+
+def _holder(state: PartitionState) -> int | None:
+    """The in-sync follower with the lowest log end offset; a silent one comes first.
+
+    It is the leader itself when every follower has all that the leader had before they were
+    sampled.
     """
     members = [
-        r
-        for r in state.replicas
-        if r.broker != state.leader and r.broker in (state.in_sync_replicas or [])
+        replica
+        for replica in state.replicas
+        if replica.broker != state.leader and is_in_sync(state, replica.broker)
     ]
-    silent = [r for r in members if r.error is not None]
+    silent = [replica for replica in members if replica.error is not None]
     if silent:
         return silent[0].broker
-    known = [r for r in members if r.log_end_offset is not None]
-    last = min(known, key=lambda r: r.log_end_offset or 0, default=None)
-    if last is None or last.log_end_offset is None:
+    ends = [(r.log_end_offset, r.broker) for r in members if r.log_end_offset is not None]
+    if not ends:
         return None
-    return (
-        state.leader
-        if state.leader_before is not None and last.log_end_offset >= state.leader_before
-        else last.broker
-    )
+    end, broker = min(ends, key=lambda item: item[0])
+    before = state.leader_end_before
+    return state.leader if before is not None and end >= before else broker
 
 
-HW_STALLED = Detector(
+DETECTOR = Detector(
     "HW_STALLED",
     "state",
-    "The high watermark stands still while records wait above it.",
+    "The high watermark does not move while records wait above it.",
+    wakes_on=activity.LAG,
     state=evaluate,
-    sees=shows_leader,
+    can_judge=shows_leader,
 )

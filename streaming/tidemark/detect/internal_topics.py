@@ -1,7 +1,8 @@
-"""What hangs on a partition of Kafka's own topics: the groups or transactions that it coordinates.
+"""Kafka's own topics: the groups or transactions that depend on one of their partitions.
 
-An id belongs to partition abs(hash of the id) mod the topic's partitions (GroupMetadataManager.partitionFor,
-TransactionStateManager.partitionFor; the hash is Java's String.hashCode, its absolute value Utils.abs).
+An id belongs to partition abs(hash of the id) mod the number of partitions
+(GroupMetadataManager.partitionFor, TransactionStateManager.partitionFor). The hash is Java's
+String.hashCode, its absolute value Utils.abs.
 """
 
 from __future__ import annotations
@@ -13,36 +14,38 @@ TRANSACTIONS: Final = "__transaction_state"
 
 
 class Risk(NamedTuple):
-    """Whose records a topic holds, and what happens to them when some are gone."""
+    """What owns the records of a topic, and what a loss of some of them causes."""
 
-    who: str
+    owners: str
     consequence: str
 
 
 AT_RISK: Final = {
     GROUPS: Risk(
-        "consumer groups", "their committed offsets may have gone back: they read again or skip"
+        "consumer groups",
+        "their committed offsets may have gone back, so they read again or skip records",
     ),
     TRANSACTIONS: Risk(
         "transactional ids",
-        "outcomes of their transactions may be lost: these may hang or end the other way",
+        "the outcomes of their transactions may be lost, so these may hang or end the other way",
     ),
 }
 
 
 def coordinating_partition(name: str, partitions: int) -> int:
-    """The partition of a topic of `partitions` that holds the records of a group.id or transactional.id."""
+    """The partition, of `partitions`, with the records of a group.id or transactional.id."""
     return _abs(_java_hash(name)) % partitions
 
 
 def sentence(topic: str, partition: int) -> str:
-    """What a loss or truncation in a partition puts at risk, with a leading space; empty for ordinary topics."""
+    """What a loss or truncation puts at risk, with a leading space; empty for ordinary topics."""
     risk = AT_RISK.get(topic)
     if risk is None:
         return ""
     return (
-        f" At risk are all {risk.who} that {topic}-{partition} coordinates, whose id's hash mod the topic's partitions is {partition} "
-        f"(`tidemark inspect {topic} {partition}` names them): {risk.consequence}."
+        f" At risk are all {risk.owners} that {topic}-{partition} coordinates, that is, those "
+        f"whose id hashes to {partition} modulo the number of partitions "
+        f"(`tidemark inspect {topic} {partition}` lists them): {risk.consequence}."
     )
 
 

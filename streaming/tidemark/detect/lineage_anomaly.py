@@ -1,36 +1,36 @@
-"""LINEAGE_ANOMALY: the leader epochs of a log are in an order that no log can have (LeaderEpochFileCache).
+"""LINEAGE_ANOMALY: the leader epochs of a log are in an impossible order (LeaderEpochFileCache).
 
-Read once it may be a log that changed while it was read, or a cache not flushed yet; it must be read again.
+One read may come from a log that changed meanwhile, or from a cache that is not flushed yet; a
+second read decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context
-from tidemark.detect.detector import Condition, Detector
+from tidemark.detect.detector import Condition, Context, Detector
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """One condition a broker. What was not read again, long enough after, shows nothing."""
-    told: set[int] = set()
-    for anomaly in state.rare.anomalies if state.rare is not None else []:
+    """One condition per broker whose lineage was read again, long enough after the first read."""
+    reported: set[int] = set()
+    for anomaly in state.sparse.anomalies if state.sparse is not None else []:
         held_ms = (anomaly.seen_at - anomaly.since) * 1000.0
-        if (
-            anomaly.broker in told
-            or anomaly.seen_at <= anomaly.since
-            or held_ms < context.thresholds.lineage_anomaly_ms
-        ):
+        if anomaly.broker in reported or anomaly.seen_at <= anomaly.since:
             continue
-        told.add(anomaly.broker)
+        if held_ms < context.thresholds.lineage_anomaly_ms:
+            continue
+        reported.add(anomaly.broker)
         replica = state.replica(anomaly.broker)
         yield Condition(
             severity="warning",
             subject=anomaly.broker,
             broker=anomaly.broker,
-            description=f"The leader epochs in the log of {context.topic}-{context.partition} on broker {anomaly.broker} cannot be: {anomaly.what}. "
-            "Truncation goes by them, so its next one may cut too much or too little.",
+            description=f"The leader epochs in the log of {context.name} on broker "
+            f"{anomaly.broker} are impossible: {anomaly.what}. Truncation follows them, so the "
+            "next one may cut too much or too little.",
             evidence={
                 "anomaly": anomaly.what,
                 "since": anomaly.since,
@@ -44,11 +44,12 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         )
 
 
-# It was seen to last by its own times.
-LINEAGE_ANOMALY = Detector(
+# The anomaly has lasted by its own times.
+DETECTOR = Detector(
     "LINEAGE_ANOMALY",
     "state",
-    "The leader epochs of a log cannot be.",
+    "The leader epochs of a log are impossible.",
+    wakes_on=activity.SPARSE,
     state=evaluate,
     fire_passes=1,
 )

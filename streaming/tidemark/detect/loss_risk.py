@@ -1,8 +1,9 @@
-"""LOSS_RISK: committed records would be gone if the wrong thing happened now, or may be gone without proof.
+"""LOSS_RISK: committed records would be lost if the wrong replica led, or may be lost without proof.
 
-Three ways: an in-sync replica whose log ends below what was committed (LeaderCandidateCompleteness broken); a leader out
-of an unclean election that nobody has confirmed yet (LeaderRecoveryState); and a leader without epochs, before 0.11,
-that once ended below what was committed and has taken new records since.
+Three cases: an in-sync replica whose log ends below what was committed (the invariant
+LeaderCandidateCompleteness is broken); a leader from an unclean election that no other replica has
+joined yet (LeaderRecoveryState); and a leader without epochs, before 0.11, whose log once ended
+below what was committed and has new records since.
 """
 
 from __future__ import annotations
@@ -10,95 +11,103 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from tidemark.core import activity
 from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import Suspicion
-from tidemark.detect.context import Context, is_claimed
-from tidemark.detect.detector import Condition, Detector
+from tidemark.core.sparse_state import BehindCommitted, MetadataPosition, Suspicion
+from tidemark.detect.committed_data_loss import ID as LOSS
+from tidemark.detect.committed_data_loss import LossEvidence
+from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.evolve.losses import keeps_committed
 
-# How old an in-sync set may be that the brokers' metadata shows: a collector reads it every 5 s; with ZooKeeper the leader
-# itself tells the brokers of a shrink up to 60 s late (ReplicaManager.maybePropagateIsrChanges).
+# How old the in-sync set in the brokers' metadata may be. A collector reads it every 5 s. With
+# ZooKeeper the leader propagates a shrink up to 60 s late (ReplicaManager.maybePropagateIsrChanges).
 QUORUM_METADATA_MS: Final = 10_000.0
 ZOOKEEPER_METADATA_MS: Final = 70_000.0
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Silent about what a claim of loss says already."""
-    rare = state.rare
-    if rare is None:
+    """No condition for what a claimed loss already covers."""
+    sparse = state.sparse
+    if sparse is None:
         return
-    for broker, log_end, committed in rare.short:
-        if state.loss_read is None and not is_claimed(state):
-            yield _short(state, context, broker, log_end, committed)
+    claimed = _is_claimed(state, context)
+    if state.loss_candidate is None and not claimed:
+        for behind in sparse.behind_committed:
+            yield _behind_committed(state, context, behind)
     alone = state.leader is not None and set(state.in_sync_replicas or []) == {state.leader}
-    # A second member of the set was added by a request that ends the recovery, whether its record was read or not.
-    if rare.metadata is not None and rare.metadata.recovering and alone and not is_claimed(state):
-        yield _recovering(state, context)
-    elif (
-        rare.suspicion is not None
-        and (context.now - rare.suspicion.at) * 1000.0 < context.thresholds.event_expires_ms
-    ):
-        yield _suspected(state, context, rare.suspicion)
+    # The request that adds a second member ends the recovery, whether its record was read or not.
+    if sparse.metadata is not None and sparse.metadata.recovering and alone and not claimed:
+        yield _recovering(state, context, sparse.metadata)
+    elif sparse.suspicion is not None:
+        age_ms = (context.now - sparse.suspicion.at) * 1000.0
+        if age_ms < context.thresholds.event_expires_ms:
+            yield _suspected(state, context, sparse.suspicion)
 
 
-def _short(
-    state: PartitionState, context: Context, broker: int, log_end: int, committed: int
+def _is_claimed(state: PartitionState, context: Context) -> bool:
+    """Whether an open alert already reports what the present leader's election cost."""
+    return any(
+        alert.firing
+        and alert.detector == LOSS
+        and alert.evidence_as(LossEvidence).leader_epoch_after == state.leader_epoch
+        for alert in context.alerts
+    )
+
+
+def _behind_committed(
+    state: PartitionState, context: Context, behind: BehindCommitted
 ) -> Condition:
-    quorum = context.cluster.quorum_epoch is not None or (
-        state.rare is not None and state.rare.metadata is not None
-    )
-    leads = broker == state.leader
-    danger = (
-        f"records [{log_end}, {committed}) would be lost if it led"
-        if not leads
-        else f"it leads without records [{log_end}, {committed})"
-    )
+    recorded = state.sparse is not None and state.sparse.metadata is not None
+    quorum = context.cluster.quorum_epoch is not None or recorded
+    broker, end, committed = behind.broker, behind.log_end_offset, behind.committed
+    replica = state.replica(broker)
+    danger = f"Records [{end}, {committed}) would be lost if it led"
+    if broker == state.leader:
+        danger = f"It leads without records [{end}, {committed})"
     return Condition(
         severity="warning",
         subject=broker,
         broker=broker,
-        description=f"Broker {broker} counts as in sync in {context.topic}-{context.partition} and its log ends at {log_end}, below {committed}, "
-        f"which was committed: {danger}.{context.at_risk}",
+        description=f"Broker {broker} counts as in sync in {context.name}, but its log ends at "
+        f"{end}, below {committed}, which was committed. {danger}.{context.at_risk}",
         evidence={
-            "log_end_offset": log_end,
+            "log_end_offset": end,
             "committed": committed,
             "in_sync_replicas": state.in_sync_replicas,
             "leader": state.leader,
             "leader_epoch": state.leader_epoch,
-            "sampled_at": getattr(state.replica(broker), "sampled_at", None),
+            "sampled_at": None if replica is None else replica.sampled_at,
             "confidence": "suspected",
         },
         hold_ms=QUORUM_METADATA_MS if quorum else ZOOKEEPER_METADATA_MS,
     )
 
 
-def _recovering(state: PartitionState, context: Context) -> Condition:
-    assert state.rare is not None
-    assert state.rare.metadata is not None
-    highest = highest_committed(
-        [
-            entry
-            for entry in state.committed
-            if state.leader_epoch is None or entry.epoch < state.leader_epoch
-        ]
-    )
+def _recovering(state: PartitionState, context: Context, record: MetadataPosition) -> Condition:
+    epoch = state.leader_epoch
+    earlier = [entry for entry in state.committed if epoch is None or entry.epoch < epoch]
+    highest = highest_committed(earlier)
     if highest is None:
-        seen = "What was committed before was not seen, so nobody can say here what is missing"
+        seen = "What was committed before is unknown, and so is what is missing"
     elif keeps_committed(state):
-        seen = f"All that was seen to be committed before, up to {highest}, is in its log; what was committed unseen may not be"
+        seen = (
+            f"Its log has everything that was seen to be committed, up to {highest}; what was "
+            "committed after the last sample may be missing"
+        )
     else:
-        seen = f"Whether its log holds all that was committed before, up to {highest}, is not shown yet"
+        seen = f"It is not proven yet that its log has all committed records, up to {highest}"
     return Condition(
         severity="warning",
         broker=state.leader,
-        description=f"Broker {state.leader} leads {context.topic}-{context.partition} out of an unclean election, and no other replica has "
-        f"joined it since (the controller calls it recovering). {seen}.{context.at_risk}",
+        description=f"Broker {state.leader} leads {context.name} after an unclean election, and no "
+        f"other replica has joined it since (the controller marks it as recovering). {seen}."
+        f"{context.at_risk}",
         evidence={
             "leader": state.leader,
-            "leader_epoch": state.leader_epoch,
-            "partition_epoch": state.rare.metadata.partition_epoch,
-            "metadata_offset": state.rare.metadata.offset,
+            "leader_epoch": epoch,
+            "partition_epoch": record.partition_epoch,
+            "metadata_offset": record.offset,
             "in_sync_replicas": state.in_sync_replicas,
             "committed_before": highest,
             "lineage": state.lineage,
@@ -111,9 +120,10 @@ def _suspected(state: PartitionState, context: Context, seen: Suspicion) -> Cond
     return Condition(
         severity="warning",
         broker=seen.leader,
-        description=f"The log of broker {seen.leader}, elected leader of {context.topic}-{context.partition}, once ended at {seen.start} where "
-        f"{seen.end} was committed: [{seen.start}, {seen.end}) is gone or written anew, it is suspected. These brokers know no leader "
-        f"epochs (before 0.11), so nothing can prove it.{context.at_risk}",
+        description=f"The log of broker {seen.leader}, elected leader of {context.name}, once "
+        f"ended at {seen.start} where {seen.end} was committed. Records [{seen.start}, {seen.end}) "
+        "are suspected to be lost or replaced. These brokers know no leader epochs (before 0.11), "
+        f"so there is no proof.{context.at_risk}",
         evidence={
             "suspected": [seen.start, seen.end],
             "records": seen.end - seen.start,
@@ -125,10 +135,11 @@ def _suspected(state: PartitionState, context: Context, seen: Suspicion) -> Cond
     )
 
 
-LOSS_RISK = Detector(
+DETECTOR = Detector(
     "LOSS_RISK",
     "state",
-    "Committed records are at risk, or may be gone without proof.",
+    "Committed records are at risk, or may be lost without proof.",
+    wakes_on=activity.SPARSE | activity.RECOVERING,
     state=evaluate,
     fire_passes=3,
 )

@@ -1,16 +1,17 @@
-"""OFFLINE: two brokers agree that nobody leads the partition. It can be neither read nor written."""
+"""OFFLINE: two brokers agree that the partition has no leader. It can be neither read nor written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, describe
-from tidemark.detect.detector import Condition, Detector
+from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.phrases import describe_replicas
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """A leader that is merely unknown (another listener, one broker's word) is not this."""
+    """An unknown leader (another listener, one broker's answer) is no condition."""
     if not state.leaderless:
         return
     last = state.committed[-1].leader if state.committed else None
@@ -20,12 +21,13 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         or state.last_known_eligible_leader_replicas
         or []
     )
-    waits_for = candidates or state.assigned
+    awaited = candidates or state.assigned
+    one_of = "one of " if len(awaited) > 1 else ""
     yield Condition(
         severity="critical",
-        broker=last if last is not None else (candidates[0] if candidates else None),
-        description=f"{context.topic}-{context.partition} has no leader at epoch {state.leader_epoch}; "
-        f"it waits for {'one of ' if len(waits_for) > 1 else ''}{describe(state, waits_for)}.",
+        broker=last if last is not None else next(iter(candidates), None),
+        description=f"{context.name} has no leader at epoch {state.leader_epoch}; it waits for "
+        f"{one_of}{describe_replicas(state, awaited)}.",
         evidence={
             "leader_epoch": state.leader_epoch,
             "last_leader": last,
@@ -37,4 +39,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-OFFLINE = Detector("OFFLINE", "state", "No replica leads the partition.", state=evaluate)
+DETECTOR = Detector(
+    "OFFLINE",
+    "state",
+    "The partition has no leader.",
+    wakes_on=activity.NO_LEADER,
+    state=evaluate,
+)

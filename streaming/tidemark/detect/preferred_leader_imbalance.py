@@ -1,4 +1,7 @@
-"""PREFERRED_LEADER_IMBALANCE: others lead what a broker should lead (Kafka's leader.imbalance.per.broker.percentage)."""
+"""PREFERRED_LEADER_IMBALANCE: other brokers lead the partitions whose preferred leader a broker is.
+
+See leader.imbalance.per.broker.percentage.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,19 @@ from typing import Final
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import OK
-from tidemark.detect.context import ClusterContext
-from tidemark.detect.detector import Condition, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Detector
 
-# Of fewer partitions a percentage says little.
+# A percentage of fewer partitions means little.
 MIN_PARTITIONS: Final = 10
 
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
-    """One condition for each broker that answers and leads too few; it must have been so for Kafka to have had its chance."""
+    """One condition per broker that answers and leads too few partitions for long enough."""
     for broker, seen in cluster.brokers.items():
-        counted = cluster.preferred_of(broker, context.now)
-        if seen.outcome != OK or counted is None or counted[0] < MIN_PARTITIONS:
+        known = cluster.preferred_of(broker, context.now)
+        if seen.outcome != OK or known is None or known[0] < MIN_PARTITIONS:
             continue
-        preferred, led = counted
+        preferred, led = known
         percent = 100.0 * (1.0 - led / preferred)
         if percent <= context.thresholds.imbalance_percent:
             continue
@@ -28,10 +30,13 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
             severity="info",
             subject=broker,
             broker=broker,
+            # Kafka had its chance to move them back.
             hold_ms=context.thresholds.imbalance_ms,
-            description=f"Broker {broker} leads {led} of the {preferred} partitions of {context.kafka_cluster} whose preferred leader it is; others "
-            f"carry the load of {percent:.0f} %. It answers, so Kafka should have moved them back (auto.leader.rebalance.enable); if its "
-            "replicas are in sync, elect the preferred leaders by hand.",
+            description=f"Broker {broker} leads {led} of the {preferred} partitions of "
+            f"{context.kafka_cluster} whose preferred leader it is. Other brokers carry "
+            f"{percent:.0f} % of that load. It answers, so Kafka should have moved them back "
+            "(auto.leader.rebalance.enable); if its replicas are in sync, elect the preferred "
+            "leaders by hand.",
             evidence={
                 "preferred": preferred,
                 "preferred_led": led,
@@ -40,7 +45,7 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
         )
 
 
-PREFERRED_LEADER_IMBALANCE = Detector(
+DETECTOR = Detector(
     "PREFERRED_LEADER_IMBALANCE",
     "state",
     "A broker leads far fewer partitions than it is the preferred leader of.",

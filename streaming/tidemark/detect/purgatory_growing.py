@@ -1,4 +1,4 @@
-"""PURGATORY_GROWING: a broker keeps more and more requests waiting (DelayedOperationPurgatory, by JMX)."""
+"""PURGATORY_GROWING: more and more requests wait in a broker (DelayedOperationPurgatory, by JMX)."""
 
 from __future__ import annotations
 
@@ -6,68 +6,71 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from tidemark.core.cluster import ClusterState
-from tidemark.detect.context import ClusterContext
-from tidemark.detect.detector import Condition, Detector
+from tidemark.core.cluster import ClusterState, PurgatorySample
+from tidemark.detect.detector import ClusterContext, Condition, Detector
 
-# An older sample tells nothing of now.
+# An older sample proves nothing about the present.
 FRESH_SECONDS: Final = 60.0
-_CAUSES = {
-    "produce": "acks=all writes that wait for in-sync followers: look for a follower that lags or a high watermark that stands",
-    "fetch": "fetches of consumers and followers that wait for bytes: more clients, or a large fetch.min.bytes or fetch.max.wait.ms of theirs",
+_CAUSES: Final = {
+    "produce": "acks=all writes wait for in-sync followers; check for a follower that lags or a "
+    "high watermark that does not move",
+    "fetch": "fetches of consumers and followers wait for bytes; there are more clients, or their "
+    "fetch.min.bytes or fetch.max.wait.ms is large",
 }
 
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
-    """One condition for each broker, whichever of its purgatories grows."""
+    """One condition per broker, whichever of its purgatories grows."""
+    seconds = context.thresholds.purgatory_growing_ms / 1000
     for broker, node in sorted(cluster.nodes.items()):
         samples = node.purgatories
-        if not samples or context.now - samples[-1][0] > FRESH_SECONDS:
+        if not samples or context.now - samples[-1].at > FRESH_SECONDS:
             continue
-        grown = {
-            name: values
-            for place, name in enumerate(_CAUSES, start=1)
-            if (values := _growth([(sample[0], sample[place]) for sample in samples], context))  # type: ignore[misc]
-            is not None
-        }
-        if not grown:
+        growing = {}
+        for name in _CAUSES:
+            growth = _growth(samples, name, context)
+            if growth is not None:
+                growing[name] = growth
+        if not growing:
             continue
-        told = "; ".join(
+        sizes = "; ".join(
             f"{name} from {first} to {last} ({_CAUSES[name]})"
-            for name, (first, last) in grown.items()
+            for name, (first, last) in growing.items()
         )
         yield Condition(
             severity="info",
             subject=broker,
             broker=broker,
-            description=f"Requests pile up in the purgatory of broker {broker} of {context.kafka_cluster}, without a fall for "
-            f"{context.thresholds.purgatory_growing_ms / 1000:.0f} s or longer: {told}.",
-            evidence={"samples": [list(sample) for sample in samples], "growing": sorted(grown)},
-            revision=",".join(sorted(grown)),
+            description=f"Requests pile up in the purgatory of broker {broker} of "
+            f"{context.kafka_cluster}, without a decrease for {seconds:.0f} s or longer: {sizes}.",
+            evidence={
+                "samples": [[s.at, s.produce, s.fetch] for s in samples],
+                "growing": sorted(growing),
+            },
+            revision=",".join(sorted(growing)),
         )
 
 
 def _growth(
-    samples: list[tuple[float, int | None]], context: ClusterContext
+    samples: list[PurgatorySample], name: str, context: ClusterContext
 ) -> tuple[int, int] | None:
-    """(size when the threshold's time began or before, newest size) when it is large, never fell meanwhile, and rose."""
+    """(size when the threshold's time began, newest size) of a large one that only grew."""
     since = context.now - context.thresholds.purgatory_growing_ms / 1000.0
-    older = [sample for sample in samples if sample[0] <= since]
-    sizes = [
-        size for _, size in [*older[-1:], *(sample for sample in samples if sample[0] > since)]
-    ]
-    if not older or any(size is None for size in sizes):
-        return None
+    older = [sample for sample in samples if sample.at <= since]
+    compared = [*older[-1:], *(sample for sample in samples if sample.at > since)]
+    sizes: list[int | None] = [getattr(sample, name) for sample in compared]
     known = [size for size in sizes if size is not None]
-    if (
-        known[-1] < context.thresholds.purgatory_operations
-        or known[-1] <= known[0]
-        or any(b < a for a, b in pairwise(known))
-    ):
+    if not older or len(known) < len(sizes):
         return None
-    return known[0], known[-1]
+    if known[-1] < context.thresholds.purgatory_operations or known[-1] <= known[0]:
+        return None
+    fell = any(later < earlier for earlier, later in pairwise(known))
+    return None if fell else (known[0], known[-1])
 
 
-PURGATORY_GROWING = Detector(
-    "PURGATORY_GROWING", "state", "A broker keeps more and more requests waiting.", cluster=evaluate
+DETECTOR = Detector(
+    "PURGATORY_GROWING",
+    "state",
+    "More and more requests wait in a broker.",
+    cluster=evaluate,
 )

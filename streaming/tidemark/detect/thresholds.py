@@ -1,4 +1,4 @@
-"""Thresholds of the detectors: each with a unit, a default and a reason; global, and by topic pattern."""
+"""Thresholds of the detectors, global and by topic pattern; each has a unit and a reason."""
 
 from __future__ import annotations
 
@@ -7,69 +7,74 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
-from tidemark.core.sparse_state import MAX_BUMPS
+from tidemark.core.sparse_state import MAX_EPOCH_STARTS
 
 Milliseconds = Annotated[float, Meta(ge=0)]
 Passes = Annotated[int, Meta(ge=1, le=1000)]
-# No more than are remembered.
-Bumps = Annotated[int, Meta(ge=2, le=MAX_BUMPS)]
+# The state remembers no more.
+Bumps = Annotated[int, Meta(ge=2, le=MAX_EPOCH_STARTS)]
 
 
 class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a condition must reach. `docs/reference-config.yaml` repeats the reasons."""
 
-    # Three looks tell a pause of the collector or one slow request from a state of the cluster.
+    # Three passes tell a state of the cluster from one slow request or a pause of the collector.
     fire_passes: Passes = 3
-    # Two clean looks end it: one would flap at the edge of a threshold.
+    # Two passes without the condition end it. One would flap at the edge of a threshold.
     clear_passes: Passes = 2
-    # Far above a fetch round (500 ms) and far below replica.lag.time.max.ms (30 s), when Kafka itself acts.
+    # Far above a fetch round (500 ms), and far below replica.lag.time.max.ms (30 s), when Kafka
+    # itself acts.
     lag_ms: Milliseconds = 2_000
-    # The same reasoning for a high watermark that stands while records wait above it.
+    # The same for a high watermark that does not move while records wait above it.
     high_watermark_stalled_ms: Milliseconds = 5_000
     # Three shrinks in ten minutes are no restart: a restart causes one.
     churn_shrinks: Annotated[int, Meta(ge=2)] = 3
     churn_window_ms: Milliseconds = 600_000
-    # An in-sync set that stopped changing is old news after five minutes.
+    # An in-sync set that has not changed for five minutes is no news.
     isr_change_quiet_ms: Milliseconds = 300_000
-    # A broker restart takes less; until then it is worth a note, not a ticket.
+    # The restart of a broker takes less; until then it is info, no warning.
     under_replicated_escalates_ms: Milliseconds = 600_000
-    # A new leader's high watermark catches up within fetch rounds; consumers wait for as long as it does not.
+    # A new leader's high watermark catches up within fetch rounds; consumers wait until it does.
     high_watermark_regressed_ms: Milliseconds = 60_000
-    # Above transaction.max.timeout.ms (15 min), when the coordinator would have ended any transaction that it knows of.
+    # Above transaction.max.timeout.ms (15 min), when the coordinator ends every transaction that
+    # it knows.
     last_stable_stuck_ms: Milliseconds = 900_000
-    # A copy that moves at all moves within minutes, even throttled.
+    # A copy that moves at all moves within minutes, also when it is throttled.
     reassignment_stuck_ms: Milliseconds = 600_000
-    # A follower truncates within a few fetches of learning the new epoch, a busy one within seconds.
+    # A follower truncates within a few fetches of a new epoch, a busy one within seconds.
     divergence_ms: Milliseconds = 30_000
     # A restart of every broker moves a leader three times at most.
     epoch_bumps: Bumps = 5
     epoch_bump_window_ms: Annotated[float, Meta(gt=0, le=3_600_000)] = 600_000
     # A resumed leader learns of its successor within a metadata fetch (80 ms measured).
     zombie_leader_ms: Milliseconds = 5_000
-    # Brokers fetch the metadata log all the time; the quorum fences one that stays away for 9 s.
+    # Brokers fetch the metadata log all the time; the quorum fences one that is absent for 9 s.
     stale_broker_ms: Milliseconds = 10_000
     # The epoch cache is flushed asynchronously after a truncation.
     lineage_anomaly_ms: Milliseconds = 5_000
     # Three times replica.high.watermark.checkpoint.interval.ms (5 s).
     checkpoint_stale_ms: Milliseconds = 15_000
-    # Below it a purgatory is that of a busy broker.
+    # Below this number, the broker is merely busy.
     purgatory_operations: Annotated[int, Meta(ge=1)] = 1_000
-    # The samples kept reach back 70 s.
+    # The samples that are kept reach back 70 s.
     purgatory_growing_ms: Annotated[float, Meta(ge=0, le=70_000)] = 60_000
-    # Kafka's own leader.imbalance.per.broker.percentage.
+    # The default of leader.imbalance.per.broker.percentage.
     imbalance_percent: Annotated[float, Meta(gt=0, le=100)] = 10.0
     # Twice leader.imbalance.check.interval.seconds (5 min): Kafka had its chance.
     imbalance_ms: Milliseconds = 600_000
-    # How long a broker that was stopped in good order may be away before its absence counts.
+    # How long a broker that was stopped in good order may be absent.
     restart_grace_ms: Milliseconds = 600_000
-    # Event alerts end by themselves after a day.
+    # Event alerts end after a day.
     event_expires_ms: Milliseconds = 86_400_000
-    # A partition unseen for this many passes is blind.
+    # A partition that this many passes missed is blind.
     gap_passes: Passes = 3
 
 
 class Override(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Thresholds for topics whose name matches `topics` whole; the first that matches wins, what it leaves out stays."""
+    """Thresholds for topics whose whole name matches `topics`; the first match wins.
+
+    Fields that it leaves out keep the global value.
+    """
 
     topics: str
     fire_passes: Passes | UnsetType = UNSET
@@ -95,20 +100,16 @@ class Detection(Struct, kw_only=True, forbid_unknown_fields=True):
 
     thresholds: Thresholds = field(default_factory=Thresholds)
     overrides: list[Override] = []
-    # Detector ids (FOLLOWER_LAG, …) that stay silent.
+    # Detector ids (FOLLOWER_LAG, …) that raise no alert.
     disabled: list[str] = []
-    # Where docs/runbooks.md is published; an alert's runbook_url is this and its name as the anchor.
+    # Where docs/runbooks.md is published. The runbook_url of an alert adds its name as the anchor.
     runbook_url: str = "https://tidemark.invalid/docs/runbooks.md"
 
     def for_topic(self, topic: str | None) -> Thresholds:
-        """The thresholds in force for one topic (None: broker- and cluster-wide detectors)."""
-        if topic is not None:
-            for override in self.overrides:
-                if re.fullmatch(override.topics, topic):
-                    changes = {
-                        k: v
-                        for k, v in structs.asdict(override).items()
-                        if v is not UNSET and k != "topics"
-                    }
-                    return structs.replace(self.thresholds, **changes)
+        """The thresholds for one topic (None: detectors of brokers and clusters)."""
+        for override in self.overrides if topic is not None else []:
+            if re.fullmatch(override.topics, topic or ""):
+                fields = structs.asdict(override).items()
+                changes = {k: v for k, v in fields if v is not UNSET and k != "topics"}
+                return structs.replace(self.thresholds, **changes)
         return self.thresholds

@@ -1,122 +1,140 @@
-"""UNCLEAN_ELECTION: a leader was elected from outside the in-sync and the eligible leader replicas."""
+"""UNCLEAN_ELECTION: a leader was elected that was neither in sync nor eligible."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.core.partition import Life, PartitionState
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tidemark.core import activity
+from tidemark.core.partition import PartitionState
 from tidemark.core.records import Severity
-from tidemark.detect.context import Context
-from tidemark.detect.detector import Condition, Detector
-from tidemark.evolve.elections import Election, judge_election
+from tidemark.core.tracked_alert import TrackedAlert
+from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.evolve.elections import Election, Verdict, judge_election
 
 ID = "UNCLEAN_ELECTION"
-SUSPECTED = "suspected unclean"
 _MEANING = {
-    "unclean": "What those had and it had not is gone.",
-    SUSPECTED: "Not every election in between was seen, so it may have been a clean one.",
-    "last known leader": "Nobody was in sync or eligible any more; what it had not on disk when it stopped is gone.",
+    Verdict.UNCLEAN: "Records that they had and it had not are lost.",
+    Verdict.SUSPECTED: "Not every election in between was seen, so it may have been clean.",
+    Verdict.LAST_KNOWN_LEADER: "No replica was in sync or eligible any more. Records that were "
+    "not on its disk when it stopped are lost.",
 }
+
+
+class ElectionEvidence(Struct, kw_only=True):
+    """The election, and the sets of replicas before it."""
+
+    verdict: Verdict
+    leader: int | None = None
+    leader_before: int | None = None
+    leader_epoch_before: int
+    leader_epoch_after: int
+    in_sync_replicas_before: list[int] | None = None
+    eligible_leader_replicas_before: list[int] | None = None
+    last_known_eligible_leader_replicas_before: list[int] | None = None
+    seen_before_at: float | None = None
 
 
 def evaluate(
     before: PartitionState, after: PartitionState, context: Context
 ) -> Iterator[Condition]:
-    """Critical when it is certain, a warning while suspected; a suspicion turns certain by the metadata log or by a proven loss."""
+    """Critical when it is certain, a warning while it is suspected.
+
+    The metadata log, or a proven loss, turns a suspicion into certainty.
+    """
     recorded = _is_recorded(before, after)
     election = judge_election(before, after)
-    if election is not None and election.verdict != "eligible leader replica":
+    if election is not None and election.verdict is not Verdict.ELIGIBLE:
         yield _condition(election, before, context, recorded=recorded)
-    loss = after.loss_read
-    for life in after.lives:
-        if life.detector != ID or life.severity == "critical":
+    loss = after.loss_candidate
+    for alert in context.alerts:
+        if alert.detector != ID or alert.severity == "critical":
             continue
-        if (
-            loss is not None
-            and loss.confirmed
-            and loss.epoch_before < life.evidence["leader_epoch_after"] <= loss.epoch_after
-        ):
-            yield _confirmed(life, "committed records of the epochs before it are proven gone")
-        elif (
-            recorded
-            and _is_suspicion(life)
-            and life.evidence["leader_epoch_after"] == after.leader_epoch
-        ):
-            yield _confirmed(
-                life,
-                "the metadata log marks its leader as recovering, which only such an election does",
+        known = alert.evidence_as(ElectionEvidence)
+        epoch = known.leader_epoch_after
+        if loss is not None and loss.confirmed and loss.epoch_before < epoch <= loss.epoch_after:
+            proof = "Committed records of the epochs before it are proven to be lost"
+            yield _confirmed(alert, known, proof)
+        elif recorded and epoch == after.leader_epoch and _is_suspicion(alert, known):
+            proof = (
+                "The metadata log marks its leader as recovering, which only an unclean election "
+                "does"
             )
+            yield _confirmed(alert, known, proof)
 
 
 def _is_recorded(before: PartitionState, after: PartitionState) -> bool:
-    """Whether a record of the metadata log has just shown a leader that recovers, and none before it did."""
-    old = before.rare.metadata if before.rare is not None else None
-    new = after.rare.metadata if after.rare is not None else None
-    if (
-        new is None
-        or not new.recovering
-        or (old is not None and (old.recovering or old.offset == new.offset))
-    ):
+    """Whether a record of the metadata log is the first to show a leader that recovers."""
+    old = before.sparse.metadata if before.sparse is not None else None
+    new = after.sparse.metadata if after.sparse is not None else None
+    if new is None or not new.recovering:
+        return False
+    if old is not None and (old.recovering or old.offset == new.offset):
         return False
     return after.leader is not None
 
 
-def _is_suspicion(life: Life) -> bool:
-    """Of an unclean election; the election of a last known leader is marked as recovering too."""
-    return bool(
-        life.evidence["verdict"] == SUSPECTED
-        and life.evidence["last_known_eligible_leader_replicas_before"] != [life.broker]
-    )
+def _is_suspicion(alert: TrackedAlert, known: ElectionEvidence) -> bool:
+    """Whether recovering decides it: the election of a last known leader is recovering too."""
+    last_known = known.last_known_eligible_leader_replicas_before
+    return known.verdict is Verdict.SUSPECTED and last_known != [alert.broker]
 
 
 def _condition(
     election: Election, before: PartitionState, context: Context, *, recorded: bool
 ) -> Condition:
-    eligible, last_known = (
-        before.eligible_leader_replicas,
-        before.last_known_eligible_leader_replicas,
-    )
+    eligible = before.eligible_leader_replicas
+    last_known = before.last_known_eligible_leader_replicas
     verdict = election.verdict
-    if verdict == SUSPECTED and recorded and last_known != [election.leader]:
-        # Elections were missed in between; the record says that one of them was unclean.
-        verdict = "unclean"
-    severity: Severity = "critical" if verdict == "unclean" else "warning"
-    shown = "not known" if eligible is None else eligible
+    if verdict is Verdict.SUSPECTED and recorded and last_known != [election.leader]:
+        # Elections in between were missed; the record says that one of them was unclean.
+        verdict = Verdict.UNCLEAN
+    severity: Severity = "critical" if verdict is Verdict.UNCLEAN else "warning"
     return Condition(
         severity=severity,
         broker=election.leader,
         epochs=(election.epoch_before, election.epoch_after),
-        description=f"{verdict.capitalize()} election: broker {election.leader} leads {context.topic}-{context.partition} since epoch "
-        f"{election.epoch_after}; the in-sync set before was {before.in_sync_replicas}, the eligible leaders were {shown}. "
-        f"{_MEANING[verdict]}",
-        evidence={
-            "verdict": verdict,
-            "leader": election.leader,
-            "leader_before": before.leader,
-            "leader_epoch_before": election.epoch_before,
-            "leader_epoch_after": election.epoch_after,
-            "in_sync_replicas_before": before.in_sync_replicas,
-            "eligible_leader_replicas_before": eligible,
-            "last_known_eligible_leader_replicas_before": last_known,
-            "seen_before_at": before.observed_at,
-        },
+        description=f"{verdict.capitalize()} election: broker {election.leader} leads "
+        f"{context.name} since epoch {election.epoch_after}; the in-sync set before was "
+        f"{before.in_sync_replicas}, the eligible leaders were "
+        f"{'unknown' if eligible is None else eligible}. {_MEANING[verdict]}",
+        evidence=ElectionEvidence(
+            verdict=verdict,
+            leader=election.leader,
+            leader_before=before.leader,
+            leader_epoch_before=election.epoch_before,
+            leader_epoch_after=election.epoch_after,
+            in_sync_replicas_before=before.in_sync_replicas,
+            eligible_leader_replicas_before=eligible,
+            last_known_eligible_leader_replicas_before=last_known,
+            seen_before_at=before.observed_at,
+        ),
         revision=verdict,
     )
 
 
-def _confirmed(life: Life, proof: str) -> Condition:
+def _confirmed(alert: TrackedAlert, known: ElectionEvidence, proof: str) -> Condition:
+    first = "the last known leader"
+    if known.verdict is Verdict.SUSPECTED:
+        first = "suspected at first"
     return Condition(
         severity="critical",
-        subject=life.subject,
-        broker=life.broker,
-        epochs=(life.evidence["leader_epoch_before"], life.evidence["leader_epoch_after"]),
-        description=f"Unclean election: broker {life.broker} leads since epoch {life.evidence['leader_epoch_after']}. It was "
-        f"{'suspected at first' if life.evidence['verdict'] == SUSPECTED else 'the last known leader'}; {proof}.",
-        evidence={**life.evidence, "verdict": "unclean"},
-        revision="unclean",
+        subject=alert.subject,
+        broker=alert.broker,
+        epochs=(known.leader_epoch_before, known.leader_epoch_after),
+        description=f"Unclean election: broker {alert.broker} leads since epoch "
+        f"{known.leader_epoch_after}. It was {first}. {proof}.",
+        evidence=replace(known, verdict=Verdict.UNCLEAN),
+        revision=Verdict.UNCLEAN,
     )
 
 
-UNCLEAN_ELECTION = Detector(
-    ID, "event", "A leader was elected from outside the in-sync set.", event=evaluate
+DETECTOR = Detector(
+    ID,
+    "event",
+    "A leader was elected from outside of the in-sync set.",
+    wakes_on=activity.ELECTION | activity.LOSS | activity.RECOVERING,
+    event=evaluate,
 )

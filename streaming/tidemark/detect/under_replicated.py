@@ -1,32 +1,35 @@
-"""UNDER_REPLICATED: fewer replicas in sync than assigned, those that a reassignment is adding not counted.
+"""UNDER_REPLICATED: fewer replicas are in sync than assigned, without those that are being added.
 
-A note at first: most of it is a restart. After ten minutes it is a ticket.
+Info at first, because a restart causes most of it. After ten minutes it is a warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.context import Context, describe_missing, lasted_ms
-from tidemark.detect.detector import Condition, Detector
+from tidemark.core.tracked_alert import tracked
+from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.phrases import describe_missing
 
 ID = "UNDER_REPLICATED"
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Silent while every missing replica's broker is in restart grace. Holds without a leader too."""
+    """No condition while restart grace covers every missing replica. Needs no leader."""
     missing = state.missing
     if not missing or all(context.in_grace(broker) for broker in missing):
         return
-    long = (
-        lasted_ms(state, ID, None, context.now) >= context.thresholds.under_replicated_escalates_ms
-    )
+    alert = tracked(context.alerts, ID, None)
+    held_ms = 0.0 if alert is None else alert.held_ms(context.now)
     yield Condition(
-        severity="warning" if long else "info",
+        severity="warning"
+        if held_ms >= context.thresholds.under_replicated_escalates_ms
+        else "info",
         broker=missing[0],
-        description=f"{context.topic}-{context.partition} has {len(state.in_sync_replicas or [])} of {len(state.settled)} replicas in sync; "
-        f"missing: {describe_missing(state)}.",
+        description=f"{context.name} has {len(state.in_sync_replicas or [])} of "
+        f"{len(state.settled)} replicas in sync. Missing: {describe_missing(state)}.",
         evidence={
             "assigned": state.assigned,
             "adding": state.adding,
@@ -37,6 +40,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-UNDER_REPLICATED = Detector(
-    ID, "state", "Fewer replicas are in sync than assigned.", state=evaluate
+DETECTOR = Detector(
+    ID,
+    "state",
+    "Fewer replicas are in sync than assigned.",
+    wakes_on=activity.ISR,
+    state=evaluate,
 )

@@ -1,16 +1,19 @@
-"""Do two logs part below their ends? Compared epoch by epoch, leader and follower (KIP-101, KIP-279, Log Matching).
+"""Do two logs differ below their ends? Leader and follower are compared epoch by epoch.
 
-Two kinds of difference count:
+See KIP-101, KIP-279 and the Log Matching invariant. Two kinds of difference count:
 
-* Closed: below a later epoch of which both logs hold records. Before a replica takes the first record of an epoch it
-  has cut its log to that of the epoch's leader, so below it both logs are that leader's log, and no truncation that
-  is still to come can explain a difference. Two reads of different passes settle it.
-* Open: the follower's newest epoch runs further than the leader's records of it do, or the leader has no record of it
-  at all, while the follower knows the present leader epoch. It may be about to truncate, so only time tells, and only time in which it was watched.
+* Closed: below a later epoch of which both logs hold records. A replica cuts its log to that of
+  an epoch's leader before it takes the first record of the epoch. Below it both logs are therefore
+  that leader's log, and no truncation that is still to come explains a difference. Two reads of
+  different passes settle it.
+* Open: the follower's newest epoch runs further than the leader's records of it, or the leader
+  has no record of it, while the follower knows the present leader epoch. The follower may be about
+  to truncate, so only time decides, and only time in which it was watched.
 
-No verdict where a log's beginning moved (retention, DeleteRecords: what a lineage says at or below a log start is no
-end of an epoch), and none on closed or absent epochs of a compacted topic: a replica that was copied anew dates an
-epoch's beginning by the first batch that survived the cleaner, and lacks an epoch of which none did.
+There is no verdict where the beginning of a log moved (retention, DeleteRecords): an end at or
+below the log start offset is no end of an epoch. There is none on closed or absent epochs of a
+compacted topic: a replica that was copied again dates an epoch by the first batch that the cleaner
+kept, and lacks an epoch of which the cleaner kept none.
 """
 
 from __future__ import annotations
@@ -23,14 +26,17 @@ from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, end_offset_for
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import Divergence
 
-# Unwatched for longer, the time that an open difference stood begins anew.
+# After a longer time without observation, the time that an open difference has held starts over.
 MAX_GAP_SECONDS: Final = 15.0
 
 
 def find_divergences(
     after: PartitionState, before: PartitionState, event: Observation, known: list[Divergence]
 ) -> list[Divergence]:
-    """The differences that stand after this observation, at most one a follower; reads of an earlier pass confirm."""
+    """The differences after this observation, at most one per follower.
+
+    A read in a later pass confirms a closed one.
+    """
     watched = event.observed_at - before.observed_at <= MAX_GAP_SECONDS
     leader = after.replica(after.leader)
     if (
@@ -39,7 +45,7 @@ def find_divergences(
         or not after.lineage
         or after.lineage_complete_from is None
     ):
-        # No verdict without the leader: what was read stands, what only time can settle starts over.
+        # No verdict without the leader. A closed difference remains, an open one starts over.
         return [item for item in known if item.closed]
     fresh = {sample.broker for sample in event.samples if sample.lineage is not None}
     found: list[Divergence] = []
@@ -47,18 +53,13 @@ def find_divergences(
         if replica.broker == after.leader or replica.broker not in after.settled:
             continue
         old = next((item for item in known if item.broker == replica.broker), None)
-        new = _compare(
-            after, replica, leader, fresh=replica.broker in fresh, compacted=event.compacted
-        )
+        is_fresh = replica.broker in fresh
+        new = _compare(after, replica, leader, fresh=is_fresh, compacted=event.compacted)
         if new is not None and old is not None and _same(old, new) and (new.closed or watched):
             new.since, new.pass_number = old.since, old.pass_number
-            new.confirmed = old.confirmed or (new.closed and old.pass_number != after.pass_number)
-        elif (
-            new is None
-            and old is not None
-            and old.closed
-            and not _refuted(replica, fresh=replica.broker in fresh)
-        ):
+            second_read = new.closed and old.pass_number != after.pass_number
+            new.confirmed = old.confirmed or second_read
+        elif new is None and old is not None and old.closed and not _refuted(replica, is_fresh):
             new = old
         if new is not None:
             found.append(new)
@@ -84,67 +85,75 @@ def _compare(
         return None
     floor = max(replica.log_start_offset, leader.log_start_offset)
     if fresh and compacted is False:
-        shared = _newest_shared(
-            replica.lineage,
-            after.lineage or [],
-            whole=floor == 0 and after.lineage_complete_from == 0,
-        )
-        for epoch, end in replica.lineage:
-            found = (
-                _differs(after, replica, epoch, end, closed=True)
-                if shared is not None and epoch < shared
-                else None
-            )
-            if (
-                found is not None
-                and found.follower_end != found.leader_end
-                and min(found.follower_end, found.leader_end) > floor
-            ):
-                return found
-            found = _absent(after, replica, found, floor) if found is not None else None
-            if found is not None:
-                return found
+        found = _lowest_closed(after, replica, floor)
+        if found is not None:
+            return found
     epoch, end = replica.lineage[-1]
-    # An unchanged log end that is not the leader's shows that the lineage still tells of this very log.
+    # An unchanged log end offset that is not the leader's proves that the lineage is still that
+    # of this log.
     if not fresh and not (replica.log_end_offset == end and end != leader.log_end_offset):
         return None
-    found = _differs(after, replica, epoch, end, closed=False)
-    if found is not None and found.follower_end > found.leader_end > floor:
-        return found
-    return (
-        _absent(after, replica, found, floor) if found is not None and compacted is False else None
-    )
+    open_difference = _difference(after, replica, epoch, end, closed=False)
+    if open_difference is None:
+        return None
+    if open_difference.follower_end > open_difference.leader_end > floor:
+        return open_difference
+    return _absent(after, replica, open_difference, floor) if compacted is False else None
+
+
+def _lowest_closed(after: PartitionState, replica: ReplicaState, floor: int) -> Divergence | None:
+    assert replica.lineage is not None
+    whole = floor == 0 and after.lineage_complete_from == 0
+    shared = _newest_shared(replica.lineage, after.lineage or [], whole=whole)
+    for epoch, end in replica.lineage:
+        if shared is None or epoch >= shared:
+            return None
+        found = _difference(after, replica, epoch, end, closed=True)
+        if found is None:
+            continue
+        ends = (found.follower_end, found.leader_end)
+        if ends[0] != ends[1] and min(ends) > floor:
+            return found
+        absent = _absent(after, replica, found, floor)
+        if absent is not None:
+            return absent
+    return None
 
 
 def _absent(
     after: PartitionState, replica: ReplicaState, found: Divergence, floor: int
 ) -> Divergence | None:
-    """The follower has records of an epoch and the leader's log none: they part where older epochs end in both."""
+    """The follower has records of an epoch, the leader's log none.
+
+    The logs part where the older epochs end in both.
+    """
     assert after.lineage is not None
     assert replica.lineage is not None
     answer = end_offset_for(after.lineage, after.lineage_complete_from, found.epoch)
     if answer is None or answer[0] == found.epoch:
         return None
     whole_from = 0 if len(replica.lineage) < MAX_LINEAGE else replica.lineage[0][0]
-    # From logs that never lost their beginning nothing is missing below their first epochs.
-    own = (
-        end_offset_for(replica.lineage, whole_from, answer[0]) if answer[0] != NO_EPOCH else answer
-    )
+    # A log that never lost its beginning has no record below its first epoch.
+    older = answer[0] != NO_EPOCH
+    own = end_offset_for(replica.lineage, whole_from, answer[0]) if older else answer
     if own is None:
         return None
     start = max((end for epoch, end in replica.lineage if epoch < found.epoch), default=0)
     if found.follower_end <= start:
-        # An epoch that it led and wrote nothing in.
+        # The follower led this epoch and wrote no record in it.
         return None
     found.leader_end, found.absent = min(own[1], answer[1]), True
     return found if found.leader_end > floor or floor == 0 else None
 
 
 def _newest_shared(follower: LineageEntries, leader: LineageEntries, *, whole: bool) -> int | None:
-    """The newest epoch of which both logs hold records, above an older epoch's or, the leader's being `whole`, from 0 on."""
+    """The newest epoch of which both logs hold records.
+
+    They lie above an older epoch's records, or above 0 when the leader's log is `whole`.
+    """
     led = _with_records(leader)
     if whole and leader and leader[0][1] > 0:
-        # In a log that never lost its beginning the first epoch's records begin at 0.
+        # In a log that never lost its beginning, the records of the first epoch begin at 0.
         led.add(leader[0][0])
     return max(_with_records(follower) & led, default=None)
 
@@ -153,17 +162,24 @@ def _with_records(lineage: LineageEntries) -> set[int]:
     return {later[0] for earlier, later in pairwise(lineage) if later[1] > earlier[1]}
 
 
-def _differs(
+def _difference(
     after: PartitionState, replica: ReplicaState, epoch: int, end: int, *, closed: bool
 ) -> Divergence | None:
-    """Both ends of an epoch that is over in the leader's log; None where its lineage does not tell."""
+    """Both ends of an epoch that is over in the leader's log; None where its lineage has no answer."""
     assert after.lineage is not None
     answer = end_offset_for(after.lineage, after.lineage_complete_from, epoch)
     later = next((entry[0] for entry in after.lineage if entry[0] > epoch), None)
     if answer is None or later is None:
         return None
     return Divergence(
-        replica.broker, epoch, later, end, answer[1], closed, after.observed_at, after.pass_number
+        replica.broker,
+        epoch,
+        later,
+        end,
+        answer[1],
+        closed,
+        after.observed_at,
+        after.pass_number,
     )
 
 
@@ -176,11 +192,11 @@ def _same(old: Divergence, new: Divergence) -> bool:
     )
 
 
-def _refuted(replica: ReplicaState, *, fresh: bool) -> bool:
-    """A new lineage without the difference, or a log end that went back, ends it; silence does not."""
-    return replica.error is None and (
-        fresh or not _is_same_log(replica.lineage, replica.log_end_offset)
-    )
+def _refuted(replica: ReplicaState, fresh: bool) -> bool:
+    """A new lineage without the difference, or a shorter log, ends it. Silence does not."""
+    if replica.error is not None:
+        return False
+    return fresh or not _is_same_log(replica.lineage, replica.log_end_offset)
 
 
 def _is_same_log(lineage: LineageEntries | None, log_end_offset: int | None) -> bool:

@@ -1,22 +1,31 @@
-"""Was an election clean? Judged from the metadata before and after it (PartitionChangeBuilder, KIP-966)."""
+"""Was an election clean? Judged by the metadata before and after (PartitionChangeBuilder, KIP-966)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
+from typing import Final
 
 from tidemark.core.leader_epochs import committed_under
 from tidemark.core.partition import PartitionState
 from tidemark.evolve.losses import keeps_committed
 
-# Three passes of a large cluster, seconds.
-SEEN_LATELY = 15.0
-Verdict = Literal["unclean", "suspected unclean", "last known leader", "eligible leader replica"]
+# Three passes of a large cluster.
+RECENT_SECONDS: Final = 15.0
+
+
+class Verdict(StrEnum):
+    """How an election departed from the in-sync set; the values are those of the evidence."""
+
+    UNCLEAN = "unclean"
+    SUSPECTED = "suspected unclean"
+    LAST_KNOWN_LEADER = "last known leader"
+    ELIGIBLE = "eligible leader replica"
 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """An election that was not out of the in-sync set."""
+    """An election from outside of the in-sync set."""
 
     verdict: Verdict
     leader: int
@@ -25,62 +34,65 @@ class Election:
 
 
 def judge_election(before: PartitionState, after: PartitionState) -> Election | None:
-    """None for no election, a clean one, or one that cannot be judged for lack of a sample before it.
+    """None: no election, a clean one, or no sample before it to judge it by.
 
-    Exact from one record of the metadata log to the next, and from "no leader at epoch e" to "leader at e + 1":
-    without a leader nobody can have joined in between. A gap, or a leader that was still there when last seen, leaves a
-    suspicion at most; so does a leader that one broker alone could not name, when those who were in sync are so still.
-    Nothing is suspected of a leader that joined between two looks: all the others are still there, or nothing is missing.
+    The verdict is exact from one record of the metadata log to the next, and from "no leader at
+    epoch e" to "leader at e + 1": without a leader no replica joins the in-sync set. A skipped
+    epoch, or a leader that was still there in the last pass, allows a suspicion at most. So does a
+    leader that only one broker could not name, while the in-sync replicas remained in sync.
+
+    A leader that joined between two passes is no suspicion: the other members are still there, or
+    its log has every record that was committed.
     """
     leader, epoch, known = after.leader, after.leader_epoch, before.leader_epoch
-    if (
-        leader is None
-        or epoch is None
-        or known is None
-        or epoch <= known
-        or before.in_sync_replicas is None
-    ):
+    members = before.in_sync_replicas
+    if leader is None or epoch is None or known is None or epoch <= known or members is None:
         return None
-    members, eligible = before.in_sync_replicas, before.eligible_leader_replicas or []
     if leader in members or leader == before.leader:
         return None
-    joined = epoch == known + 1 and _joined_unseen(before, after)
-    alone = before.leader is None and (before.leaderless or not joined)
-    exact = epoch == known + 1 and (alone or _is_next_record(before, after))
-    if leader in eligible:
-        return Election("eligible leader replica", leader, known, epoch) if exact else None
-    if (
-        exact
-        and not members
-        and not eligible
-        and before.last_known_eligible_leader_replicas == [leader]
-    ):
-        return Election("last known leader", leader, known, epoch)
-    if joined and before.leader is not None and not exact:
+    next_epoch = epoch == known + 1
+    joined = next_epoch and _joined_unseen(before, after)
+    vacant = before.leader is None and (before.leaderless or not joined)
+    exact = next_epoch and (vacant or _is_next_record(before, after))
+    verdict = _verdict(before, leader, exact=exact)
+    if verdict is Verdict.SUSPECTED:
+        if joined and before.leader is not None:
+            return None
+        if _took_over_all(before, after, known):
+            return None
+    if verdict is Verdict.ELIGIBLE and not exact:
         return None
-    unknown = not members and before.eligible_leader_replicas is None
-    if exact and not unknown:
-        return Election("unclean", leader, known, epoch)
-    return (
-        None
-        if _took_over_all(before, after, known)
-        else Election("suspected unclean", leader, known, epoch)
-    )
+    return Election(verdict, leader, known, epoch)
 
 
-def take_election(after: PartitionState, before: PartitionState) -> None:
+def _verdict(before: PartitionState, leader: int, *, exact: bool) -> Verdict:
+    members, eligible = before.in_sync_replicas, before.eligible_leader_replicas
+    if leader in (eligible or []):
+        return Verdict.ELIGIBLE
+    if not exact:
+        return Verdict.SUSPECTED
+    if not members and not eligible:
+        if before.last_known_eligible_leader_replicas == [leader]:
+            return Verdict.LAST_KNOWN_LEADER
+        if eligible is None:
+            return Verdict.SUSPECTED
+    return Verdict.UNCLEAN
+
+
+def note_election(after: PartitionState, before: PartitionState) -> None:
     """Remembers the epoch that an unclean election began, proven or suspected."""
     election = judge_election(before, after)
-    if election is not None and election.verdict != "eligible leader replica":
+    if election is not None and election.verdict is not Verdict.ELIGIBLE:
         after.unclean_epoch = after.leader_epoch
 
 
 def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
-    """Whether the leader joined the in-sync set between two looks, before the one election between them.
+    """Whether the leader joined the in-sync set between two passes, before the one election.
 
-    Everybody who was in sync before is so still, with the new leader, and answers under its epoch. An unclean election
-    is held when none of them is to be had, and leaves nobody in sync but the elected. A leader that was not even assigned
-    came with a reassignment, which takes nobody away before its replicas are in sync: of those taken away nothing is asked.
+    Every member of before is still in sync, beside the new leader, and answers under its epoch.
+    The controller elects uncleanly only when no member is available, and leaves the elected
+    replica alone in the set. A leader that was not even assigned came with a reassignment, which
+    removes a replica only after the added ones are in sync: removed replicas need not answer.
     """
     known, members = before.in_sync_replicas or [], after.in_sync_replicas or []
     if not known:
@@ -97,24 +109,25 @@ def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
 
 
 def _took_over_all(before: PartitionState, after: PartitionState, known: int) -> bool:
-    """Whether the leader has all that its predecessor was seen to have committed, a moment before: so it had joined, unseen.
+    """Whether the leader has all that its predecessor had committed a moment before the election.
 
-    A follower joins as soon as it reaches the high watermark (Partition.scala, isFollowerInSync), and who lags behind the
-    in-sync set lags by far more than a pass. What stood above it is cut off in a clean election too. Where the metadata
-    log is read, it tells.
+    Then it had joined the in-sync set unseen: a follower joins once it reaches the high watermark
+    (Partition.isFollowerInSync), and one that lags behind the set lags by far more than a pass.
+    Records above the high watermark are cut off in a clean election too. The metadata log decides
+    where it is read.
     """
-    if after.rare is not None and after.rare.metadata is not None:
+    if after.sparse is not None and after.sparse.metadata is not None:
         return False
     seen = committed_under(before.committed, known)
     former = None if seen is None else before.replica(seen.leader)
     if former is None or former.sampled_at is None:
         return False
-    return after.observed_at - former.sampled_at <= SEEN_LATELY and keeps_committed(after)
+    return after.observed_at - former.sampled_at <= RECENT_SECONDS and keeps_committed(after)
 
 
 def _is_next_record(before: PartitionState, after: PartitionState) -> bool:
-    """Whether the step is one record of the metadata log with nothing unread before it."""
-    old, new = before.rare, after.rare
+    """Whether the step is one record of the metadata log, and no record before it was missed."""
+    old, new = before.sparse, after.sparse
     if old is None or new is None or old.metadata is None or new.metadata is None:
         return False
     return new.metadata.adjacent and new.metadata.offset > old.metadata.offset

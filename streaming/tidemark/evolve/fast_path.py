@@ -1,75 +1,58 @@
 """The fast path of the reducer: an observation that moves offsets forward and changes nothing else.
 
-Most observations of most partitions are such. `take_steady` folds one in place, with the result that `evolve` has (a
-property test holds it to that), at a third of the cost: no copies, no election, loss or membership to judge.
+Most observations of most partitions are of this kind. `fold_offsets` folds one in place, with the
+result of `evolve` (a property test compares them) at a third of its cost: it copies nothing and
+judges no election, loss or membership.
 """
 
 from __future__ import annotations
 
+from tidemark.core import activity
+from tidemark.core.activity import Activity
 from tidemark.core.events import Observation, Replica
 from tidemark.core.leader_epochs import LineageEntries
-from tidemark.core.offset_history import push
+from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.evolve.sparse_state import recent_epoch_starts
+
+Pairs = list[tuple[ReplicaState, Replica]]
 
 
-def take_steady(state: PartitionState, event: Observation, pass_number: int) -> bool:
-    """Folds the observation into `state` itself; False, and nothing is touched, when it is not a steady one."""
-    if not (_is_same_partition(state, event) and _is_plain(state, event)):
-        return False
-    pairs = _paired(state, event)
+def fold_offsets(
+    state: PartitionState, event: Observation, pass_number: int, flags: Activity
+) -> Activity | None:
+    """Folds the observation into `state` and returns the new flags.
+
+    `flags` are those of the state. None, and no change at all, when `evolve` must fold it.
+    """
+    if flags & activity.NEEDS_WHOLE_FOLD or not _is_same_partition(state, event):
+        return None
+    committed, newest = event.committed, event.leader_log_end_offset_after
+    if committed is None or newest is None or not _is_plain(state, event, committed):
+        return None
+    pairs = _paired(state, event, committed, newest)
     if pairs is None:
-        return False
-    lineage = _renewed(state, event)
+        return None
+    lineage = _renewed_lineage(state, event)
     if lineage is None and event.lineage is not None:
-        return False
-    committed, time = event.committed, event.leader_before_at
-    assert committed is not None and state.high_watermark is not None
-    at = event.observed_at
-    for replica, sample in pairs:
-        replica.log_end_offset, replica.high_watermark = (
-            sample.log_end_offset,
-            sample.high_watermark,
-        )
-        replica.log_start_offset, replica.last_stable_offset = (
-            sample.log_start_offset,
-            sample.last_stable_offset,
-        )
-        replica.sampled_at = at
-    state.pass_number, state.observed_at = pass_number, at
-    state.leader_before, state.leader_after = (
-        event.leader_log_end_offset_before,
-        event.leader_log_end_offset_after,
-    )
+        return None
+    state.pass_number = pass_number
     if lineage is not None:
         state.lineage = lineage
-    read_at = at if time is None else time
-    assert state.leader_before is not None and state.leader_after is not None
-    state.ring = push(state.ring, read_at, state.leader_before)
-    if committed > state.high_watermark:
-        state.high_watermark, state.high_watermark_moved_at = committed, read_at
-    entry = state.committed[-1]
-    if committed > entry.high_watermark:
-        entry.high_watermark, entry.at = committed, at
-    entry.log_end_offset = max(entry.log_end_offset, committed, state.leader_after)
-    return True
+    lags = _apply_offsets(state, event, pairs, committed, newest)
+    return flags | activity.LAG if lags else flags & ~activity.LAG
 
 
 def _is_same_partition(state: PartitionState, event: Observation) -> bool:
-    """Leadership and membership are what they were, and known."""
+    """Whether leadership and membership are known and unchanged."""
     return (
-        event.leader == state.leader is not None
+        event.leader == state.leader
         and event.leader_epoch == state.leader_epoch is not None
         and event.in_sync_replicas == state.in_sync_replicas is not None
         and event.replicas == state.assigned
         and (event.topic_id is None or event.topic_id == state.topic_id)
-        and not (
-            event.leaderless
-            or state.leaderless
-            or event.adding
-            or state.adding
-            or event.removing
-            or state.removing
-        )
+        and not (event.leaderless or event.adding or state.adding)
+        and not (event.removing or state.removing)
         and event.effective_min_in_sync_replicas in (None, state.effective_min_in_sync_replicas)
         and event.eligible_leader_replicas in (None, state.eligible_leader_replicas)
         and event.last_known_eligible_leader_replicas
@@ -77,75 +60,56 @@ def _is_same_partition(state: PartitionState, event: Observation) -> bool:
     )
 
 
-def _is_plain(state: PartitionState, event: Observation) -> bool:
-    """Nothing rare is remembered, and the leader showed all of itself, its high watermark not below the one before."""
+def _is_plain(state: PartitionState, event: Observation, committed: int) -> bool:
+    """Whether the leader reported all of itself, and no history is to be dropped or completed."""
+    sparse, high_watermark = state.sparse, state.high_watermark
     return (
-        (state.rare is None or state.rare.is_dormant(event.observed_at))
-        and state.loss_read is None
-        and not state.missed_passes
-        and not state.ring_before
-        and state.high_watermark is not None
-        and event.committed is not None
-        and event.committed >= state.high_watermark
+        (sparse is None or recent_epoch_starts(sparse, event.observed_at) is sparse.epoch_starts)
+        and not state.previous_offset_history
+        and high_watermark is not None
+        and committed >= high_watermark
         and event.leader_log_end_offset_before is not None
-        and event.leader_log_end_offset_after is not None
         and bool(state.committed)
         and state.committed[-1].epoch == state.leader_epoch
         and (state.committed[-1].dated or not state.lineage)
-        # A loss may still be claimed of it: `evolve` decides.
-        and (
-            len(state.committed) == 1
-            or all(
-                entry.surviving <= state.committed[-1].high_watermark for entry in state.committed
-            )
-        )
+        and (len(state.committed) == 1 or _covers_earlier(state))
     )
 
 
-def _paired(state: PartitionState, event: Observation) -> list[tuple[ReplicaState, Replica]] | None:
-    """Every replica with its sample, all answered, none fell; None when any is otherwise."""
-    high_watermark, committed, newest = (
-        state.high_watermark,
-        event.committed,
-        event.leader_log_end_offset_after,
-    )
-    assert high_watermark is not None and committed is not None and newest is not None
+def _covers_earlier(state: PartitionState) -> bool:
+    """Whether the newest epoch has committed as much as every earlier one."""
+    *earlier, newest = state.committed
+    return all(entry.surviving <= newest.high_watermark for entry in earlier)
+
+
+def _paired(state: PartitionState, event: Observation, committed: int, newest: int) -> Pairs | None:
+    """Every replica with its sample; None unless all answered and no log got shorter."""
+    high_watermark, several = state.high_watermark or 0, len(state.committed) > 1
     replicas = {replica.broker: replica for replica in state.replicas}
     if len(replicas) != len(event.samples):
         return None
     pairs = []
     for sample in event.samples:
         replica = replicas.pop(sample.broker, None)
-        if (
-            replica is None
-            or replica.error is not None
-            or sample.error is not None
-            or sample.lineage is not None
-        ):
+        if replica is None or sample.error is not None or sample.lineage is not None:
             return None
-        log_end, stable = sample.log_end_offset, sample.last_stable_offset
-        if (
-            log_end is None
-            or replica.log_end_offset is None
-            or log_end < replica.log_end_offset
-            or log_end < high_watermark
-        ):
+        log_end, known = sample.log_end_offset, replica.log_end_offset
+        stable = sample.last_stable_offset
+        if log_end is None or known is None or log_end < known or log_end < high_watermark:
             return None
-        if log_end > newest and len(state.committed) > 1:
-            # A leader of before may be back, with more than its successor has.
+        if several and log_end > newest:
+            # A former leader may be back, with more than its successor has.
             return None
-        if (
-            sample.leader_epoch != replica.leader_epoch
-            or sample.leads != replica.leads
-            or (stable is not None and stable < committed)
-        ):
+        if stable is not None and stable < committed:
+            return None
+        if sample.leader_epoch != replica.leader_epoch or sample.leads != replica.leads:
             return None
         pairs.append((replica, sample))
     return pairs
 
 
-def _renewed(state: PartitionState, event: Observation) -> LineageEntries | None:
-    """The lineage with the end of its newest epoch renewed; None when the observation brings none or another one."""
+def _renewed_lineage(state: PartitionState, event: Observation) -> LineageEntries | None:
+    """The lineage with a new end of its newest epoch; None for no lineage, or another one."""
     known, read = state.lineage, event.lineage
     if read is None or not known or len(read) != 1 or state.lineage_complete_from is None:
         return None
@@ -153,3 +117,32 @@ def _renewed(state: PartitionState, event: Observation) -> LineageEntries | None
     if epoch != known[-1][0] or event.lineage_complete_from != epoch or end < known[-1][1]:
         return None
     return [*known[:-1], (epoch, end)]
+
+
+def _apply_offsets(
+    state: PartitionState, event: Observation, pairs: Pairs, committed: int, newest: int
+) -> bool:
+    """Moves the offsets; whether a log ends elsewhere than at the high watermark."""
+    at, before = event.observed_at, event.leader_log_end_offset_before
+    lags = newest != committed
+    for replica, sample in pairs:
+        replica.log_end_offset = sample.log_end_offset
+        replica.high_watermark = sample.high_watermark
+        replica.log_start_offset = sample.log_start_offset
+        replica.last_stable_offset = sample.last_stable_offset
+        replica.sampled_at = at
+        if sample.log_end_offset != committed:
+            lags = True
+    assert before is not None
+    assert state.high_watermark is not None
+    state.observed_at = at
+    state.leader_end_before, state.leader_end_after = before, newest
+    read_at = at if event.leader_before_at is None else event.leader_before_at
+    state.offset_history = add_sample(state.offset_history, read_at, before)
+    if committed > state.high_watermark:
+        state.high_watermark, state.high_watermark_moved_at = committed, read_at
+    entry = state.committed[-1]
+    if committed > entry.high_watermark:
+        entry.high_watermark, entry.at = committed, at
+    entry.log_end_offset = max(entry.log_end_offset, committed, newest)
+    return lags

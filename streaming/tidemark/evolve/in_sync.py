@@ -1,10 +1,11 @@
-"""In-sync sets over time: who left, under which leader, and what may have caused it."""
+"""In-sync sets over time: which broker left, under which leader and why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
+from tidemark.core.causes import Cause, ShrinkCause
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import (
     CONTROLLED_SHUTDOWN,
@@ -14,68 +15,71 @@ from tidemark.core.events import (
     Observation,
     Replica,
 )
-from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, PartitionState
+from tidemark.core.partition import (
+    MAX_ISR_HISTORY,
+    MAX_SHRINKS,
+    IsrChange,
+    PartitionState,
+    Shrink,
+)
 
-# What follows a cause that a record of the metadata log itself gives; any other is a suspicion.
-RECORDED: Final = ", by the metadata log"
-# The words of `MetadataChange.cause` as people read them.
-CAUSES: Final = {
-    "fenced": "fencing",
-    "controlled_shutdown": "controlled shutdown",
-    "leader": "the leader's own shrink",
-    "reassignment": "reassignment",
+# `MetadataChange.cause` of a shrink; the other values explain none.
+_RECORDED: Final = {
+    "fenced": Cause.FENCING,
+    "controlled_shutdown": Cause.CONTROLLED_SHUTDOWN,
+    "leader": Cause.LEADER_SHRINK,
+    "reassignment": Cause.REASSIGNMENT,
 }
 
 
-def take_members(
+def apply_in_sync(
     after: PartitionState,
     before: PartitionState,
     members: list[int],
     at: float,
-    cause_of: Callable[[int], str],
+    cause_of: Callable[[int], ShrinkCause],
 ) -> None:
-    """Takes a new in-sync set over and notes the change; `cause_of` is asked for each broker that left."""
+    """Sets the in-sync set and notes the change; `cause_of` is called for each broker that left."""
     after.in_sync_replicas = members
-    if before.in_sync_replicas is not None and (
-        members == before.in_sync_replicas or set(members) == set(before.in_sync_replicas)
-    ):
+    known = before.in_sync_replicas
+    if known is not None and (members == known or set(members) == set(known)):
         return
-    after.isr_history = [*before.isr_history, (at, members)][-MAX_ISR_HISTORY:]
-    left = [broker for broker in before.in_sync_replicas or [] if broker not in members]
+    after.isr_history = [*before.isr_history, IsrChange(at, members)][-MAX_ISR_HISTORY:]
+    left = [broker for broker in known or [] if broker not in members]
     if left:
-        after.shrinks = [
-            *before.shrinks,
-            *((at, broker, before.leader, cause_of(broker)) for broker in left),
-        ][-MAX_SHRINKS:]
-
-
-def say_cause(cause: str) -> str:
-    """The words for a cause as it was noted: known, suspected or unknown."""
-    return f"cause: {cause}" if cause.endswith(RECORDED) else f"suspected cause: {cause}"
+        shrinks = [Shrink(at, broker, before.leader, *cause_of(broker)) for broker in left]
+        after.shrinks = [*before.shrinks, *shrinks][-MAX_SHRINKS:]
 
 
 def sampled_cause(
     before: PartitionState, event: Observation, broker: int, cluster: ClusterState | None
-) -> str:
-    """Why a broker may have left, from what is seen outside of the controller."""
+) -> ShrinkCause:
+    """Why a broker left, as far as it shows outside of the controller: always a suspicion."""
+    return ShrinkCause(_suspected(before, event, broker, cluster))
+
+
+def _suspected(
+    before: PartitionState, event: Observation, broker: int, cluster: ClusterState | None
+) -> Cause:
     if broker in event.removing or broker not in event.replicas:
-        return "reassignment"
+        return Cause.REASSIGNMENT
     node = cluster.nodes.get(broker) if cluster is not None else None
     seen = cluster.brokers.get(broker) if cluster is not None else None
     sample = next((s for s in event.samples if s.broker == broker), None)
     error = (sample.error if sample else None) or (seen.outcome if seen else OK)
     if error == CONTROLLED_SHUTDOWN or (node is not None and node.in_controlled_shutdown):
-        return "controlled shutdown"
+        return Cause.CONTROLLED_SHUTDOWN
     if node is not None and node.fenced:
-        return "fencing"
+        return Cause.FENCING
     if error == REFUSED or (before.leader == broker and event.leader != broker):
-        return "stopped or fenced"
+        return Cause.STOPPED_OR_FENCED
     if error != OK:
-        return "does not answer"
+        return Cause.NO_ANSWER
     if sample is not None and _is_caught_up(sample, event):
-        # No leader puts out who has all that it has (ReplicaState.isCaughtUp): the controller did.
-        return "stopped or fenced"
-    return "the leader's own shrink"
+        # A leader never removes a follower that has its whole log (ReplicaState.isCaughtUp): the
+        # controller did.
+        return Cause.STOPPED_OR_FENCED
+    return Cause.LEADER_SHRINK
 
 
 def _is_caught_up(sample: Replica, event: Observation) -> bool:
@@ -83,13 +87,16 @@ def _is_caught_up(sample: Replica, event: Observation) -> bool:
     return end is not None and sample.log_end_offset is not None and sample.log_end_offset >= end
 
 
-def recorded_cause(event: MetadataChange, broker: int, cluster: ClusterState | None) -> str:
-    """Why a broker left, as the metadata log says; what it leaves open is filled from what is known of the broker."""
-    if event.cause is not None and event.cause in CAUSES:
-        return CAUSES[event.cause] + RECORDED
+def recorded_cause(event: MetadataChange, broker: int, cluster: ClusterState | None) -> ShrinkCause:
+    """Why a broker left, by the record; what the record leaves open is a suspicion."""
+    recorded = _RECORDED.get(event.cause or "")
+    if recorded is not None:
+        return ShrinkCause(recorded, recorded=True)
     if broker in event.removing or (event.replicas and broker not in event.replicas):
-        return "reassignment"
+        return ShrinkCause(Cause.REASSIGNMENT)
     node = cluster.nodes.get(broker) if cluster is not None else None
     if node is not None and node.in_controlled_shutdown:
-        return "controlled shutdown"
-    return "fencing" if node is not None and node.fenced else "the leader's own shrink"
+        return ShrinkCause(Cause.CONTROLLED_SHUTDOWN)
+    if node is not None and node.fenced:
+        return ShrinkCause(Cause.FENCING)
+    return ShrinkCause(Cause.LEADER_SHRINK)

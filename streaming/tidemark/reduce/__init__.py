@@ -1,0 +1,1 @@
+"""Folds the events of one Kafka partition into its state and the rows to publish. Pure."""

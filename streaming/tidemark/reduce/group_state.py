@@ -1,4 +1,4 @@
-"""The state of one group: a version byte and msgpack, partitions inside it opaque until they are touched."""
+"""The state of one group: a version byte and msgpack. Partitions remain opaque until they are used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class GroupState(Struct, array_like=True):
 
     clusters: dict[str, ClusterState] = {}
     partitions: dict[str, bytes] = {}
-    # When a partition is to be looked at next (seconds by the collector's clock; 0: at every pass). Absent: never.
+    # When to judge a partition next, in seconds by the collector's clock; absent: never. See
+    # `reduce.schedule` for the values that are no time.
     due: dict[str, float] = {}
 
 
@@ -36,14 +37,3 @@ def decode_group(blob: bytes | None) -> GroupState:
         return GroupState()
     assert blob[0] == GROUP_VERSION, f"group state version {blob[0]}"
     return _decoder.decode(memoryview(blob)[1:])
-
-
-def partition_key(cluster: str, topic: str, partition: int) -> str:
-    """The key of a partition in the group, and of its view."""
-    return f"{cluster}/{topic}/{partition}"
-
-
-def split_key(key: str) -> tuple[str, str, int]:
-    """The inverse of `partition_key`: cluster names and topics hold no slash."""
-    cluster, topic, partition = key.split("/")
-    return cluster, topic, int(partition)

@@ -1,26 +1,33 @@
-"""The life of an alert, for its two classes.
+"""The life cycle of alerts.
 
-States are recomputed each pass: they fire after some passes in a row and clear after some without. Events fire at once
-and stay open until they expire or are acknowledged. A change of severity ends one alert (reason "escalated") and fires
-the next with the same start and incident. Identity is the label set; everything that varies stands in annotations.
+States are judged at each pass: they fire after some passes in a row with the condition and resolve
+after some without it. Events fire at once, and remain open until they expire or are acknowledged.
+A change of severity resolves the alert (reason "escalated") and fires the next one with the same
+start and incident. The label set is the identity of an alert; values that vary are annotations.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
 
 from tidemark.core.identity import alert_name, fingerprint, incident
-from tidemark.core.partition import MAX_EVENT_LIVES, MAX_LIVES, Life
+from tidemark.core.partition import MAX_ALERTS, MAX_EVENT_ALERTS
 from tidemark.core.records import Alert, AlertState, OpenAlert, Reason
+from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition, Detector
 
 Found = tuple[Detector, Condition]
+Alerts = list[TrackedAlert]
 
 
 class Scope(NamedTuple):
-    """What an alert is about: a partition, a broker or (all None) the whole cluster."""
+    """What an alert is about: a partition, a broker, or (all None) the whole cluster."""
 
     kafka_cluster: str
     topic: str | None = None
@@ -29,7 +36,7 @@ class Scope(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What the life cycle needs of the configuration."""
+    """The part of the configuration that the life cycle needs."""
 
     fire_passes: int
     clear_passes: int
@@ -38,253 +45,262 @@ class Rules(NamedTuple):
     detectors: dict[str, Detector]
 
 
-def advance_states(
-    lives: list[Life],
-    found: Iterable[Found],
-    scope: Scope,
-    rules: Rules,
-    now: float,
-    *,
-    blind: Callable[[Detector], bool],
-) -> tuple[list[Life], list[Alert]]:
-    """One pass. Lives of the detectors that are `blind` in it neither grow nor clear."""
-    alerts: list[Alert] = []
-    kept: list[Life] = []
-    current = {
-        (detector.id, condition.subject): (detector, condition) for detector, condition in found
-    }
-    for life in lives:
-        detector = rules.detectors.get(life.detector)
-        if detector is None or detector.kind == "event" or blind(detector):
-            kept.append(life)
-            current.pop((life.detector, life.subject), None)
-            continue
-        match = current.pop((life.detector, life.subject), None)
-        survivor = (
-            _hold(life, match[1], detector, scope, rules, now, alerts)
-            if match
-            else _release(life, detector, scope, rules, now, alerts)
+class Phase(Enum):
+    """PENDING counts passes; GONE is not tracked any more."""
+
+    PENDING = auto()
+    FIRING = auto()
+    GONE = auto()
+
+
+class Signal(Enum):
+    """What a judgement says of one alert."""
+
+    # The condition holds: not long enough yet, long enough, with another revision or severity.
+    HELD = auto()
+    DUE = auto()
+    REVISED = auto()
+    ESCALATED = auto()
+    # The condition is absent: not long enough yet, long enough.
+    ABSENT = auto()
+    CLEARED = auto()
+    # For another reason than its condition.
+    EXPIRED = auto()
+    ACKED = auto()
+    DELETED = auto()
+
+
+class Step(NamedTuple):
+    """A transition. `resolved` is published as the alert was, `state` as it is now."""
+
+    phase: Phase
+    resolved: Reason | None = None
+    state: AlertState | None = None
+
+
+TRANSITIONS: Final = {
+    (Phase.PENDING, Signal.HELD): Step(Phase.PENDING),
+    (Phase.PENDING, Signal.DUE): Step(Phase.FIRING, state="firing"),
+    (Phase.PENDING, Signal.ABSENT): Step(Phase.GONE),
+    (Phase.PENDING, Signal.DELETED): Step(Phase.GONE),
+    (Phase.FIRING, Signal.HELD): Step(Phase.FIRING),
+    (Phase.FIRING, Signal.REVISED): Step(Phase.FIRING, state="update"),
+    (Phase.FIRING, Signal.ESCALATED): Step(Phase.FIRING, resolved="escalated", state="firing"),
+    (Phase.FIRING, Signal.ABSENT): Step(Phase.FIRING),
+    (Phase.FIRING, Signal.CLEARED): Step(Phase.GONE, resolved="cleared"),
+    (Phase.FIRING, Signal.EXPIRED): Step(Phase.GONE, resolved="expired"),
+    (Phase.FIRING, Signal.ACKED): Step(Phase.GONE, resolved="acked"),
+    (Phase.FIRING, Signal.DELETED): Step(Phase.GONE, resolved="deleted"),
+}
+
+
+class LifeCycle:
+    """One judgement of the alerts of one scope, at `now`. `published` collects the transitions."""
+
+    def __init__(self, scope: Scope, rules: Rules, now: float) -> None:
+        self.published: list[Alert] = []
+        self._scope, self._rules, self._now = scope, rules, now
+
+    def judge_states(
+        self, alerts: Alerts, found: Iterable[Found], waits: Callable[[Detector], bool]
+    ) -> Alerts:
+        """The alerts after one pass. Those of a detector that `waits` do not change."""
+        kept: Alerts = []
+        current = {(detector.id, c.subject): (detector, c) for detector, c in found}
+        for alert in alerts:
+            detector = self._rules.detectors.get(alert.detector)
+            match = current.pop((alert.detector, alert.subject), None)
+            if detector is None or detector.kind == "event" or waits(detector):
+                kept.append(alert)
+                continue
+            survivor = self._hold(alert, *match) if match else self._release(alert, detector)
+            if survivor is not None:
+                kept.append(survivor)
+        for detector, condition in current.values():
+            # Info alerts never keep out a critical one.
+            has_room = len(kept) < MAX_ALERTS or condition.severity == "critical"
+            if detector.kind == "state" and has_room and not waits(detector):
+                held = self._hold(self._born(detector, condition), detector, condition)
+                kept += [held] if held is not None else []
+        return kept
+
+    def raise_events(self, alerts: Alerts, found: Iterable[Found]) -> Alerts:
+        """The alerts after one observation. A repeated event updates its evidence."""
+        kept = list(alerts)
+        for detector, condition in found:
+            event = self._born(detector, condition)
+            identity = (event.detector, event.subject, event.incident)
+            known = [(a.detector, a.subject, a.incident) for a in kept]
+            if identity in known:
+                index = known.index(identity)
+                signal = _signal(kept[index], condition)
+                kept[index] = self._apply(kept[index], signal, condition) or kept[index]
+            else:
+                kept.append(self._apply(event, Signal.DUE, condition) or event)
+        events = [alert for alert in kept if alert.is_event]
+        for alert in events[: max(0, len(events) - MAX_EVENT_ALERTS)]:
+            self._apply(alert, Signal.EXPIRED)
+            kept.remove(alert)
+        return kept
+
+    def expire_events(self, alerts: Alerts) -> Alerts:
+        """The alerts without the events that have reached their age."""
+        limit_ms = self._rules.event_expires_ms
+        return self.end(
+            alerts, Signal.EXPIRED, lambda a: a.is_event and a.held_ms(self._now) >= limit_ms
         )
-        if survivor is not None:
-            kept.append(survivor)
-    for detector, condition in current.values():
-        # A page is not kept out by many a note.
-        has_room = len(kept) < MAX_LIVES or condition.severity == "critical"
-        if detector.kind == "state" and has_room and not blind(detector):
-            born = Life(
-                detector.id, condition.subject, condition.severity, now, broker=condition.broker
-            )
-            held = _hold(born, condition, detector, scope, rules, now, alerts)
-            kept.append(held)
-    return kept, alerts
 
+    def acknowledge(self, alerts: Alerts, mark: str) -> Alerts:
+        """The alerts without the event of a fingerprint. States cannot be acknowledged."""
+        return self.end(
+            alerts,
+            Signal.ACKED,
+            lambda a: a.is_event and fingerprint(labels_of(a, self._scope)) == mark,
+        )
 
-def raise_events(
-    lives: list[Life], found: Iterable[Found], scope: Scope, rules: Rules, now: float
-) -> tuple[list[Life], list[Alert]]:
-    """Fires the events of one observation; a repeated one only brings its evidence up to date."""
-    alerts: list[Alert] = []
-    kept = list(lives)
-    for detector, condition in found:
-        assert condition.epochs is not None, detector.id
-        before, after = condition.epochs
-        mark = incident(
-            scope.kafka_cluster,
-            scope.topic_id or scope.topic or "",
-            scope.partition,
+    def end(self, alerts: Alerts, signal: Signal, ends: Callable[[TrackedAlert], bool]) -> Alerts:
+        """The alerts without those that end for a reason other than their condition."""
+        kept = []
+        for alert in alerts:
+            survivor = self._apply(alert, signal) if ends(alert) else alert
+            kept += [survivor] if survivor is not None else []
+        return kept
+
+    def _born(self, detector: Detector, condition: Condition) -> TrackedAlert:
+        alert = TrackedAlert(
             detector.id,
-            before,
-            after,
+            condition.subject,
+            condition.severity,
+            self._now,
+            broker=condition.broker,
         )
-        index = next(
-            (
-                i
-                for i, life in enumerate(kept)
-                if (life.detector, life.subject, life.incident)
-                == (detector.id, condition.subject, mark)
-            ),
-            None,
-        )
-        if index is None:
-            life = Life(
-                detector.id,
-                condition.subject,
-                condition.severity,
-                now,
-                broker=condition.broker,
-                incident=mark,
-            )
-            kept.append(_fire(_describe(life, condition), scope, rules, now, alerts))
+        if detector.kind == "event":
+            assert condition.epochs is not None, detector.id
+            cluster, topic, partition, topic_id = self._scope
+            place = topic_id or topic or ""
+            alert.incident = incident(cluster, place, partition, detector.id, *condition.epochs)
+        return alert
+
+    def _hold(
+        self, alert: TrackedAlert, detector: Detector, condition: Condition
+    ) -> TrackedAlert | None:
+        alert = copy.copy(alert)
+        alert.held, alert.clean = alert.held + 1, 0
+        signal = Signal.HELD
+        if alert.firing:
+            signal = _signal(alert, condition)
         else:
-            kept[index] = _renew(copy.copy(kept[index]), condition, scope, rules, now, alerts)
-    events = [life for life in kept if life.incident is not None]
-    for life in events[: max(0, len(events) - MAX_EVENT_LIVES)]:
-        kept.remove(life)
-        alerts.append(_transition(life, "resolved", scope, rules, now, "expired"))
-    return kept, alerts
+            alert.severity = condition.severity
+            alert.broker = alert.broker if condition.broker is None else condition.broker
+            long_enough = alert.held_ms(self._now) >= condition.hold_ms
+            if long_enough and alert.held >= (detector.fire_passes or self._rules.fire_passes):
+                signal = Signal.DUE
+        return self._apply(alert, signal, condition)
+
+    def _release(self, alert: TrackedAlert, detector: Detector) -> TrackedAlert | None:
+        alert = copy.copy(alert)
+        alert.held, alert.clean = 0, alert.clean + 1
+        cleared = alert.clean >= (detector.clear_passes or self._rules.clear_passes)
+        return self._apply(alert, Signal.CLEARED if alert.firing and cleared else Signal.ABSENT)
+
+    def _apply(
+        self, alert: TrackedAlert, signal: Signal, condition: Condition | None = None
+    ) -> TrackedAlert | None:
+        """Takes one step of the table; None when the alert is gone."""
+        step = TRANSITIONS[Phase.FIRING if alert.firing else Phase.PENDING, signal]
+        if step.resolved is not None:
+            self._publish(alert, "resolved", step.resolved)
+        if condition is not None:
+            alert = _described(alert, condition)
+        if step.state == "firing":
+            alert.firing, alert.fired_at = True, self._now
+        if step.state is not None:
+            self._publish(alert, step.state)
+        return None if step.phase is Phase.GONE else alert
+
+    def _publish(
+        self, alert: TrackedAlert, state: AlertState, reason: Reason | None = None
+    ) -> None:
+        labels = labels_of(alert, self._scope)
+        mark = fingerprint(labels)
+        self.published.append(
+            Alert(
+                id=_id(mark, state, self._now),
+                fingerprint=mark,
+                state=state,
+                labels=labels,
+                annotations=annotations_of(alert, self._rules),
+                evidence=alert.evidence,
+                starts_at=alert.since,
+                ends_at=self._now if state == "resolved" else None,
+                reason=reason,
+                at=self._now,
+            )
+        )
 
 
-def expire_events(
-    lives: list[Life], scope: Scope, rules: Rules, now: float
-) -> tuple[list[Life], list[Alert]]:
-    """Ends the events that are older than a day."""
-    limit = rules.event_expires_ms / 1000.0
-    old = [life for life in lives if life.incident is not None and now - life.since >= limit]
-    return [life for life in lives if life not in old], [
-        _transition(life, "resolved", scope, rules, now, "expired") for life in old
-    ]
-
-
-def close(
-    lives: list[Life],
-    chosen: Iterable[Life],
-    reason: Reason,
-    scope: Scope,
-    rules: Rules,
-    now: float,
-) -> tuple[list[Life], list[Alert]]:
-    """Ends lives for a reason of their own (deleted, acked)."""
-    ended = list(chosen)
-    return [life for life in lives if life not in ended], [
-        _transition(life, "resolved", scope, rules, now, reason) for life in ended if life.firing
-    ]
-
-
-def open_alerts(lives: list[Life], scope: Scope, rules: Rules) -> list[OpenAlert]:
-    """The firing alerts as they stand inside a view."""
+def open_alerts(alerts: Alerts, scope: Scope, rules: Rules) -> list[OpenAlert]:
+    """The firing alerts, as a view contains them."""
     result = []
-    for life in lives:
-        if life.firing:
-            names = labels_of(life, scope)
-            mark = fingerprint(names)
+    for alert in alerts:
+        if alert.firing:
+            labels = labels_of(alert, scope)
+            mark = fingerprint(labels)
             result.append(
                 OpenAlert(
-                    id=_id(mark, "firing", life.fired_at),
+                    id=_id(mark, "firing", alert.fired_at),
                     fingerprint=mark,
-                    labels=names,
-                    annotations=annotations_of(life, rules),
-                    evidence=life.evidence,
-                    starts_at=life.since,
+                    labels=labels,
+                    annotations=annotations_of(alert, rules),
+                    evidence=alert.evidence,
+                    starts_at=alert.since,
                 )
             )
     return result
 
 
-def labels_of(life: Life, scope: Scope) -> dict[str, str]:
-    """The label set that is an alert's identity."""
+def labels_of(alert: TrackedAlert, scope: Scope) -> dict[str, str]:
+    """The label set that identifies an alert."""
     labels = {
         "kafka_cluster": scope.kafka_cluster,
-        "alertname": alert_name(life.detector),
-        "severity": life.severity,
+        "alertname": alert_name(alert.detector),
+        "severity": alert.severity,
     }
     if scope.topic is not None:
         labels["topic"] = scope.topic
         labels["partition"] = str(scope.partition)
-    if life.broker is not None:
-        labels["broker"] = str(life.broker)
-    if life.incident is not None:
-        labels["incident"] = life.incident
+    if alert.broker is not None:
+        labels["broker"] = str(alert.broker)
+    if alert.incident is not None:
+        labels["incident"] = alert.incident
     return labels
 
 
-def annotations_of(life: Life, rules: Rules) -> dict[str, str]:
+def annotations_of(alert: TrackedAlert, rules: Rules) -> dict[str, str]:
     """Summary, description and runbook."""
     return {
-        "summary": rules.detectors[life.detector].summary,
-        "description": life.description,
-        "runbook_url": f"{rules.runbook_url}#{alert_name(life.detector).lower()}",
+        "summary": rules.detectors[alert.detector].summary,
+        "description": alert.description,
+        "runbook_url": f"{rules.runbook_url}#{alert_name(alert.detector).lower()}",
     }
 
 
-def _hold(
-    life: Life,
-    condition: Condition,
-    detector: Detector,
-    scope: Scope,
-    rules: Rules,
-    now: float,
-    alerts: list[Alert],
-) -> Life:
-    life = copy.copy(life)
-    life.held, life.clean = life.held + 1, 0
-    if life.firing:
-        return _renew(life, condition, scope, rules, now, alerts)
-    life.severity = condition.severity
-    if condition.broker is not None:
-        life.broker = condition.broker
-    _describe(life, condition)
-    long_enough = (now - life.since) * 1000.0 >= condition.hold_ms
-    if long_enough and life.held >= (detector.fire_passes or rules.fire_passes):
-        _fire(life, scope, rules, now, alerts)
-    return life
+def _signal(alert: TrackedAlert, condition: Condition) -> Signal:
+    """What a condition means for an alert that fires."""
+    if condition.severity != alert.severity:
+        return Signal.ESCALATED
+    return Signal.REVISED if condition.revision != alert.revision else Signal.HELD
 
 
-def _release(
-    life: Life, detector: Detector, scope: Scope, rules: Rules, now: float, alerts: list[Alert]
-) -> Life | None:
-    life = copy.copy(life)
-    if not life.firing:
-        return None
-    life.held, life.clean = 0, life.clean + 1
-    if life.clean < (detector.clear_passes or rules.clear_passes):
-        return life
-    alerts.append(_transition(life, "resolved", scope, rules, now, "cleared"))
-    return None
+def _described(alert: TrackedAlert, condition: Condition) -> TrackedAlert:
+    alert = copy.copy(alert)
+    evidence = condition.evidence
+    alert.severity, alert.description = condition.severity, condition.description
+    alert.evidence = msgspec.to_builtins(evidence) if isinstance(evidence, Struct) else evidence
+    alert.revision = condition.revision
+    return alert
 
 
-def _renew(
-    life: Life, condition: Condition, scope: Scope, rules: Rules, now: float, alerts: list[Alert]
-) -> Life:
-    if condition.severity != life.severity:
-        alerts.append(_transition(life, "resolved", scope, rules, now, "escalated"))
-        life.severity = condition.severity
-        return _fire(_describe(life, condition), scope, rules, now, alerts)
-    changed = condition.revision != life.revision
-    _describe(life, condition)
-    if changed:
-        alerts.append(_transition(life, "update", scope, rules, now))
-    return life
-
-
-def _fire(life: Life, scope: Scope, rules: Rules, now: float, alerts: list[Alert]) -> Life:
-    life.firing, life.fired_at = True, now
-    alerts.append(_transition(life, "firing", scope, rules, now))
-    return life
-
-
-def _describe(life: Life, condition: Condition) -> Life:
-    life.description, life.evidence, life.revision = (
-        condition.description,
-        condition.evidence,
-        condition.revision,
-    )
-    return life
-
-
-def _transition(
-    life: Life,
-    state: AlertState,
-    scope: Scope,
-    rules: Rules,
-    now: float,
-    reason: Reason | None = None,
-) -> Alert:
-    labels = labels_of(life, scope)
-    mark = fingerprint(labels)
-    return Alert(
-        id=_id(mark, state, now),
-        fingerprint=mark,
-        state=state,
-        labels=labels,
-        annotations=annotations_of(life, rules),
-        evidence=life.evidence,
-        starts_at=life.since,
-        ends_at=now if state == "resolved" else None,
-        reason=reason,
-        at=now,
-    )
-
-
-def _id(mark: str, state: AlertState, at: float) -> str:
-    """The same transition of the same alert has the same id in every run of a batch, for `at` is event time."""
+def _id(mark: str, state: str, at: float) -> str:
+    """The same transition has the same id in every run of a batch, because `at` is event time."""
     return f"{mark}.{round(at * 1000):x}.{state}"

@@ -1,4 +1,4 @@
-"""What goes into a group and what comes out of it."""
+"""The records that go into a group, and the rows that come out of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_PAYLOAD: Final = 64 * 1024
 
 
 class RawRecord(NamedTuple):
-    """A record of `replica-state`, untouched."""
+    """A record of `replica-state`, not decoded."""
 
     partition: int
     offset: int
@@ -38,20 +38,17 @@ def alert_row(alert: Alert) -> Row:
 
 def view_row(view: View) -> Row:
     """Keyed as the compacted topic is."""
-    return Row(
-        "partition_views",
-        view_key(view.kafka_cluster, view.topic, view.partition, view.broker).encode(),
-        encode_record(view),
-    )
+    key = view_key(view.kafka_cluster, view.topic, view.partition, view.broker)
+    return Row("partition_views", key.encode(), encode_record(view))
 
 
 def tombstone(key: str) -> Row:
-    """Takes a deleted partition's view away."""
+    """Deletes the view of a deleted partition."""
     return Row("partition_views", key.encode(), None)
 
 
 def dead_letter_row(record: RawRecord, error: WireError, payload: bytes) -> Row:
-    """What could not be read, where it was, and its first 64 KiB."""
+    """A record or event that is not readable: why, where, and its first 64 KiB."""
     letter = DeadLetter(
         reason=str(error)[:1024],
         field=error.field[:256],
@@ -62,6 +59,5 @@ def dead_letter_row(record: RawRecord, error: WireError, payload: bytes) -> Row:
         payload=base64.b64encode(payload[:MAX_PAYLOAD]).decode(),
         at=record.timestamp,
     )
-    return Row(
-        "dead_letters", f"{record.partition}/{record.offset}".encode(), encode_record(letter)
-    )
+    key = f"{record.partition}/{record.offset}".encode()
+    return Row("dead_letters", key, encode_record(letter))

@@ -1,4 +1,4 @@
-"""What the newest state of a key looks like to readers, and when it deserves to be published again."""
+"""The views that the state is published as, and when a view deserves to be published again."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.records import OpenAlert, ReplicaView, View
-from tidemark.detect.context import uncommitted_window
+from tidemark.detect.measures import uncommitted_window
 from tidemark.reduce.life_cycle import Rules, Scope, open_alerts
 
-# A view whose meaning did not change is published at most this often, and with an open alert at least that often.
+# A view whose meaning did not change is published at most this often; with an open alert, at
+# least that often.
 REFRESH_SECONDS: Final = 10.0
 REASSERT_SECONDS: Final = 60.0
-# A broker's metadata lag is news when it passes one of these.
+# A change of a broker's metadata lag is published when it crosses one of these.
 LAG_BANDS_MS: Final = (1_000, 10_000, 60_000)
 
 
 def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float) -> View:
-    """The view of a partition. Unknown stays absent."""
-    window = uncommitted_window(state, now)
-    leader = state.replica(state.leader)
+    """The view of a partition. Unknown fields are absent."""
+    records, waited_ms = uncommitted_window(state, now) or (None, None)
+    leader, high_watermark = state.replica(state.leader), state.high_watermark
+    if high_watermark is None:
+        high_watermark = highest_committed(state.committed)
     return View(
         scope="partition",
         kafka_cluster=scope.kafka_cluster,
@@ -45,19 +48,17 @@ def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float
         adding=state.adding,
         removing=state.removing,
         effective_min_in_sync_replicas=state.effective_min_in_sync_replicas,
-        high_watermark=state.high_watermark
-        if state.high_watermark is not None
-        else highest_committed(state.committed),
+        high_watermark=high_watermark,
         log_end_offset=state.leader_log_end_offset,
         log_start_offset=None if leader is None else leader.log_start_offset,
-        uncommitted_records=None if window is None else window[0],
-        uncommitted_ms=None if window is None else window[1],
+        uncommitted_records=records,
+        uncommitted_ms=waited_ms,
         lineage=state.lineage,
         lineage_complete_from=state.lineage_complete_from,
         replicas=[_replica_view(state, replica, now) for replica in state.replicas],
         missed_passes=state.missed_passes,
-        isr_history=state.isr_history,
-        alerts=open_alerts(state.lives, scope, rules),
+        isr_history=[(change.at, change.in_sync_replicas) for change in state.isr_history],
+        alerts=open_alerts(state.alerts, scope, rules),
     )
 
 
@@ -69,26 +70,30 @@ def _replica_view(state: PartitionState, replica: ReplicaState, now: float) -> R
         log_start_offset=replica.log_start_offset,
         last_stable_offset=replica.last_stable_offset,
         leader_epoch=replica.leader_epoch,
-        in_sync=None
-        if state.in_sync_replicas is None
-        else replica.broker in state.in_sync_replicas,
         error=replica.error,
         sampled_at=replica.sampled_at,
         lineage=replica.lineage,
     )
+    if state.in_sync_replicas is not None:
+        view.in_sync = replica.broker in state.in_sync_replicas
     log_end: int | None = replica.log_end_offset
     if replica.error is not None and view.in_sync and replica.broker != state.leader:
         log_end, view.inferred = state.high_watermark, True
+    leader_end = state.leader_end_before
     if replica.broker == state.leader:
         view.lag_records, view.lag_ms = (0, 0.0) if replica.error is None else (None, None)
-    elif state.leader_before is not None and log_end is not None:
-        view.lag_records = max(0, state.leader_before - log_end)
-        view.lag_ms = age_ms(state.ring, log_end, now) if view.lag_records else 0.0
+    elif leader_end is not None and log_end is not None:
+        view.lag_records = max(0, leader_end - log_end)
+        lags = view.lag_records > 0
+        view.lag_ms = age_ms(state.offset_history, log_end, now) if lags else 0.0
     return view
 
 
 def partition_digest(state: PartitionState) -> int:
-    """Changes when the meaning of a view does: leadership, membership, who answers, blindness, open alerts."""
+    """Changes with the meaning of a view.
+
+    That is leadership, membership, which replicas answer, blindness and open alerts.
+    """
     return _digest(
         state.topic_id,
         state.leader,
@@ -102,15 +107,17 @@ def partition_digest(state: PartitionState) -> int:
         [(replica.broker, replica.error) for replica in state.replicas],
         state.missed_passes > 0,
         [
-            (life.detector, life.subject, life.severity, life.incident, life.revision)
-            for life in state.lives
-            if life.firing
+            (alert.detector, alert.subject, alert.severity, alert.incident, alert.revision)
+            for alert in state.alerts
+            if alert.firing
         ],
     )
 
 
 def cluster_digest(cluster: ClusterState) -> int:
-    """Changes when a broker answers otherwise, is fenced or falls behind, the quorum's leader moves, or an alert opens or ends."""
+    """Changes when a broker answers otherwise, is fenced or falls behind; with the quorum's leader
+    and with open alerts.
+    """
     return _digest(
         [
             (broker, seen.outcome, seen.grace_until > 0.0, *_standing(cluster, broker))
@@ -119,7 +126,7 @@ def cluster_digest(cluster: ClusterState) -> int:
         cluster.quorum_leader,
         cluster.quorum_epoch,
         cluster.cluster_id,
-        [(life.detector, life.subject, life.severity) for life in cluster.lives if life.firing],
+        [(a.detector, a.subject, a.severity) for a in cluster.alerts if a.firing],
     )
 
 
@@ -127,47 +134,47 @@ def cluster_views(
     cluster: ClusterState,
     name: str,
     rules: Rules,
+    *,
     collector: str,
     pass_number: int,
     period_ms: float,
     now: float,
 ) -> list[View]:
-    """The view of a cluster, and one of each of its brokers."""
+    """The view of a cluster, and one per broker."""
     view = partial(View, kafka_cluster=name, at=now, pass_number=pass_number, collector=collector)
+    brokers, nodes = sorted(cluster.brokers.items()), sorted(cluster.nodes.items())
+    lags = {str(n): node.metadata_lag_ms for n, node in nodes if node.metadata_lag_ms is not None}
+    ends = {
+        str(n): node.metadata_log_end_offset
+        for n, node in nodes
+        if node.metadata_log_end_offset is not None
+    }
     whole = view(
         scope="cluster",
-        broker_outcomes={
-            str(broker): seen.outcome for broker, seen in sorted(cluster.brokers.items())
-        },
+        broker_outcomes={str(broker): seen.outcome for broker, seen in brokers},
         cluster_id=cluster.cluster_id,
         partitions=cluster.partitions,
         period_ms=period_ms,
         quorum_leader=cluster.quorum_leader,
         quorum_epoch=cluster.quorum_epoch,
-        metadata_lag_ms={
-            str(n): node.metadata_lag_ms
-            for n, node in sorted(cluster.nodes.items())
-            if node.metadata_lag_ms is not None
-        },
-        metadata_log_end_offsets={
-            str(n): node.metadata_log_end_offset
-            for n, node in sorted(cluster.nodes.items())
-            if node.metadata_log_end_offset is not None
-        },
+        metadata_lag_ms=lags,
+        metadata_log_end_offsets=ends,
         missed_passes=cluster.blind_passes,
         alerts=_alerts_about(cluster, None, name, rules),
     )
-    brokers = [
-        _broker_view(
-            view(scope="broker", broker=broker, outcome=seen.outcome), cluster, seen, rules
-        )
-        for broker, seen in sorted(cluster.brokers.items())
+    return [
+        whole,
+        *(
+            _broker_view(
+                view(scope="broker", broker=broker, outcome=seen.outcome), cluster, seen, rules
+            )
+            for broker, seen in brokers
+        ),
     ]
-    return [whole, *brokers]
 
 
 def _broker_view(view: View, cluster: ClusterState, seen: BrokerSeen, rules: Rules) -> View:
-    """What `broker` events and passes tell of one broker, laid into its view."""
+    """Completes the view of a broker by its `broker` events and the counts of the passes."""
     assert view.broker is not None
     node, counted = cluster.nodes.get(view.broker), cluster.preferred_of(view.broker, view.at)
     if node is not None:
@@ -181,24 +188,20 @@ def _broker_view(view: View, cluster: ClusterState, seen: BrokerSeen, rules: Rul
 
 
 def _standing(cluster: ClusterState, broker: int) -> tuple[bool | None, int | None, int | None]:
-    """Fenced, incarnation and how far behind the metadata log it is, by orders of magnitude: not each change of the lag."""
+    """Fenced, incarnation, and the band of its metadata lag."""
     node = cluster.nodes.get(broker)
     if node is None:
         return None, None, None
     lag = node.metadata_lag_ms
-    return (
-        node.fenced,
-        node.incarnation,
-        None if lag is None else sum(lag >= limit for limit in LAG_BANDS_MS),
-    )
+    band = None if lag is None else sum(lag >= limit for limit in LAG_BANDS_MS)
+    return node.fenced, node.incarnation, band
 
 
 def _alerts_about(
     cluster: ClusterState, broker: int | None, name: str, rules: Rules
 ) -> list[OpenAlert]:
-    return open_alerts(
-        [life for life in cluster.lives if life.subject == broker], Scope(name), rules
-    )
+    about = [alert for alert in cluster.alerts if alert.subject == broker]
+    return open_alerts(about, Scope(name), rules)
 
 
 def _digest(*parts: object) -> int:

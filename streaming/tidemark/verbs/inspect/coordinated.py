@@ -25,16 +25,17 @@ def coordinated(
     if risk is None:
         return None
     if leader is None:
-        return f"{risk.who} coordinated here: unknown, for nobody leads the partition"
+        return f"{risk.owners} coordinated here: unknown, for nobody leads the partition"
     admin = make_admin(connection)
     try:
         names = _names(admin, topic, leader)
     except (kafka_errors.KafkaError, KeyError) as error:
-        return f"{risk.who} coordinated here: could not be listed ({type(error).__name__}); it takes DESCRIBE on them"
+        return f"{risk.owners} coordinated here: could not be listed ({type(error).__name__}); it takes DESCRIBE on them"
     finally:
         admin.close()
     return line(
-        risk.who, [name for name in names if coordinating_partition(name, partitions) == partition]
+        risk.owners,
+        [name for name in names if coordinating_partition(name, partitions) == partition],
     )
 
 

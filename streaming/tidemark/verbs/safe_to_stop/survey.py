@@ -13,9 +13,7 @@ from tidemark.core.events import Batch, Pass
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import Fold
-from tidemark.reduce.group_state import GroupState, split_key
-from tidemark.reduce.life_cycle import Scope
-from tidemark.reduce.views import partition_view
+from tidemark.reduce.group_state import GroupState
 
 # Of a range of partitions that were never seen so many are named.
 MAX_NAMED: Final = 1_000
@@ -25,7 +23,6 @@ class Survey:
     """Takes batches in their order; tells of one cluster at a time."""
 
     def __init__(self, detection: Detection) -> None:
-        self._detection = detection
         self._fold = Fold(GroupState(), detection, 0, 1)
         # cluster -> collector -> its newest pass
         self._passes: dict[str, dict[str, Pass]] = {}
@@ -63,22 +60,11 @@ class Survey:
         passes = self.passes(cluster)
         now = max((event.ended_at for event in passes), default=0.0)
         blind = any(event.missed == "all" for event in passes)
-        # `close` stores what is decoded, so that the list of partitions is whole.
-        keys = sorted(
-            split_key(key) for key in self._fold.close().partitions if key.startswith(f"{cluster}/")
-        )
-        return [self._view((name, topic, number), now, blind) for name, topic, number in keys]
-
-    def _view(self, place: tuple[str, str, int], now: float, blind: bool) -> View:
-        state = self._fold.partition("/".join(map(str, place)))
-        assert state is not None
-        rules = self._fold.rules(self._detection.thresholds)
-        view = partition_view(state, Scope(*place, state.topic_id), rules, now)
-        return (
-            msgspec.structs.replace(view, missed_passes=max(view.missed_passes, 1))
-            if blind
-            else view
-        )
+        views = [self._fold.view(key, now) for key in self._fold.keys(f"{cluster}/")]
+        if blind:
+            for view in views:
+                view.missed_passes = max(view.missed_passes, 1)
+        return sorted(views, key=lambda view: (view.topic or "", view.partition or 0))
 
 
 class Verdict(msgspec.Struct, kw_only=True):

@@ -1,0 +1,57 @@
+"""Measures of a partition's state that several detectors share."""
+
+from __future__ import annotations
+
+from tidemark.core.offset_history import age_ms
+from tidemark.core.partition import PartitionState, ReplicaState
+
+
+def answered(state: PartitionState, replica: ReplicaState | None) -> bool:
+    """Whether the replica's broker answered in the newest pass, so that replicas compare."""
+    return replica is not None and replica.error is None and replica.sampled_at == state.observed_at
+
+
+def shows_leader(state: PartitionState) -> bool:
+    """Whether the newest pass has the leader's log end offset, or proves that there is no leader."""
+    return state.leaderless or state.leader_log_end_offset is not None
+
+
+def shows_leader_before(state: PartitionState) -> bool:
+    """The same of the log end offset that was read before the followers were sampled."""
+    return state.leaderless or state.leader_end_before is not None
+
+
+def followers(state: PartitionState) -> list[ReplicaState]:
+    """Sampled replicas other than the leader, without those that a reassignment adds."""
+    return [
+        replica
+        for replica in state.replicas
+        if replica.broker != state.leader and replica.broker in state.settled
+    ]
+
+
+def is_in_sync(state: PartitionState, broker: int) -> bool:
+    """Whether the in-sync set is known and has the broker."""
+    return broker in (state.in_sync_replicas or [])
+
+
+def uncommitted_window(state: PartitionState, now: float) -> tuple[int, float | None] | None:
+    """(records above the high watermark, age of the oldest in milliseconds).
+
+    (0, 0.0) when all records are committed, None when that is unknown.
+    """
+    if state.high_watermark is None or state.leader_log_end_offset is None:
+        return None
+    records = max(0, state.leader_log_end_offset - state.high_watermark)
+    if records == 0:
+        return 0, 0.0
+    return records, age_ms(state.offset_history, state.high_watermark, now)
+
+
+def uncommitted(state: PartitionState, now: float) -> tuple[int, float] | None:
+    """(records above the high watermark, milliseconds that the oldest waits at least).
+
+    None when no such record is known.
+    """
+    window = uncommitted_window(state, now)
+    return None if window is None or window[0] == 0 else (window[0], window[1] or 0.0)

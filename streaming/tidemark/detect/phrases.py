@@ -1,0 +1,38 @@
+"""Phrases that the descriptions of several alerts share."""
+
+from __future__ import annotations
+
+from tidemark.core.causes import ShrinkCause
+from tidemark.core.partition import PartitionState, ReplicaState
+
+
+def cause_text(shrink: ShrinkCause) -> str:
+    """A cause with its certainty."""
+    if shrink.recorded:
+        return f"cause: {shrink.cause}, by the metadata log"
+    return f"suspected cause: {shrink.cause}"
+
+
+def leader_text(leader: int | None) -> str:
+    """Under which leader a broker left the in-sync set."""
+    return "without a leader" if leader is None else f"under leader {leader}"
+
+
+def describe_missing(state: PartitionState) -> str:
+    """The replicas outside the in-sync set, as `describe_replicas` names them."""
+    return describe_replicas(state, state.missing)
+
+
+def describe_replicas(state: PartitionState, brokers: list[int]) -> str:
+    """Each replica's broker, with its error or else the cause of its last shrink."""
+    causes = {shrink.broker: shrink.shrink_cause for shrink in state.shrinks}
+    return ", ".join(
+        f"broker {broker}{_absence(state.replica(broker), causes.get(broker))}"
+        for broker in brokers
+    )
+
+
+def _absence(replica: ReplicaState | None, cause: ShrinkCause | None) -> str:
+    if replica is not None and replica.error is not None:
+        return f" (does not answer: {replica.error})"
+    return "" if cause is None else f" (answers; {cause_text(cause)})"

@@ -1,0 +1,164 @@
+"""Runs the detectors and the life cycle on a partition or a cluster."""
+
+from __future__ import annotations
+
+from tidemark.core import activity
+from tidemark.core.activity import Activity
+from tidemark.core.cluster import ClusterState
+from tidemark.core.identity import split_key
+from tidemark.core.partition import PartitionState
+from tidemark.core.records import Alert
+from tidemark.detect import DETECTORS
+from tidemark.detect.detector import ClusterContext, Context, Detector
+from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.evolve.activity import alerts_activity
+from tidemark.reduce.life_cycle import LifeCycle, Rules, Scope, Signal
+
+EMPTY = PartitionState()
+
+
+class WatchedPartition:
+    """One decoded partition: its key, its state and the flags of that state."""
+
+    __slots__ = ("flags", "key", "state")
+
+    def __init__(self, key: str, state: PartitionState, flags: Activity) -> None:
+        self.key, self.state, self.flags = key, state, flags
+
+    @property
+    def scope(self) -> Scope:
+        """What its alerts are about."""
+        return Scope(*split_key(self.key), self.state.topic_id)
+
+
+class Judge:
+    """The detectors that a configuration leaves on, with its thresholds."""
+
+    def __init__(self, detection: Detection) -> None:
+        self._detection = detection
+        self._by_topic: dict[str, tuple[Thresholds, Rules]] = {}
+        on = [d for d in DETECTORS.values() if d.id not in detection.disabled]
+        self._states = [d for d in on if d.state is not None]
+        self._events = [d for d in on if d.event is not None]
+        self._clusters = [d for d in on if d.cluster is not None]
+        # Flags -> the detectors that they wake; a cluster shows few combinations.
+        self._woken: dict[Activity, tuple[list[Detector], list[Detector]]] = {}
+
+    def rules(self, topic: str | None) -> Rules:
+        """The life cycle's part of the thresholds of a topic; None: brokers and clusters."""
+        return self._of_topic(topic)[1]
+
+    def _of_topic(self, topic: str | None) -> tuple[Thresholds, Rules]:
+        known = self._by_topic.get(topic or "")
+        if known is None:
+            thresholds = self._detection.for_topic(topic)
+            rules = Rules(
+                thresholds.fire_passes,
+                thresholds.clear_passes,
+                thresholds.event_expires_ms,
+                self._detection.runbook_url,
+                DETECTORS,
+            )
+            known = self._by_topic[topic or ""] = (thresholds, rules)
+        return known
+
+    def life_cycle(self, watched: WatchedPartition, now: float) -> LifeCycle:
+        """The life cycle of a partition's alerts at `now`."""
+        scope = watched.scope
+        return LifeCycle(scope, self.rules(scope.topic), now)
+
+    def context(
+        self, watched: WatchedPartition, cluster: ClusterState, now: float, period_ms: float
+    ) -> Context:
+        """What the detectors of a partition are given."""
+        name, topic, number = split_key(watched.key)
+        thresholds, _ = self._of_topic(topic)
+        alerts = watched.state.alerts
+        return Context(name, topic, number, now, period_ms, thresholds, cluster, alerts)
+
+    def judge_events(
+        self,
+        watched: WatchedPartition,
+        before: PartitionState | None,
+        flags: Activity,
+        context: Context,
+    ) -> list[Alert]:
+        """Raises the events between two states. `flags` are those of the state and of the fold."""
+        woken = self._wake(flags)[1]
+        if not woken:
+            return []
+        state = watched.state
+        found = [
+            (detector, condition)
+            for detector in woken
+            if detector.event is not None
+            for condition in detector.event(before or EMPTY, state, context)
+        ]
+        life_cycle = self.life_cycle(watched, context.now)
+        state.alerts = life_cycle.raise_events(state.alerts, found)
+        return life_cycle.published
+
+    def judge_states(
+        self, watched: WatchedPartition, context: Context, *, missed: bool
+    ) -> list[Alert]:
+        """Judges the states of a partition at a pass; `missed`: the pass did not see it."""
+        state = watched.state
+        found = [
+            (detector, condition)
+            for detector in self._wake(watched.flags)[0]
+            if detector.state is not None and (detector.while_blind or not missed)
+            for condition in detector.state(state, context)
+        ]
+        if not found and not state.alerts:
+            return []
+
+        def waits(detector: Detector) -> bool:
+            if missed and not detector.while_blind:
+                return True
+            return detector.can_judge is not None and not detector.can_judge(state)
+
+        life_cycle = self.life_cycle(watched, context.now)
+        state.alerts = life_cycle.judge_states(state.alerts, found, waits)
+        state.alerts = life_cycle.expire_events(state.alerts)
+        watched.flags = watched.flags & ~activity.ALERTS | alerts_activity(state)
+        return life_cycle.published
+
+    def close_deleted(self, watched: WatchedPartition, at: float) -> list[Alert]:
+        """Resolves every alert of a partition that was deleted."""
+        life_cycle = self.life_cycle(watched, at)
+        life_cycle.end(watched.state.alerts, Signal.DELETED, lambda _: True)
+        return life_cycle.published
+
+    def acknowledge(self, watched: WatchedPartition, mark: str, at: float) -> list[Alert]:
+        """Closes the event of a fingerprint."""
+        life_cycle = self.life_cycle(watched, at)
+        watched.state.alerts = life_cycle.acknowledge(watched.state.alerts, mark)
+        return life_cycle.published
+
+    def judge_cluster(
+        self, cluster: ClusterState, name: str, now: float, period_ms: float
+    ) -> list[Alert]:
+        """Judges a cluster and its brokers at a pass, in its home group."""
+        thresholds, rules = self._of_topic(None)
+        context = ClusterContext(name, now, period_ms, thresholds, cluster.alerts)
+        blind = cluster.blind_passes > 0
+        found = [
+            (detector, condition)
+            for detector in self._clusters
+            if detector.cluster is not None and (detector.while_blind or not blind)
+            for condition in detector.cluster(cluster, context)
+        ]
+        life_cycle = LifeCycle(Scope(name), rules, now)
+        cluster.alerts = life_cycle.judge_states(
+            cluster.alerts, found, lambda detector: blind and not detector.while_blind
+        )
+        return life_cycle.published
+
+    def _wake(self, flags: Activity) -> tuple[list[Detector], list[Detector]]:
+        """The state detectors and the event detectors that flags wake."""
+        woken = self._woken.get(flags)
+        if woken is None:
+            states = [detector for detector in self._states if detector.wakes_on & flags]
+            events = [detector for detector in self._events if detector.wakes_on & flags]
+            woken = self._woken[flags] = (states, events)
+        return woken
