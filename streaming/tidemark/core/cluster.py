@@ -103,7 +103,7 @@ class ClusterState(Struct, array_like=True):
     judged_by: str = ""
 
     def is_owner_silent(self, name: str, at: float, collector_epoch: int = 0) -> bool:
-        """Whether a collector gave no pass lately, measured at `at`, or its process was replaced."""
+        """Whether a collector has given no pass lately, or its process was replaced."""
         clock = self.collectors.get(name)
         if clock is None or clock.collector_epoch < collector_epoch:
             return True

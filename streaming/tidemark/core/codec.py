@@ -1,4 +1,4 @@
-"""Bytes to events and back. Every failure is a WireError that names the field; nothing else gets out of here."""
+"""Bytes to events and back. Every failure is a WireError that names the field."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidemark.core.events import (
     Name,
 )
 
-# A writer keeps to MAX_BYTES; a reader takes more, but not without end.
+# Writers keep to MAX_BYTES. Readers accept more, up to this bound.
 MAX_RECORD_BYTES: Final = 16 * MAX_BYTES
 
 _encoder = msgspec.json.Encoder()
@@ -29,7 +29,7 @@ _PATH = re.compile(r" - at `(?:key in )?(?P<path>[^`]*)`$")
 
 
 class _Envelope(msgspec.Struct, kw_only=True):
-    """A batch whose events are not looked into yet."""
+    """A batch whose events are not decoded."""
 
     v: Literal[1]
     cluster: ClusterName
@@ -47,17 +47,17 @@ class BadEvent(NamedTuple):
 
 
 def encode_batch(batch: Batch) -> bytes:
-    """JSON of a batch, one line without its end."""
+    """JSON of a batch: one line, without the line end."""
     return _encoder.encode(batch)
 
 
 def encode_event(event: Event) -> bytes:
-    """JSON of a single event, as it stands inside a batch."""
+    """JSON of a single event, as a batch contains it."""
     return _encoder.encode(event)
 
 
 def decode_batch(data: bytes) -> Batch:
-    """Reads a whole batch. Raises WireError naming the first field that does not fit."""
+    """Decodes a whole batch. Raises WireError for the first field that does not fit."""
     _check_size(data)
     try:
         return _batches.decode(data)
@@ -66,9 +66,9 @@ def decode_batch(data: bytes) -> Batch:
 
 
 def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
-    """Reads what can be read: the good events of a batch, and each bad one with its error.
+    """The readable events of a batch, and each bad one with its error.
 
-    Raises WireError when the envelope itself is unreadable.
+    Raises WireError when the envelope is not readable.
     """
     try:
         return decode_batch(data), []
@@ -100,7 +100,7 @@ def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a batch; committed beside this module and compared by a test."""
+    """JSON Schema (2020-12) of a batch; it is committed beside this module."""
     schema = msgspec.json.schema(Batch)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -123,7 +123,8 @@ def _wire_error(error: Exception, data: bytes, prefix: str = "$") -> WireError:
     path = match["path"] if match else "$"
     if path == "$.v" and prefix == "$":
         return WireError(
-            f"{_PATH.sub('', text)}: this Tidemark reads version {VERSION}; upgrade the reader before the writer",
+            f"{_PATH.sub('', text)}: this Tidemark reads version {VERSION}; upgrade the reader "
+            "before the writer",
             "$.v",
         )
     field = prefix + path.removeprefix("$")

@@ -1,8 +1,13 @@
-"""Operating errors. Each message names the thing that is wrong and the cure; programmer errors stay assertions."""
+"""Operating errors: each message names what is wrong and the cure.
+
+Programmer errors are assertions.
+"""
+
+from __future__ import annotations
 
 
 class TidemarkError(Exception):
-    """A failure that the operator can mend. The command line prints it as one line and ends with `exit_code`."""
+    """A failure that the operator can mend: one line on standard error, and `exit_code`."""
 
     exit_code = 1
 
@@ -16,7 +21,7 @@ class ConfigError(TidemarkError):
 class WireError(TidemarkError):
     """A record on a topic or in a file does not fit its schema.
 
-    `field` is the path of the offending field ("$.events[3].partition"), "$" when the whole record is unreadable.
+    `field` is the path of the field ("$.events[3].partition"), "$" when no part is readable.
     """
 
     def __init__(self, message: str, field: str = "$") -> None:

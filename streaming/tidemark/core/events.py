@@ -1,11 +1,13 @@
-"""The wire schema of `tidemark.replica-state`, version 1: what a collector saw, and nothing it concluded.
+"""The wire schema of `tidemark.replica-state`, version 1: what a collector saw, no conclusions.
 
-One Kafka record is one `Batch`: up to 256 events of one pass, of partitions placed in one Kafka partition. The same
-JSON, one batch a line, is what `tidemark collect --to -` writes and `tidemark replay` reads. Unknown is null (an
-absent field), never -1 or 0. A compatible change adds a nullable field; anything else is a new `v` and an upcaster.
+One Kafka record is one `Batch`: up to 256 events of one pass, of partitions that are placed in one
+Kafka partition. `tidemark collect --to -` writes the same JSON, one batch per line, and `tidemark
+replay` reads it. Unknown is null (an absent field), never -1 or 0. A compatible change adds a
+nullable field; anything else is a new `v` and an upcaster.
 
-Units: offsets are record offsets, `*_at` are Unix seconds by the collector's clock (wall clock at its start plus
-monotonic time since, so they never run backward within a `collector_epoch`), `*_ms` are milliseconds.
+Units: offsets are record offsets, `*_ms` are milliseconds. `*_at` are Unix seconds by the
+collector's clock: wall clock at its start plus monotonic time, so within a `collector_epoch` they
+never go back.
 """
 
 from __future__ import annotations
@@ -27,15 +29,15 @@ Broker = Annotated[int, Meta(ge=0, lt=2**31)]
 PartitionNumber = Annotated[int, Meta(ge=0, lt=2**31)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0, lt=1e11)]
-# Kafka's own rule for topic names (org.apache.kafka.common.internals.Topic); keys rely on the absence of a slash.
+# The rule of org.apache.kafka.common.internals.Topic. Keys rely on the absence of a slash.
 Topic = Annotated[str, Meta(max_length=249, pattern="^[A-Za-z0-9._-]+$")]
 ClusterName = Annotated[str, Meta(max_length=100, pattern="^[A-Za-z0-9._-]+$")]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 Brokers = Annotated[list[Broker], Meta(max_length=MAX_REPLICAS)]
-# (leader epoch, end offset): the epoch's records end before this offset (OffsetForLeaderEpoch's answer).
+# (leader epoch, end offset): the epoch's records end before the offset (OffsetForLeaderEpoch).
 LineageEntry = tuple[Epoch, Offset]
 Lineage = Annotated[list[LineageEntry], Meta(max_length=MAX_LINEAGE)]
-# Why a broker, or a replica on it, gave no answer: a connection outcome or the name of a Kafka error.
+# Why a broker or one of its replicas gave no answer: a connection outcome or a Kafka error.
 Outcome = Annotated[str, Meta(min_length=1, max_length=64)]
 
 OK: Final = "ok"
@@ -46,9 +48,9 @@ CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
 
 
 class Replica(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """One replica of a partition, as the broker that hosts it answered in this pass.
+    """One replica of a partition: the answer of its broker in this pass.
 
-    Mirrors what `ListOffsets replica_id=-2` and the zero-byte `Fetch` show of UnifiedLog and Partition.
+    `ListOffsets replica_id=-2` and the zero-byte `Fetch` show this of UnifiedLog and Partition.
     """
 
     broker: Broker
@@ -56,35 +58,36 @@ class Replica(Struct, kw_only=True, omit_defaults=True, gc=False):
     high_watermark: Offset | None = None
     log_start_offset: Offset | None = None
     last_stable_offset: Offset | None = None
-    # The partition leader epoch that this broker knows (not the epoch of its last record).
+    # The leader epoch of the partition that the broker knows, not that of its last record.
     leader_epoch: Epoch | None = None
-    # True when the broker answered a leader-only request for the partition; False when it said it does not lead.
+    # True: the broker answered a request that only leaders answer. False: it denied to lead.
     leads: bool | None = None
-    # After `Observation.observed_at`'s pass began, when it was asked and when its answer was read.
+    # When it was asked and when its answer was read, since the beginning of the pass.
     requested_ms: float | None = None
     answered_ms: float | None = None
     # Null when it answered without error; then the offsets above are known.
     error: Outcome | None = None
-    # Highest epochs of this replica's own log with their end offsets, ascending; read only when it may have changed.
+    # The newest epochs of its own log, ascending; read only when they may have changed.
     lineage: Lineage | None = None
 
 
 class Observation(
     Struct, tag="observation", tag_field="kind", kw_only=True, omit_defaults=True, gc=False
 ):
-    """All replicas of one partition together, in one pass.
+    """All replicas of one partition in one pass.
 
-    The leader is sampled before and after the followers, so that a follower's lag is an interval. `committed` is a
-    high watermark that the leader of `leader_epoch` itself reported under the fence of that epoch (null when it did
-    not: error 78, no leader, an unfenced answer); committed offsets are those below it.
+    The leader is sampled before and after the followers, so the lag of a follower is an interval.
+    `committed` is a high watermark that the leader of `leader_epoch` reported under the fence of
+    that epoch; offsets below it are committed. It is null without such an answer (error 78, no
+    leader, an answer without a fence).
     """
 
     topic: Topic
     partition: PartitionNumber
     observed_at: Seconds
     topic_id: Name | None = None
-    # Null: no broker said who leads. `leaderless` is true when two brokers or more agree that no leader serves,
-    # or the only one that answers says so while the metadata quorum calls its image current.
+    # Null: no broker named the leader. `leaderless`: two brokers or more agree that no leader
+    # serves, or the only one that answers says so and the metadata quorum calls its image current.
     leader: Broker | None = None
     leader_epoch: Epoch | None = None
     leaderless: bool = False
@@ -94,30 +97,34 @@ class Observation(
     last_known_eligible_leader_replicas: Brokers | None = None
     adding: Brokers = []
     removing: Brokers = []
-    # min(min.insync.replicas, number of replicas); null until the topic's configuration was read.
+    # min(min.insync.replicas, replicas); null until the topic's configuration was read.
     effective_min_in_sync_replicas: Annotated[int, Meta(ge=1, lt=2**31)] | None = None
-    # The brokers that gave this metadata (their own view, not an order), and when it was read.
+    # The brokers that gave this metadata, and when it was read.
     metadata_from: Brokers = []
     metadata_at: Seconds | None = None
     samples: Annotated[list[Replica], Meta(max_length=MAX_REPLICAS)] = []
-    # The leader's log end offset sampled before the followers and after them, with their times.
+    # The leader's log end offset, sampled before and after the followers, and the times.
     leader_log_end_offset_before: Offset | None = None
     leader_log_end_offset_after: Offset | None = None
     leader_before_at: Seconds | None = None
     leader_after_at: Seconds | None = None
     committed: Offset | None = None
-    # The leader's last epochs, ascending. Epochs >= `lineage_complete_from` are covered: none between is missing.
+    # The leader's newest epochs, ascending. From `lineage_complete_from` on, none is missing.
     lineage: Lineage | None = None
     lineage_complete_from: Epoch | None = None
-    # Whether the topic's cleanup policy compacts it; told at least with lineages of followers, for a replica that is
-    # copied anew from a compacted log dates epochs by what survived. Null until the topic's configuration was read.
+    # Whether the cleanup policy compacts the topic; sent at least with lineages of followers: a
+    # copy of a compacted log dates epochs by the records that survived. Null until the topic's
+    # configuration was read.
     compacted: bool | None = None
 
 
 class MetadataChange(
     Struct, tag="metadata_change", tag_field="kind", kw_only=True, omit_defaults=True
 ):
-    """One committed PartitionRecord or PartitionChangeRecord of `__cluster_metadata`: exact, ordered by its offset."""
+    """One committed PartitionRecord or PartitionChangeRecord of `__cluster_metadata`.
+
+    It is exact, and ordered by its offset.
+    """
 
     topic: Topic
     partition: PartitionNumber
@@ -143,7 +150,7 @@ class MetadataChange(
 
 
 class Checkpoint(Struct, tag="checkpoint", tag_field="kind", kw_only=True, omit_defaults=True):
-    """What the checkpoint files in one log directory say of one replica (CheckpointFile)."""
+    """One replica in the checkpoint files of a log directory (CheckpointFile)."""
 
     topic: Topic
     partition: PartitionNumber
@@ -158,17 +165,17 @@ class Checkpoint(Struct, tag="checkpoint", tag_field="kind", kw_only=True, omit_
 
 
 class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_defaults=True):
-    """One broker, or one node of the metadata quorum, apart from any partition."""
+    """One broker, or one node of the metadata quorum."""
 
     broker: Broker
     observed_at: Seconds
-    # Changes whenever the process restarts, where that is known (the broker epoch).
+    # Changes with each restart of the process (the broker epoch), where it is known.
     incarnation: int | None = None
     fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
     is_voter: bool | None = None
     metadata_log_end_offset: Offset | None = None
-    # How long ago the quorum leader last saw it caught up.
+    # How long ago the quorum's leader last saw it caught up.
     metadata_lag_ms: Annotated[float, Meta(ge=0)] | None = None
     log_dirs: Annotated[list[Name], Meta(max_length=64)] | None = None
     offline_log_dirs: Annotated[int, Meta(ge=0)] | None = None
@@ -190,7 +197,7 @@ class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=T
 
 
 class Gone(Struct, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True):
-    """A partition was deleted: two brokers agree that it is unknown, or the metadata log removed it."""
+    """A deleted partition: two brokers do not know it, or the metadata log removed it."""
 
     topic: Topic
     partition: PartitionNumber
@@ -218,11 +225,12 @@ class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
     port: Annotated[int, Meta(ge=0, lt=65536)] | None = None
     rack: Annotated[str, Meta(max_length=255)] | None = None
     answered_ms: float | None = None
-    # Partitions (of this collector's share) whose preferred leader, the first assigned replica, it is; and those of
-    # them that it leads.
+    # Partitions of this collector's share whose preferred leader (the first assigned replica) it
+    # is, and those of them that it leads.
     preferred: Annotated[int, Meta(ge=0)] | None = None
     preferred_led: Annotated[int, Meta(ge=0)] | None = None
-    # Partitions (likewise) in whose in-sync set it is: a broker that was stopped in good order is in none.
+    # Partitions of the share in whose in-sync set it is: none for a broker that was stopped in
+    # good order.
     in_sync: Annotated[int, Meta(ge=0)] | None = None
 
 
@@ -231,10 +239,11 @@ Ranges = dict[Topic, list[tuple[PartitionNumber, PartitionNumber]]]
 
 
 class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=True):
-    """The end of a collection pass: the clock of its (cluster, collector), written to every Kafka partition.
+    """The end of a collection pass, written to every Kafka partition.
 
-    `missed` lists partitions of the receiving Kafka partition alone, "all" when the list would pass 64 KiB. A
-    partition that is neither observed nor missed was quiet and thinned: it counts as seen.
+    It is the clock of its (cluster, collector). `missed` lists partitions of the receiving Kafka
+    partition only, or is "all" when the list exceeds 64 KiB. A partition that is neither observed
+    nor missed was thinned because it was quiet: it counts as seen.
     """
 
     number: Count
@@ -246,11 +255,12 @@ class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=Tru
     missed: Ranges | Literal["all"] = {}
     cluster_id: Name | None = None
     partitions: Annotated[int, Meta(ge=0)] | None = None
-    # Metadata quorum as DescribeQuorum showed it. A leader that is null while the epoch is known: the quorum was asked
-    # and has none, or none that answers. Both null: it was not asked, or cannot be (ZooKeeper, no right to).
+    # DescribeQuorum. The leader is null while the epoch is known: the quorum has no leader, or none
+    # that answers. Both are null: the quorum was not asked, or cannot be (ZooKeeper, missing
+    # right).
     quorum_leader: Broker | None = None
     quorum_epoch: Epoch | None = None
-    # Which share of the cluster this collector watches ("1/4": the second of four, counted from 0); null is all of it.
+    # The share of the cluster that this collector watches ("1/4": the second of four); null: all.
     shard: Annotated[str, Meta(max_length=32)] | None = None
 
 
@@ -259,12 +269,12 @@ PartitionEvent = Observation | MetadataChange | Checkpoint | Audit | Gone
 
 
 class Batch(Struct, kw_only=True):
-    """One Kafka record: events of one pass of one collector, all placed in the record's Kafka partition."""
+    """One Kafka record: events of one pass, all placed in the record's Kafka partition."""
 
     v: Literal[1]
     cluster: ClusterName
     collector: Name
-    # Unix milliseconds at the collector's start: of two collectors of a partition the newer one wins.
+    # Unix milliseconds at the collector's start: the newer of two collectors owns a partition.
     collector_epoch: Count
     pass_number: Count = msgspec.field(name="pass")
     events: Annotated[list[Event], Meta(max_length=MAX_EVENTS)]

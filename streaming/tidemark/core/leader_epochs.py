@@ -19,7 +19,10 @@ LineageEntries = list[tuple[int, int]]
 
 
 class Committed(Struct, array_like=True, gc=False):
-    """What one epoch's leader had committed: every offset below `high_watermark`, of epochs <= `epoch`."""
+    """What the leader of one epoch had committed.
+
+    Every offset below `high_watermark` was committed, with an epoch <= `epoch`.
+    """
 
     epoch: int
     high_watermark: int

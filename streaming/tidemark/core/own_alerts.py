@@ -1,4 +1,4 @@
-"""Alerts about Tidemark itself: the same record as any other alert, with a name that begins with `Tidemark`."""
+"""Alerts about Tidemark itself. Their names begin with `Tidemark`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def own_alert(
     labels: dict[str, str] | None = None,
     evidence: dict[str, Any] | None = None,
 ) -> Alert:
-    """One transition of an own alert; times are Unix seconds. `labels` come beside name and severity."""
+    """One transition of an own alert. Times are Unix seconds; `labels` add to its identity."""
     identity = {"alertname": name, "severity": severity, **(labels or {})}
     mark = fingerprint(identity)
     state: AlertState = "firing" if firing else "resolved"

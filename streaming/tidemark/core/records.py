@@ -1,8 +1,9 @@
-"""What Tidemark concludes: the one record form of the topics, of `replay --json` and of the API.
+"""What Tidemark concludes: one form of records for the topics, `replay --json` and the API.
 
-`{"type": "alert", …}` and `{"type": "view", …}`, version 1. Times are Unix seconds as floats, offsets are record
-offsets; a field that is not known is absent. An alert is published once per transition and id; the sink is
-at-least-once, so readers drop ids they have seen. A view is the newest state of its key; open alerts stand inside it.
+`{"type": "alert", …}` and `{"type": "view", …}`, version 1. Times are Unix seconds as floats,
+offsets are record offsets; an unknown field is absent. An alert is published once per transition
+and id. The sink delivers at least once, so readers drop ids that they know. A view is the newest
+state of its key, and contains the open alerts.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ RECORD_VERSION: Final = 1
 
 Severity = Literal["critical", "warning", "info"]
 AlertState = Literal["firing", "update", "resolved"]
-# Why an alert ended (or was replaced): the condition is gone, its severity changed, its partition was deleted, it was
-# not asserted again while passes flowed, an operator acknowledged it, or an event alert reached 24 hours.
+# Why an alert resolved: the condition is absent, the severity changed, the partition was deleted,
+# no view asserted it while passes arrived, an operator acknowledged it, an event reached its age.
 Reason = Literal["cleared", "escalated", "deleted", "state_lost", "acked", "expired"]
 
 
 class Alert(Struct, tag="alert", tag_field="type", kw_only=True, omit_defaults=True):
-    """One transition of one alert. Identity is `labels` alone; values live in annotations and evidence."""
+    """One transition of one alert. `labels` identify it; values are annotations and evidence."""
 
     v: int = RECORD_VERSION
-    # The same transition has the same id however often a batch is run again.
+    # The same transition has the same id in every run of a batch.
     id: str
     # 16 hex digits of SHA-256 over the sorted labels.
     fingerprint: str
@@ -36,7 +37,7 @@ class Alert(Struct, tag="alert", tag_field="type", kw_only=True, omit_defaults=T
     labels: dict[str, str]
     # summary (one static sentence), description (with values), runbook_url.
     annotations: dict[str, str]
-    # Samples, epochs, in-sync replicas before and after, ranges "proven" and "exposed" as [from, to), confidence.
+    # Samples, epochs, in-sync replicas, ranges "proven" and "exposed" as [from, to), confidence.
     evidence: dict[str, Any] = {}
     starts_at: float
     ends_at: float | None = None
@@ -46,7 +47,7 @@ class Alert(Struct, tag="alert", tag_field="type", kw_only=True, omit_defaults=T
 
 
 class ReplicaView(Struct, kw_only=True, omit_defaults=True):
-    """One replica in a partition's view: its last known sample and what follows from it."""
+    """One replica in the view of a partition: its last sample and what follows from it."""
 
     broker: int
     log_end_offset: int | None = None
@@ -55,7 +56,7 @@ class ReplicaView(Struct, kw_only=True, omit_defaults=True):
     last_stable_offset: int | None = None
     leader_epoch: int | None = None
     in_sync: bool | None = None
-    # Lower bound of leader log end offset - this log end offset; `inferred` when taken from the high watermark.
+    # Lower bound of the leader's log end offset - this one; `inferred`: from the high watermark.
     lag_records: int | None = None
     lag_ms: float | None = None
     inferred: bool = False
@@ -65,7 +66,7 @@ class ReplicaView(Struct, kw_only=True, omit_defaults=True):
 
 
 class OpenAlert(Struct, kw_only=True, omit_defaults=True):
-    """An open alert inside a view: enough to re-assert or to show it without the alert topic."""
+    """An open alert in a view: enough to assert or show it without the alert topic."""
 
     id: str
     fingerprint: str
@@ -76,7 +77,7 @@ class OpenAlert(Struct, kw_only=True, omit_defaults=True):
 
 
 class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=True):
-    """The newest state of one key: a partition (scope "partition"), a broker or a whole cluster."""
+    """The newest state of one key: a partition, a broker or a whole cluster (`scope`)."""
 
     v: int = RECORD_VERSION
     scope: Literal["partition", "broker", "cluster"]
@@ -96,18 +97,18 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     adding: list[int] = []
     removing: list[int] = []
     effective_min_in_sync_replicas: int | None = None
-    # The highest that the leader showed in its epoch; until it has shown one, the highest of any epoch.
+    # The highest that the leader reported in its epoch; before the first one, of any epoch.
     high_watermark: int | None = None
     log_end_offset: int | None = None
     log_start_offset: int | None = None
-    # Leader log end offset - high watermark, and the age of the oldest record in that window.
+    # Leader log end offset - high watermark, and the age of the oldest of these records.
     uncommitted_records: int | None = None
     uncommitted_ms: float | None = None
-    # The leader's last epochs, ascending (epoch, end offset); from `lineage_complete_from` on, none is missing.
+    # (epoch, end offset), ascending; from `lineage_complete_from` on, none is missing.
     lineage: list[tuple[int, int]] | None = None
     lineage_complete_from: int | None = None
     replicas: list[ReplicaView] = []
-    # Passes in a row that did not see this partition: "blind", neither healthy nor lost.
+    # Passes in a row that did not see the partition: it is blind, neither healthy nor lost.
     missed_passes: int = 0
     # (time, in-sync replicas), newest last, at most 16.
     isr_history: list[tuple[float, list[int]]] = []
@@ -115,8 +116,9 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     # scope "broker": its number and how it answered; scope "cluster": how each broker answered.
     broker: int | None = None
     outcome: str | None = None
-    # scope "broker": whether the controller has fenced it, the partitions whose preferred leader it is and those of them that it
-    # leads, until when its absence is put down to an orderly restart, and the incarnation of its process.
+    # scope "broker": whether the controller has fenced it; partitions whose preferred leader it is,
+    # and those that it leads; how long an orderly restart explains its absence; the incarnation of
+    # its process.
     fenced: bool | None = None
     preferred: int | None = None
     preferred_led: int | None = None
@@ -128,14 +130,14 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     period_ms: float | None = None
     quorum_leader: int | None = None
     quorum_epoch: int | None = None
-    # Scope "cluster", by node of the metadata quorum (brokers too): how long ago its leader last saw the node caught up, and
-    # how far the node's metadata log goes.
+    # scope "cluster", by node of the metadata quorum, brokers included: how long ago the quorum's
+    # leader last saw it caught up, and the end of its metadata log.
     metadata_lag_ms: dict[str, float] = {}
     metadata_log_end_offsets: dict[str, int] = {}
 
 
 class DeadLetter(Struct, tag="dead_letter", tag_field="type", kw_only=True, omit_defaults=True):
-    """A record, or one event of it, that could not be decoded. The rest of the record was processed."""
+    """A record, or one of its events, that was not readable. The rest was processed."""
 
     v: int = RECORD_VERSION
     reason: str
@@ -163,7 +165,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_record(data: bytes | str) -> Record:
-    """Reads one record. Raises `msgspec.DecodeError` (or its subclass `ValidationError`) when it is none."""
+    """Decodes one record. Raises `msgspec.DecodeError` when it is none."""
     return _decoder.decode(data)
 
 
@@ -173,7 +175,7 @@ def view_key(
     partition: int | None = None,
     broker: int | None = None,
 ) -> str:
-    """The key of a view in the compacted topic: `cluster`, `cluster/broker` or `cluster/topic/partition`."""
+    """The key of a view: `cluster`, `cluster/broker` or `cluster/topic/partition`."""
     if topic is not None and partition is not None:
         return partition_key(kafka_cluster, topic, partition)
     return kafka_cluster if broker is None else f"{kafka_cluster}/{broker}"

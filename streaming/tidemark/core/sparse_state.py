@@ -93,7 +93,7 @@ class BehindCommitted(Struct, array_like=True, gc=False):
 
 
 class Suspicion(Struct, array_like=True, gc=False):
-    """A loss that cannot be proven: [start, end) was committed, and a leader's log once ended at `start`.
+    """A loss without proof: [start, end) was committed, and a leader's log once ended at `start`.
 
     Only brokers without leader epochs leave one.
     """

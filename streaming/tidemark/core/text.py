@@ -39,7 +39,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """Rows of equal length as lines: columns aligned, two spaces apart; those in `right` flush right."""
+    """Rows of equal length as lines, in columns; those in `right` are flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -1,4 +1,4 @@
-"""BROKER_DOWN: a broker does not answer the collector, others do, and no orderly restart explains it."""
+"""BROKER_DOWN: a broker does not answer, others do, and no orderly restart explains it."""
 
 from __future__ import annotations
 

@@ -137,9 +137,9 @@ def _of_audit(
 
 
 def _odd_one(finding: AuditFinding, leader: int | None) -> int | None:
-    """The only broker with a batch that most others do not have; of two, the one that does not lead.
+    """The only broker whose batch differs from most; of two brokers, the one that does not lead.
 
-    None when it is not decided.
+    None when neither decides it.
     """
     copies = Counter(finding.crcs)
     most = copies.most_common(1)[0][1]

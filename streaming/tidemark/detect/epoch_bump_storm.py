@@ -1,7 +1,7 @@
-"""EPOCH_BUMP_STORM: one election follows another. A restart of every broker causes a few; a storm goes on.
+"""EPOCH_BUMP_STORM: one election follows another.
 
-The count is a lower bound: an epoch that a pass skipped began, at the latest, when the epoch before
-it was last seen.
+A restart of every broker causes a few elections; a storm goes on. The count is a lower bound: an
+epoch that a pass skipped began, at the latest, when the epoch before it was last seen.
 """
 
 from __future__ import annotations

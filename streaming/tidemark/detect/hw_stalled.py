@@ -1,4 +1,7 @@
-"""HW_STALLED: records wait above a high watermark that does not move. Names the replica that holds it."""
+"""HW_STALLED: records wait above a high watermark that does not move.
+
+Names the replica that holds it.
+"""
 
 from __future__ import annotations
 

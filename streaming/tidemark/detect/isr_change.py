@@ -1,4 +1,7 @@
-"""ISR_CHANGE: the in-sync set changed and is incomplete. Ends when it is complete, or after five minutes."""
+"""ISR_CHANGE: the in-sync set changed and is incomplete.
+
+Ends when the set is complete, or has not changed for five minutes.
+"""
 
 from __future__ import annotations
 

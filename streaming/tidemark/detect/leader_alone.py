@@ -1,4 +1,4 @@
-"""LEADER_ALONE: the leader is the only replica in sync, and some of its records are on no other disk.
+"""LEADER_ALONE: only the leader is in sync, and some of its records are on no other disk.
 
 The log end offset of another replica counts as far as its records are certainly the leader's. A
 replica that knows an older leader epoch may hold other records above the end of that epoch

@@ -1,9 +1,9 @@
-"""LOG_TRUNCATION: a replica cut records off the end of its log. Above the high watermark that is routine.
+"""LOG_TRUNCATION: a replica cut records off the end of its log.
 
-Two signs show it. The log end offset fell; or the records of an epoch now end before the log end
-offset of the last sample under that epoch (UnifiedLog.truncateTo between two samples, and new
-records since). The second sign needs the replica's lineage, or the leader's while the replica is
-in sync.
+Above the high watermark that is routine. Two signs show it. The log end offset fell; or the
+records of an epoch now end before the log end offset of the last sample under that epoch
+(UnifiedLog.truncateTo between two samples, and new records since). The second sign needs the
+replica's lineage, or the leader's while the replica is in sync.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LOSS_RISK: committed records would be lost if the wrong replica led, or may be lost without proof.
+"""LOSS_RISK: committed records are at risk, or may be lost without proof.
 
 Three cases: an in-sync replica whose log ends below what was committed (the invariant
 LeaderCandidateCompleteness is broken); a leader from an unclean election that no other replica has
@@ -21,7 +21,8 @@ from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.evolve.losses import keeps_committed
 
 # How old the in-sync set in the brokers' metadata may be. A collector reads it every 5 s. With
-# ZooKeeper the leader propagates a shrink up to 60 s late (ReplicaManager.maybePropagateIsrChanges).
+# ZooKeeper, the leader propagates a shrink up to 60 s late
+# (ReplicaManager.maybePropagateIsrChanges).
 QUORUM_METADATA_MS: Final = 10_000.0
 ZOOKEEPER_METADATA_MS: Final = 70_000.0
 

@@ -26,9 +26,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     count = "" if waiting is None else f" {waiting} committed offsets wait behind it."
     yield Condition(
         severity="warning",
-        description=f"read_committed consumers of {context.name} get no record from offset {offset} "
-        f"on: the last stable offset has not moved for {duration(still_ms)}.{count} A transaction "
-        "that began there was neither committed nor aborted. Replication is not the cause.",
+        description=f"read_committed consumers of {context.name} get no record from offset "
+        f"{offset} on: the last stable offset has not moved for {duration(still_ms)}."
+        f"{count} A transaction that began there was neither committed nor aborted. Replication is "
+        "not the cause.",
         evidence={
             "last_stable_offset": offset,
             "since": since,

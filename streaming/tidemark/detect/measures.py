@@ -12,7 +12,7 @@ def answered(state: PartitionState, replica: ReplicaState | None) -> bool:
 
 
 def shows_leader(state: PartitionState) -> bool:
-    """Whether the newest pass has the leader's log end offset, or proves that there is no leader."""
+    """Whether the newest pass has the leader's log end offset, or proves that none leads."""
     return state.leaderless or state.leader_log_end_offset is not None
 
 

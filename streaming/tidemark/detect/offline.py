@@ -1,4 +1,7 @@
-"""OFFLINE: two brokers agree that the partition has no leader. It can be neither read nor written."""
+"""OFFLINE: two brokers agree that the partition has no leader.
+
+It can be neither read nor written.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""PURGATORY_GROWING: more and more requests wait in a broker (DelayedOperationPurgatory, by JMX)."""
+"""PURGATORY_GROWING: more and more requests wait in a broker.
+
+See DelayedOperationPurgatory; its sizes come by JMX.
+"""
 
 from __future__ import annotations
 

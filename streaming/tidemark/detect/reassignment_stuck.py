@@ -1,4 +1,4 @@
-"""REASSIGNMENT_STUCK: a replica that a reassignment adds makes no progress although records remain."""
+"""REASSIGNMENT_STUCK: a replica that a reassignment adds makes no progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.detect.measures import shows_leader_before
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """A copy that moves slowly is throttled, not stuck; one at the leader's end waits for nothing."""
+    """A copy that moves is throttled, not stuck. One at the leader's end waits for nothing."""
     leader_end = state.leader_end_before
     if state.leader is None or leader_end is None or state.sparse is None:
         return

@@ -1,7 +1,7 @@
-"""ZOMBIE_LEADER: a broker acts as leader under an epoch that is over. Its acks=1 writes will be cut off.
+"""ZOMBIE_LEADER: a broker acts as leader under an epoch that is over.
 
-A leader that was paused or cut off learns of its successor within a metadata fetch; only what
-lasts is reported.
+Its acks=1 writes will be cut off. A leader that was paused or cut off learns of its successor
+within a metadata fetch; only what lasts is reported.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The state after an event: pure functions of the state before it, and the proofs that rest on both."""
+"""The state after an event, and the proofs that follow from it. Pure functions."""

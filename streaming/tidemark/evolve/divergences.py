@@ -165,7 +165,7 @@ def _with_records(lineage: LineageEntries) -> set[int]:
 def _difference(
     after: PartitionState, replica: ReplicaState, epoch: int, end: int, *, closed: bool
 ) -> Divergence | None:
-    """Both ends of an epoch that is over in the leader's log; None where its lineage has no answer."""
+    """Both ends of an epoch that is over in the leader's log; None when it has no answer."""
     assert after.lineage is not None
     answer = end_offset_for(after.lineage, after.lineage_complete_from, epoch)
     later = next((entry[0] for entry in after.lineage if entry[0] > epoch), None)

@@ -1,4 +1,7 @@
-"""Was an election clean? Judged by the metadata before and after (PartitionChangeBuilder, KIP-966)."""
+"""Was an election clean? Judged by the metadata before and after it.
+
+See PartitionChangeBuilder and KIP-966.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What starts over with a leadership: the leader's offset history, its lineage, its high watermark."""
+"""What starts over with a leadership: offset history, lineage, high watermark."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
 
 
 def find_loss(state: PartitionState) -> LossCandidate | None:
-    """The loss with the highest end that the newest observation shows; None: none, or no verdict."""
+    """The loss with the highest end in the newest observation; None: none, or no verdict."""
     leader = serving_leader(state)
     if leader is None:
         return None

@@ -258,7 +258,7 @@ def _apply_returned_leaders(after: PartitionState, leader_end: int) -> None:
 
 
 def _apply_loss(after: PartitionState, before: PartitionState) -> None:
-    """Two reads of different passes prove a loss; then the committed table notes where it begins."""
+    """Two reads of different passes prove a loss; then the table notes where it begins."""
     read = before.loss_candidate
     if read is not None and read.confirmed:
         after.committed = [copy.copy(entry) for entry in after.committed]

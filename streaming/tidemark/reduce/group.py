@@ -1,8 +1,8 @@
-"""The reducer of a group: raw records in, rows and the next state out. The stream and `replay` share it.
+"""The reducer of a group: raw records in, rows and the next state out.
 
-Records are folded one by one in offset order, so the split into calls does not matter.
-Observations change partitions. A pass record is the clock: it judges states, publishes views and
-grants restart grace.
+The stream and `tidemark replay` share it. Records are folded one by one in offset order, so the
+split into calls does not matter. Observations change partitions. A pass record is the clock: it
+judges states, publishes views and grants restart grace.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The state of one group: a version byte and msgpack. Partitions remain opaque until they are used."""
+"""The state of one group: a version byte and msgpack.
+
+Partitions remain opaque until they are used.
+"""
 
 from __future__ import annotations
 
