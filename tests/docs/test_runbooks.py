@@ -17,11 +17,13 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.docs.test_docs import anchors
+from tests.docs.texts import missing_texts
 from tests.verbs.replay.make import trace
 from tidemark.cli import cli
 from tidemark.core.identity import alert_name, group_of
 from tidemark.core.records import Alert, decode_record, view_key
 from tidemark.detect import DETECTORS
+from tidemark.detect.detector import Detector
 from tidemark.detect.thresholds import Detection
 from tidemark.settings import Topics
 from tidemark.verbs.replay.folding import Replay
@@ -32,6 +34,7 @@ from tidemark_exporters.pages.query import Query
 
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
 ALERTS = ROOT / "docs" / "alerts.md"
+SCENARIOS = ROOT / "tests" / "testdata" / "detect"
 PARTS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "When to escalate"]
 TEXT = RUNBOOKS.read_text(encoding="utf-8")
 # What both a 3.x and a 4.x of Kafka take.
@@ -276,13 +279,9 @@ def test_rules_lead_to_the_page(path: Path) -> None:
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda detector: detector.id)
-def test_each_detector_has_its_row(detector: object) -> None:
-    name, kind = getattr(detector, "id", ""), getattr(detector, "kind", "")
-    alert = alert_name(name)
-    row = (
-        f'| <a id="{alert.lower()}"></a>[{alert}](runbooks.md#{alert.lower()}) | {name} | {kind} | '
-    )
-    assert row in ALERTS.read_text(encoding="utf-8")
+def test_each_detector_has_its_texts(detector: Detector) -> None:
+    scenarios = (path.read_text(encoding="utf-8") for path in SCENARIOS.glob("*.txt"))
+    assert missing_texts(detector, scenarios, ALERTS.read_text(encoding="utf-8"), TEXT) == []
 
 
 def test_the_table_has_tidemarks_own_alerts_and_no_other() -> None:
