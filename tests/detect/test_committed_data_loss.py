@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
-from tidemark.core.partition import TrackedAlert, LossCandidate, PartitionState, ReplicaState
+from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState, TrackedAlert
 from tidemark.detect.committed_data_loss import evaluate
 from tidemark.detect.context import Context
 from tidemark.detect.detector import Condition

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ ROW = (
 
 
 @pytest.fixture
-def detector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Detector]:
+def detector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Detector:
     """The example in a temporary package, and its line in the table."""
     assert MODULE is not None
     package = tmp_path / "more_detectors"
@@ -50,7 +49,7 @@ def detector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Detect
     monkeypatch.syspath_prepend(tmp_path)
     added = importlib.import_module("more_detectors.follower_ahead").DETECTOR
     monkeypatch.setitem(DETECTORS, added.id, added)
-    yield added
+    return added
 
 
 def test_it_fires_and_resolves(detector: Detector) -> None:

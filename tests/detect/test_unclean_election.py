@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.partition import TrackedAlert, LossCandidate, PartitionState
+from tidemark.core.partition import LossCandidate, PartitionState, TrackedAlert
 from tidemark.core.sparse_state import MetadataPosition, SparseState
 from tidemark.detect.context import Context
 from tidemark.detect.detector import Condition
@@ -23,7 +23,9 @@ EVIDENCE: dict[str, Any] = {
     "last_known_eligible_leader_replicas_before": None,
 }
 # Broker 2 leads since epoch 5; not every election before it was seen.
-LIFE = TrackedAlert(ID, None, "warning", 10.0, firing=True, broker=2, evidence=EVIDENCE, revision=SUSPECTED)
+LIFE = TrackedAlert(
+    ID, None, "warning", 10.0, firing=True, broker=2, evidence=EVIDENCE, revision=SUSPECTED
+)
 LED = PartitionState(leader=2, leader_epoch=5, in_sync_replicas=[2])
 
 
@@ -94,7 +96,9 @@ def test_what_is_certain_is_not_confirmed_again_nor_what_another_detector_says()
         (LossCandidate(2, 4, 1, 9, 9, 0, confirmed=True), False),
     ],
 )
-def test_a_proven_loss_across_the_election_makes_it_certain(loss: LossCandidate, certain: bool) -> None:
+def test_a_proven_loss_across_the_election_makes_it_certain(
+    loss: LossCandidate, certain: bool
+) -> None:
     conditions = told(LED, msgspec.structs.replace(LED, alerts=[LIFE], loss_candidate=loss))
     assert [condition.evidence["verdict"] for condition in conditions] == (
         ["unclean"] if certain else []
