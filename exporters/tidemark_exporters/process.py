@@ -13,12 +13,12 @@ from stamina.instrumentation import set_on_retry_hooks
 
 from tidemark.core.errors import TidemarkError
 from tidemark.core.records import Alert, View, decode_record
+from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer, Snapshot
 from tidemark_exporters.export.http import Site, serve
 from tidemark_exporters.export.own_metrics import OwnMetrics
-from tidemark_exporters.export.source import Message, TopicReader
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.notify.assemble import make_delivery, make_transports
 from tidemark_exporters.notify.ledger import Ledger

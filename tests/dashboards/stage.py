@@ -32,13 +32,13 @@ from tests.dashboards.story import (
 from tests.export.make import MemoryStore
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.records import encode_record
+from tidemark.kafka.topic_reader import Message
 from tidemark.local.layout import free_ports
 from tidemark.local.process import Child
 from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Receiver, Settings
 from tidemark.stream.listener import Metrics, serve_metrics
 from tidemark_exporters import process
-from tidemark_exporters.export.source import Message
 from tidemark_exporters.notify.assemble import make_delivery
 
 SCENE_SECONDS = 6.0

@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.export.make import NOW, alert, view
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import encode_record
+from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Cluster, Settings
 from tidemark_exporters import process
-from tidemark_exporters.export.source import Message
 from tidemark_exporters.process import Exporter
 
 

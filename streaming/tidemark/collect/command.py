@@ -16,7 +16,8 @@ from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import KafkaPublisher, LinePublisher, Publisher
 from tidemark.collect.watchdog import Watchdog
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka.client import check_reachable, ensure_topics, quiet_client_logs
+from tidemark.kafka.client import check_reachable, quiet_client_logs
+from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Cluster, Settings, load_settings
 

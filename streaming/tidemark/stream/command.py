@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.kafka.client import ensure_topics
+from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
 from tidemark.stream.session import first_line, start_session
