@@ -19,7 +19,7 @@ ones, the 200 slowest and those of `export.detail_topics`, each for at least 15 
 `tidemark_series_dropped_total`.
 """
 TITLES = {
-    "own": ("The exporter itself", "Served by `tidemark export`."),
+    "export": ("The exporter itself", "Served by `tidemark export`."),
     "collect": ("The collector itself", "Served by `tidemark collect` on `collect.listen`."),
     "stream": ("The stream itself", "Served by `tidemark stream` on `stream.listen`."),
     "cluster": ("Clusters", "Always served."),
@@ -53,7 +53,9 @@ def _section(title: str, text: str, signals: list[Signal]) -> str:
 
 def page() -> str:
     tiers = "".join(
-        _section(*TITLES[tier], [s for s in SIGNALS.values() if s.tier == tier and not s.optional])
+        _section(
+            *TITLES[tier], [s for s in SIGNALS.values() if s.tier == tier and not s.is_optional]
+        )
         for tier in TIERS
     )
-    return HEADER + tiers + _section(*COMPATIBLE, [s for s in SIGNALS.values() if s.optional])
+    return HEADER + tiers + _section(*COMPATIBLE, [s for s in SIGNALS.values() if s.is_optional])

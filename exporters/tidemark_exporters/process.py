@@ -18,7 +18,7 @@ from tidemark.settings import Settings
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer, Snapshot
 from tidemark_exporters.export.http import Site, serve
-from tidemark_exporters.export.own_metrics import OwnMetrics
+from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.notify.assemble import make_delivery, make_transports
 from tidemark_exporters.notify.ledger import Ledger
@@ -55,7 +55,7 @@ class Exporter:
         self._settings = settings
         self._serve_metrics = serve_metrics
         self._settle = settle
-        self.own = OwnMetrics()
+        self.own = ExportMetrics()
         self.table = Table()
         self._counters = EventCounters()
         self._renderer = Renderer(settings.export)
@@ -247,5 +247,5 @@ class Exporter:
         snapshot: Snapshot = self._renderer.render(table, self._counters, now)
         self.site.snapshot = snapshot
         took = time.monotonic() - started
-        self.own.refreshed(snapshot, took, now)
+        self.own.record_refresh(snapshot, took, now)
         return took

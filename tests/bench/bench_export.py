@@ -21,7 +21,7 @@ from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer, Snapshot
 from tidemark_exporters.export.http import Site
 from tidemark_exporters.export.memory import settle
-from tidemark_exporters.export.own_metrics import OwnMetrics
+from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.values import PARTITION_VALUES, REPLICA_VALUES
 
@@ -123,8 +123,8 @@ def measure_large() -> dict[str, Any]:
     del decoded_ahead
     rendering = cpu_seconds(lambda: renderer.render(table, counters, NOW + 1), 3)
     snapshot: Snapshot = renderer.render(table, counters, NOW + 2)
-    own = OwnMetrics()
-    own.refreshed(snapshot, rendering, NOW)
+    own = ExportMetrics()
+    own.record_refresh(snapshot, rendering, NOW)
     # No page is asked for.
     site = Site(own.render, cast(Any, None), list)
     site.snapshot = snapshot
@@ -148,7 +148,7 @@ class Gauges:
     def __init__(self, made: list[View]) -> None:
         self.registry = CollectorRegistry()
         self._views = made
-        names = [name for name in PARTITION_VALUES if not SIGNALS[name].optional]
+        names = [name for name in PARTITION_VALUES if not SIGNALS[name].is_optional]
         self._partition = {name: Gauge(name, "-", LABELS, registry=self.registry) for name in names}
         self._replica = {
             name: Gauge(name, "-", (*LABELS, "broker"), registry=self.registry)

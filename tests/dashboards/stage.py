@@ -37,7 +37,7 @@ from tidemark.local.layout import free_ports
 from tidemark.local.process import Child
 from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Receiver, Settings
-from tidemark.stream.listener import Metrics, serve_metrics
+from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters import process
 from tidemark_exporters.notify.assemble import make_delivery
 
@@ -241,9 +241,9 @@ class _Others:
     """The real metrics of a collector and of a stream, with figures as if they ran."""
 
     def __init__(self, collect: int, stream: int) -> None:
-        self._collect, self._stream, self._published = CollectMetrics(), Metrics(), 0
-        self._server = self._collect.serve(f"127.0.0.1:{collect}")
-        serve_metrics(self._stream, f"127.0.0.1:{stream}")
+        self._collect, self._stream, self._published = CollectMetrics(), StreamMetrics(), 0
+        self._server = self._collect.registry.serve(f"127.0.0.1:{collect}", "collect.listen")
+        self._stream.registry.serve(f"127.0.0.1:{stream}", "stream.listen")
         self.tick()
 
     def tick(self) -> None:

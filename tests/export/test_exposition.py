@@ -26,8 +26,8 @@ from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.values import PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES
 
 # Without the names of kafka_exporter.
-PER_TOPIC = sum(not SIGNALS[name].optional for name in TOPIC_VALUES)
-PER_PARTITION = sum(not SIGNALS[name].optional for name in PARTITION_VALUES)
+PER_TOPIC = sum(not SIGNALS[name].is_optional for name in TOPIC_VALUES)
+PER_PARTITION = sum(not SIGNALS[name].is_optional for name in PARTITION_VALUES)
 
 
 def rendered(

@@ -19,8 +19,8 @@ from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import render
 from tidemark_exporters.export.http import Site, serve
+from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.negotiation import takes_gzip, wants_openmetrics
-from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.routes import Pages
 
@@ -34,7 +34,7 @@ def pages() -> Pages:
 @pytest.fixture
 def site() -> Iterator[tuple[Site, str]]:
     WAITING[:] = ["alerts", "partition views"]
-    made = Site(OwnMetrics().render, pages(), lambda: list(WAITING))
+    made = Site(ExportMetrics().render, pages(), lambda: list(WAITING))
     server = serve(made, "127.0.0.1:0")
     yield made, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

@@ -19,7 +19,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from dashboards.__main__ import generate, stale
 from dashboards.promql import series
 from tests.conftest import ROOT, need
-from tidemark.core.signals import signal_of
+from tests.signals import signal_of
 
 FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
 PANELS = {"stat", "timeseries", "state-timeline", "table"}

@@ -93,7 +93,7 @@ class Renderer:
         names = {
             name
             for name, signal in SIGNALS.items()
-            if export.kafka_exporter_names or not signal.optional
+            if export.kafka_exporter_names or not signal.is_optional
         }
         self._topic_values = {name: value for name, value in TOPIC_VALUES.items() if name in names}
         self._partition_values = {

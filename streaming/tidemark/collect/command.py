@@ -61,7 +61,7 @@ def collect(
     metrics = CollectMetrics()
     # Lines by hand are taken beside the collector on duty, often on its host: the port is that one's.
     if settings.collect.listen is not None and to == "topic":
-        metrics.serve(settings.collect.listen)
+        metrics.registry.serve(settings.collect.listen, "collect.listen", ConfigError)
     epoch = int(time.time() * 1000)
     collectors = [
         Collector(cluster, settings, publisher, metrics, epoch, passes)
