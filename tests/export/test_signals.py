@@ -21,7 +21,7 @@ from tidemark_exporters.export import exposition
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.export.text import header
+from tidemark_exporters.export.text_format import format_header
 from tidemark_exporters.notify.delivery import Delivery
 from tidemark_exporters.notify.metrics import DeliveryMetrics
 
@@ -41,7 +41,7 @@ def test_names_follow_the_conventions(name: str) -> None:
 
 def test_a_metric_outside_of_the_table_cannot_be_rendered_or_registered() -> None:
     with pytest.raises(KeyError):
-        header("tidemark_surprise")
+        format_header("tidemark_surprise")
     with pytest.raises(KeyError):
         SignalRegistry().gauge("tidemark_surprise")
     with pytest.raises(AssertionError, match="is a counter"):

@@ -98,7 +98,7 @@ def test_a_case_can_fail(tmp_path: Path) -> None:
 
 def test_counters_that_rules_ask_are_born_at_0() -> None:
     counters = EventCounters()
-    counters.known("c")
+    counters.add_cluster("c")
     for rule in REPLICATION:
         metric, labels = watched(rule)
         if SIGNALS[metric].kind == "counter":

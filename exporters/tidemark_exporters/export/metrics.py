@@ -10,7 +10,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from tidemark import __version__
 from tidemark.core.signals import DETAIL_TIERS
 from tidemark.metrics import SignalRegistry
-from tidemark_exporters.export.exposition import Snapshot
+from tidemark_exporters.export.exposition import Exposition
 
 
 class ExportMetrics:
@@ -35,13 +35,13 @@ class ExportMetrics:
         for tier in DETAIL_TIERS:
             self._series_dropped.labels(tier=tier)
 
-    def record_refresh(self, snapshot: Snapshot, seconds: float, now: float) -> None:
+    def record_refresh(self, exposition: Exposition, seconds: float, now: float) -> None:
         """Takes over one refresh that began at `now` (Unix seconds)."""
         self._refresh_seconds.set(seconds)
         self._refreshed_at.set(now)
-        for tier, count in snapshot.series.items():
+        for tier, count in exposition.series.items():
             self._series.labels(tier=tier).set(count)
-        for tier, count in snapshot.dropped.items():
+        for tier, count in exposition.dropped.items():
             self._series_dropped.labels(tier=tier).inc(count)
 
     def render(self, *, openmetrics_format: bool = False) -> bytes:
