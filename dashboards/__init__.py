@@ -1,4 +1,5 @@
-"""Grafana dashboards and Prometheus rules as code; the generated files are committed beside the builders.
+"""Grafana dashboards and Prometheus rules as code; the generated files are committed.
 
-Every metric name comes from the signals table (`tidemark.core.signals`). Development only: not in the wheel.
+Every metric name comes from the signals table (`tidemark.core.signals`). For development only: not
+in the wheel.
 """

@@ -1,4 +1,7 @@
-"""`python -m dashboards`: writes dashboards, rules and docs/metrics.md; `--check` only compares (exit 1)."""
+"""`python -m dashboards` writes the dashboards, the rules and docs/metrics.md.
+
+`--check` compares instead of writing, and exits with 1 when a file differs.
+"""
 
 from __future__ import annotations
 
@@ -22,33 +25,32 @@ from dashboards import (
 )
 
 ROOT = Path(__file__).parent.parent
-BOARDS = (overview, topic, partition, brokers, pipeline)
+DASHBOARDS = (overview, topic, partition, brokers, pipeline)
 
 
-def encode(board: Dashboard) -> str:
-    """Classic dashboard JSON. The SDK puts links and annotations into a menu on new Grafana; that key goes."""
-    document = json.loads(JSONEncoder(sort_keys=True).encode(board.build()))
+def encode(dashboard: Dashboard) -> str:
+    """Classic dashboard JSON, without the key by which the SDK puts links into a menu."""
+    document = json.loads(JSONEncoder(sort_keys=True).encode(dashboard.build()))
     return (
-        json.dumps(_without_placement(document), indent=2, sort_keys=True, ensure_ascii=False)
-        + "\n"
+        json.dumps(without_placement(document), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     )
 
 
-def _without_placement(value: Any) -> Any:
+def without_placement(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            k: _without_placement(v)
+            k: without_placement(v)
             for k, v in value.items()
             if not (k == "placement" and v == "inControlsMenu")
         }
-    return [_without_placement(item) for item in value] if isinstance(value, list) else value
+    return [without_placement(item) for item in value] if isinstance(value, list) else value
 
 
 def generate() -> dict[Path, str]:
-    """Every generated file, by its path below the project's folder, with its content."""
+    """The generated files: path below the project's root -> content."""
     files = {
-        Path("dashboards", "grafana", f"{board.UID}.json"): encode(board.build())
-        for board in BOARDS
+        Path("dashboards", "grafana", f"{module.UID}.json"): encode(module.build())
+        for module in DASHBOARDS
     }
     files[Path("docs", "metrics.md")] = metrics_page.page()
     for rules in (health_rules.FILE, replication_rules.FILE):
@@ -58,7 +60,7 @@ def generate() -> dict[Path, str]:
 
 
 def stale(files: dict[Path, str], root: Path = ROOT) -> list[Path]:
-    """Committed files that differ from the generated ones, miss, or are left over."""
+    """Files that differ from the generated ones, are missing, or are not generated any more."""
     folders = {path.parent for path in files} - {Path("docs")}
     present = {path.relative_to(root) for folder in folders for path in (root / folder).iterdir()}
     present |= {path for path in files if (root / path).exists()}
@@ -74,7 +76,7 @@ def main() -> int:
     files = generate()
     if sys.argv[1:] == ["--check"]:
         for path in stale(files):
-            print(f"{path} is not what the builders make: run make dashboards")
+            print(f"{path} differs from what the builders make: run make dashboards")
         return 1 if stale(files) else 0
     if sys.argv[1:]:
         print("usage: python -m dashboards [--check]", file=sys.stderr)

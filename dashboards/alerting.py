@@ -1,4 +1,4 @@
-"""Prometheus alerting rules: their form, and the files they make."""
+"""The form of Prometheus alerting rules, and of the files that hold them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ RUNBOOKS = Detection().runbook_url
 class Rule:
     """One alerting rule.
 
-    `severity` None: the series carries it. `hold` is the rule's `for`: null for events, whose `increase` is over a
-    window already; states wait longer than a broker restart, unless nobody can wait that long.
+    `severity` None: a label of the series. `hold` is the rule's `for`. Events have none, because
+    their `increase` has a window. States wait longer than a broker restart, except urgent ones.
+    `keep` is the rule's `keep_firing_for`.
     """
 
     alert: str

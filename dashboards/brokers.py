@@ -1,4 +1,4 @@
-"""Brokers: which one can be stopped, which one causes the churn, and which one is behind."""
+"""The Brokers dashboard: which broker can be stopped, causes ISR churn, or is behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IMPACT = "tidemark_broker_stop_impact_partitions"
 
 
 def _of(metric: str, **matchers: str) -> str:
-    """Within the chosen clusters and brokers."""
+    """A selector within the chosen clusters and brokers."""
     assert "broker" in SIGNALS[metric].labels
     return chosen(metric, broker="=~$broker", **matchers)
 
@@ -35,7 +35,8 @@ def _safe_to_stop() -> AnyPanel:
     return listing(
         1,
         "Safe to stop",
-        "Partitions that stopping the broker now would hurt. All zero: it can be stopped. `tidemark safe-to-stop` names the partitions.",
+        "Partitions harmed by stopping the broker now. The broker is safe to stop when all are 0. "
+        "`tidemark safe-to-stop` lists the partitions.",
         [*counts, ("Replicas", replicas), ("Leads", leaders), ("Answers", up)],
         labels={"kafka_cluster": "Cluster", "broker": "Broker"},
         sort="Offline",
@@ -52,20 +53,26 @@ def _unsafe() -> list[AnyPanel]:
         number(
             2,
             "Brokers safe to stop",
-            "One at a time: stopping it now hurts no partition.",
+            "Brokers that harm no partition when stopped now, one at a time.",
             f"count by (kafka_cluster) ({worst} == 0)",
             CLUSTER,
             bad=None,
-            absent="none, or none known",
+            absent="none, or unknown",
         ),
         number(
-            3, "Brokers silent", "They did not answer the last pass.", _silent(), CLUSTER, bad=1
+            3,
+            "Silent brokers",
+            "Brokers that did not answer the last pass.",
+            _silent(),
+            CLUSTER,
+            bad=1,
         ),
     ]
 
 
 def _silent() -> str:
-    return f"count by (kafka_cluster) ({_of('tidemark_broker_up')}) - {sum_by(_of('tidemark_broker_up'), 'kafka_cluster')}"
+    up = _of("tidemark_broker_up")
+    return f"count by (kafka_cluster) ({up}) - {sum_by(up, 'kafka_cluster')}"
 
 
 def _churn() -> list[AnyPanel]:
@@ -76,29 +83,30 @@ def _churn() -> list[AnyPanel]:
     return [
         lines(
             4,
-            "Leaves in-sync sets",
-            "Times that the broker left one.",
+            "ISR shrinks by removed broker",
+            "Removals of the broker from in-sync sets.",
             queries((counted("tidemark_isr_shrinks_total"), BROKER)),
             unit="short",
         ),
         lines(
             5,
-            "Its followers leave",
-            "Times that a follower left a set that the broker led: all of them leaving one leader points at the leader.",
+            "ISR shrinks by leader",
+            "Removals from in-sync sets led by the broker. When all followers of one leader are "
+            "removed, the leader is the likely cause.",
             queries((counted("tidemark_isr_shrinks_led_total"), BROKER)),
             unit="short",
         ),
         lines(
             6,
-            "Joins again",
-            "Times that the broker joined one.",
+            "ISR expands",
+            "Additions of the broker to in-sync sets.",
             queries((counted("tidemark_isr_expands_total"), BROKER)),
             unit="short",
         ),
         lines(
             7,
-            "Suspected causes",
-            "Of all shrinks of the cluster.",
+            "ISR shrinks by suspected cause",
+            "All shrinks of the cluster.",
             queries((causes, f"{CLUSTER} {{{{cause}}}}")),
             unit="short",
         ),
@@ -111,21 +119,22 @@ def _behind() -> list[AnyPanel]:
         lines(
             8,
             "Largest lag",
-            "Age of the oldest record that a replica on the broker lacks.",
+            "Age of the oldest record that is missing on a replica of the broker.",
             queries((_of("tidemark_broker_replica_lag_seconds_max"), BROKER)),
             unit="s",
         ),
         lines(
             9,
-            "Replicas out of sync",
-            "Assigned to the broker, and not in their in-sync sets.",
+            "Out-of-sync replicas",
+            "Replicas assigned to the broker that are not in sync.",
             queries((_of("tidemark_broker_out_of_sync_replicas"), BROKER)),
             unit="short",
         ),
         lines(
             10,
-            "Leads fewer than preferred",
-            "Partitions whose preferred leader it is, less those that it leads; after a restart until a preferred election.",
+            "Missing leaderships",
+            "Partitions with the broker as preferred leader, minus partitions led by it. Above 0 "
+            "after a restart, until a preferred leader election.",
             queries((preferred, BROKER)),
             unit="short",
             from_zero=False,
@@ -144,27 +153,27 @@ def build() -> dashboard.Dashboard:
     metadata = lines(
         12,
         "Metadata lag",
-        "How long ago the quorum's leader last saw the node caught up with the metadata log.",
+        "Time since the quorum leader last saw the node caught up.",
         queries((_of("tidemark_broker_metadata_lag_seconds"), BROKER)),
         unit="s",
-        absent="not told: no quorum, or no right to ask it",
+        absent="unknown: no quorum, or no right to describe it",
     )
     quorum = states(
         13,
         "Metadata quorum",
-        "Its leader and the epoch of that leader.",
+        "Leader of the quorum, and its epoch.",
         queries(
             (chosen("tidemark_quorum_leader"), f"{CLUSTER} leader"),
             (chosen("tidemark_quorum_epoch"), f"{CLUSTER} epoch"),
         ),
-        absent="not told: no quorum, or no right to ask it",
+        absent="unknown: no quorum, or no right to describe it",
     )
     churn = _churn()
     silent = f"{_of('tidemark_broker_up')} == 0"
-    return frame.board(
+    return frame.make_dashboard(
         UID,
         "Brokers",
-        "Which broker can be stopped, which one causes the churn, and which one is behind.",
+        "Which broker can be stopped, which one causes ISR churn, and which one is behind.",
         [
             frame.clusters(),
             frame.choice(

@@ -1,4 +1,4 @@
-"""What every dashboard has in common: variables, annotations from alerts, links to the others."""
+"""What all dashboards share: variables, annotations, and links to one another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ TAGS = ["kafka", "tidemark"]
 def choice(
     name: str, label: str, metric: str, *, many: bool, numeric: bool = False, **matchers: str
 ) -> tuple[str, dashboard.QueryVariable]:
-    """A variable whose values are a label of a metric: (name, builder). `many`: several can be chosen, or all."""
+    """A variable with the values of a label of a metric: (name, builder).
+
+    `many`: several values can be chosen, or all.
+    """
     variable = (
         dashboard.QueryVariable(name)
         .label(label)
@@ -43,7 +46,7 @@ def clusters(*, many: bool = True) -> tuple[str, dashboard.QueryVariable]:
 
 
 def annotation(name: str, colour: str, expression: str, text: str) -> dashboard.AnnotationQuery:
-    """Marks the time while `expression` has series; their labels make the text."""
+    """Marks the times at which `expression` has series. `text` is a template of their labels."""
     return (
         dashboard.AnnotationQuery()
         .name(name)
@@ -56,7 +59,7 @@ def annotation(name: str, colour: str, expression: str, text: str) -> dashboard.
     )
 
 
-def board(
+def make_dashboard(
     uid: str,
     title: str,
     why: str,
@@ -64,7 +67,7 @@ def board(
     annotations: Sequence[dashboard.AnnotationQuery],
     panels: Sequence[Builder[Panel]],
 ) -> dashboard.Dashboard:
-    """A dashboard of the family: they link to one another by their tags, with time and variables."""
+    """A dashboard. All link to one another by their tags, with the time range and the variables."""
     links = (
         dashboard.DashboardLink("Tidemark")
         .type(DashboardLinkType.DASHBOARDS)

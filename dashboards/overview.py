@@ -1,4 +1,4 @@
-"""The Overview: is anything lost, offline or about to be, who is behind, and is Tidemark itself awake."""
+"""The Overview dashboard: losses, offline partitions, lag, and whether Tidemark is alive."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ TO_BROKERS = link(
 
 
 def _numbers() -> list[AnyPanel]:
-    """The row of figures: from left to right, the worst first."""
+    """The row of numbers, the worst first."""
     lost = increase(chosen("tidemark_committed_records_lost_total", kind="proven"), "$__range")
     critical = sum_by(chosen("tidemark_alert_open", severity="critical"), "kafka_cluster")
-    at_minimum = "Assigned replicas are out of sync."
     return [
         number(
             1,
             "Committed records lost",
-            "Proven, within the time shown: a lower bound.",
+            "Proven losses in the time range; a lower bound.",
             lost,
             CLUSTER,
             bad=0.5,
@@ -36,16 +35,16 @@ def _numbers() -> list[AnyPanel]:
         number(
             2,
             "Critical alerts open",
-            "Alerts that page.",
+            "Open alerts of severity critical.",
             critical,
             CLUSTER,
             bad=1,
-            absent="none known since the start",
+            absent="none since the exporter started",
         ),
         number(
             3,
             "Offline partitions",
-            "No leader serves them.",
+            "Partitions without a leader.",
             chosen("tidemark_partitions_leaderless"),
             CLUSTER,
             bad=1,
@@ -53,7 +52,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             4,
             "Under min ISR",
-            "Producers with acks=all are refused.",
+            "Partitions that reject producers with acks=all.",
             chosen("tidemark_partitions_under_min_in_sync"),
             CLUSTER,
             bad=1,
@@ -61,7 +60,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             5,
             "Under-replicated",
-            at_minimum,
+            "Partitions with assigned replicas that are not in sync.",
             chosen("tidemark_partitions_under_replicated"),
             CLUSTER,
             bad=1,
@@ -69,8 +68,8 @@ def _numbers() -> list[AnyPanel]:
         ),
         number(
             6,
-            "Unseen partitions",
-            "The last passes did not see them: neither healthy nor lost.",
+            "Unobserved partitions",
+            "Partitions that the last passes did not observe; their state is unknown.",
             chosen("tidemark_partitions_blind"),
             CLUSTER,
             bad=1,
@@ -80,34 +79,32 @@ def _numbers() -> list[AnyPanel]:
 
 
 def _lists() -> list[AnyPanel]:
+    by = ("kafka_cluster", "alertname", "severity")
     lag = f"topk(10, {chosen('tidemark_topic_replica_lag_seconds_max')} > 0)"
     handed = {"kafka_cluster": "${__data.fields.Cluster}", "topic": "${__data.fields.Topic}"}
     return [
         listing(
             15,
             "Slowest topics",
-            "The ten topics with the largest follower lag now; a topic leads to its own dashboard.",
+            "The ten topics with the largest follower lag. Click a topic for its dashboard.",
             [("Lag", lag)],
             labels={"kafka_cluster": "Cluster", "topic": "Topic"},
             sort="Lag",
             units={"Lag": "s"},
             bad={"Lag": 2},
             links={"Topic": [link("Topic", frame.TOPIC, **handed)]},
-            absent="no lag is known",
+            absent="no known lag",
         ),
         listing(
             16,
             "Open alerts",
-            "Alerts open now, by name and severity; where and why is on Tidemark's status page.",
+            "Open alerts by name and severity. Tidemark's status page has the details.",
             [
-                (
-                    "Open",
-                    f"{sum_by(chosen('tidemark_alert_open'), 'kafka_cluster', 'alertname', 'severity')} > 0",
-                )
+                ("Open", f"{sum_by(chosen('tidemark_alert_open'), *by)} > 0"),
             ],
             labels={"kafka_cluster": "Cluster", "alertname": "Alert", "severity": "Severity"},
             sort="Open",
-            absent="no open alert is known",
+            absent="no known open alert",
         ),
     ]
 
@@ -128,14 +125,12 @@ def _graphs() -> list[list[AnyPanel]]:
             f"{CLUSTER} elections",
         ),
     )
-    waiting = "Records above the high watermarks: they wait for the in-sync followers."
-    stands = "Grows while the collector or the stream stands still: then nothing else here is news."
     return [
         [
             lines(
                 7,
                 "Largest follower lag by broker",
-                "Age of the oldest record that a replica on the broker lacks.",
+                "Age of the oldest record that is missing on a replica of the broker.",
                 queries((chosen("tidemark_broker_replica_lag_seconds_max"), BY_BROKER)),
                 unit="s",
                 links=[TO_BROKERS],
@@ -143,7 +138,7 @@ def _graphs() -> list[list[AnyPanel]]:
             lines(
                 8,
                 "Uncommitted records",
-                waiting,
+                "Records above the high watermarks, not yet on all in-sync followers.",
                 queries((chosen("tidemark_cluster_uncommitted_records"), CLUSTER)),
                 unit="short",
             ),
@@ -152,18 +147,22 @@ def _graphs() -> list[list[AnyPanel]]:
             lines(
                 9,
                 "ISR churn by broker",
-                "Times that the broker left an in-sync set.",
+                "Removals of the broker from in-sync sets.",
                 queries((shrinks, BY_BROKER)),
                 unit="short",
             ),
             lines(
-                10, "Elections and truncations", "Events as they are found.", events, unit="short"
+                10,
+                "Elections and truncations",
+                "Leader elections and log truncations.",
+                events,
+                unit="short",
             ),
         ],
         [
             states(
                 13,
-                "Brokers that answer",
+                "Broker answers",
                 "Whether the broker answered the last pass.",
                 queries((chosen("tidemark_broker_up"), BY_BROKER)),
                 words=ANSWERS,
@@ -171,7 +170,7 @@ def _graphs() -> list[list[AnyPanel]]:
             lines(
                 12,
                 "Age of the newest pass",
-                stands,
+                "Grows while the collector or the stream is stalled; all panels are then outdated.",
                 queries((f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}", CLUSTER)),
                 unit="s",
             ),
@@ -185,11 +184,12 @@ def build() -> dashboard.Dashboard:
         chosen("tidemark_unclean_elections_total"),
     )
     events = f"{increase(lost, '1m')} > 0 or {increase(unclean, '1m')} > 0"
-    critical = f"{sum_by(chosen('tidemark_alert_open', severity='critical'), 'kafka_cluster', 'alertname')} > 0"
-    return frame.board(
+    open_critical = chosen("tidemark_alert_open", severity="critical")
+    critical = f"{sum_by(open_critical, 'kafka_cluster', 'alertname')} > 0"
+    return frame.make_dashboard(
         UID,
         "Overview",
-        "Replication of the watched Kafka clusters, and whether Tidemark itself is awake.",
+        "Replication of the watched Kafka clusters, and whether Tidemark is alive.",
         [frame.clusters()],
         [
             frame.annotation("Loss or unclean election", "red", events, f"{CLUSTER} {{{{kind}}}}"),

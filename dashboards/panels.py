@@ -1,4 +1,4 @@
-"""What every panel has in common: data source, legend, units, thresholds, what stands where there is no series, and the grid."""
+"""What all panels share: data source, legends, units, thresholds, texts for no data, the grid."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ from grafana_foundation_sdk.models.dashboard import (
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
-# A finer step than Prometheus scrapes shows nothing more.
+# A step below the scrape interval shows nothing more.
 MIN_INTERVAL = "15s"
-# Partitions and replicas have series only where the exporter gives them some: say so instead of an empty panel.
-NO_DETAIL = "no series of its own: see export.granularity"
+# Shown instead of an empty panel: not every partition and replica has series.
+NO_DETAIL = "no series: see export.granularity"
 UNKNOWN = "unknown"
 COLUMNS = 24
-# Words, and colours that differ in brightness too, for the values of a state.
-YES_NO = {"1": ("yes", "green"), "0": ("no", "red")}
+# Texts, and colours that differ in brightness too, for the values of a state.
 IN_SYNC = {"1": ("in sync", "green"), "0": ("out of sync", "red")}
 ANSWERS = {"1": ("answers", "green"), "0": ("silent", "red")}
 AnyPanel = stat.Panel | timeseries.Panel | statetimeline.Panel | table.Panel
@@ -67,7 +66,7 @@ def queries(*pairs: tuple[str, str]) -> list[prometheus.Dataquery]:
 
 
 def thresholds(bad: float | None, colour: str) -> dashboard.ThresholdsConfig:
-    """Green, and `colour` from `bad` on; blue where nothing is bad about any value."""
+    """Green, and `colour` from `bad` on; blue when no value is bad."""
     steps = [Threshold(value=None, color="blue" if bad is None else "green")]
     return (
         dashboard.ThresholdsConfig()
@@ -77,7 +76,7 @@ def thresholds(bad: float | None, colour: str) -> dashboard.ThresholdsConfig:
 
 
 def link(title: str, uid: str, **variables: str) -> DashboardLink:
-    """A link to another dashboard that keeps time and data source; `variables`: what to hand over, in Grafana's own words."""
+    """A link to another dashboard with the time range, the data source, and `variables`."""
     chosen = "".join(f"&var-{name}={value}" for name, value in variables.items())
     return DashboardLink(
         title=title, url=f"/d/{uid}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}"
@@ -97,7 +96,10 @@ def number(
     absent: str = UNKNOWN,
     links: Sequence[DashboardLink] = (),
 ) -> stat.Panel:
-    """The newest value, one per series: green below `bad`, else `colour`; `absent` is shown where there is no series."""
+    """The last value of each series, green below `bad`, else `colour`.
+
+    `absent` is the text for no series.
+    """
     return (
         stat.Panel()
         .id(panel_id)
@@ -131,7 +133,7 @@ def lines(
     absent: str = UNKNOWN,
     links: Sequence[DashboardLink] = (),
 ) -> timeseries.Panel:
-    """Values over time, with gaps where nothing is known. Offsets do not begin at 0 (`from_zero`)."""
+    """Values over time, with gaps for unknown values. `from_zero`: false for offsets."""
     panel = (
         timeseries.Panel()
         .id(panel_id)
@@ -176,7 +178,10 @@ def states(
     bad: float | None = None,
     absent: str = UNKNOWN,
 ) -> statetimeline.Panel:
-    """What held from when to when, one row a series. `words`: value -> (text, colour); else colours by value, red from `bad` on."""
+    """States over time, one row for each series.
+
+    `words`: value -> (text, colour). Without it, colours are by value, red from `bad` on.
+    """
     by_value, by_series = FieldColorModeId.THRESHOLDS, FieldColorModeId.PALETTE_CLASSIC
     panel = (
         statetimeline.Panel()
@@ -229,10 +234,11 @@ def listing(
     links: dict[str, Sequence[DashboardLink]] | None = None,
     absent: str = UNKNOWN,
 ) -> table.Panel:
-    """A table of now: one row a label set, one column for each (heading, expression), the highest of column `sort` first.
+    """A table of current values: a row for each label set, a column for each (heading, expression).
 
-    `labels`: label -> heading, in the order shown. `units`, `bad` (red from there on) and `links` go by heading. Rows of two
-    queries become one where all their labels agree, so each query is brought down to `labels`.
+    The highest value of column `sort` is first. `labels`: label -> heading, in the order shown.
+    `units`, `bad` (red from there on) and `links` are by heading. Grafana merges the rows of two
+    queries when all their labels are equal, so each query is reduced to `labels`.
     """
     panel = (
         table.Panel()
@@ -290,7 +296,7 @@ def _builder(of: DashboardLink) -> dashboard.DashboardLink:
 
 
 def grid(*rows: tuple[int, Sequence[AnyPanel]]) -> list[Builder[Panel]]:
-    """Panels in rows of (height, panels): as wide as one another, from left to right, from top to bottom."""
+    """Panels in rows of (height, panels), of equal width within a row."""
     placed: list[Builder[Panel]] = []
     top = 0
     for height, panels in rows:

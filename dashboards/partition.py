@@ -1,4 +1,4 @@
-"""One partition: its replicas' logs beside one another, who holds the high watermark back, who led and who was in sync."""
+"""The Partition dashboard: logs of the replicas, high watermark, leaders and in-sync set."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ def _numbers() -> list[AnyPanel]:
     def plain(
         panel_id: int, title: str, why: str, metric: str, bad: float | None = None
     ) -> AnyPanel:
-        return number(
-            panel_id, title, why, _of(metric), "", bad=bad, unit="none", absent="not shown"
-        )
+        return number(panel_id, title, why, _of(metric), "", bad=bad, unit="none", absent="no data")
 
-    below = f"{_of('tidemark_partition_in_sync_replicas')} < bool {_of('tidemark_partition_min_in_sync_replicas')}"
+    in_sync = _of("tidemark_partition_in_sync_replicas")
+    below = f"{in_sync} < bool {_of('tidemark_partition_min_in_sync_replicas')}"
     return [
-        plain(1, "Leader", "Broker id; none while nobody leads.", "tidemark_partition_leader"),
-        plain(2, "Leader epoch", "Rises with each election.", "tidemark_partition_leader_epoch"),
+        plain(1, "Leader", "Broker id of the leader.", "tidemark_partition_leader"),
+        plain(
+            2, "Leader epoch", "Increases with each election.", "tidemark_partition_leader_epoch"
+        ),
         plain(
             3, "In-sync replicas", "Size of the in-sync set.", "tidemark_partition_in_sync_replicas"
         ),
         number(
             4,
             "Under min ISR",
-            "1: fewer replicas are in sync than the effective minimum; producers with acks=all are refused.",
+            "1: fewer replicas are in sync than the effective minimum. Producers with acks=all are "
+            "rejected.",
             below,
             "",
             bad=1,
             unit="none",
-            absent="not shown",
+            absent="no data",
         ),
-        plain(
-            5, "Offline", "1: no leader serves the partition.", "tidemark_partition_leaderless", 1
-        ),
+        plain(5, "Offline", "1: the partition has no leader.", "tidemark_partition_leaderless", 1),
         plain(
             6,
             "Missed passes",
-            "Passes in a row that did not see it: neither healthy nor lost.",
+            "Consecutive passes without an observation; the state is unknown.",
             "tidemark_partition_missed_passes",
             3,
         ),
@@ -78,7 +78,8 @@ def _logs() -> list[AnyPanel]:
         lines(
             7,
             "Log end offset and high watermark by replica",
-            "Two lines a replica: how far its log goes, and how far it knows it to be committed. A drop of a log end is a truncation.",
+            "Log end offset and known high watermark of each replica. A drop of the log end offset "
+            "is a truncation.",
             ends,
             unit="locale",
             from_zero=False,
@@ -87,8 +88,8 @@ def _logs() -> list[AnyPanel]:
         ),
         lines(
             8,
-            "Behind the leader's log end",
-            "By replica: whose line is highest among those in sync holds the high watermark back.",
+            "Lag in records by replica",
+            "The in-sync replica with the largest lag holds the high watermark back.",
             queries((_of("tidemark_replica_lag_records"), BROKER)),
             unit="short",
             absent=NO_DETAIL,
@@ -105,7 +106,7 @@ def _times() -> list[AnyPanel]:
         lines(
             9,
             "Lag in seconds by replica",
-            "Age, at the leader, of the first record that the replica lacks.",
+            "Age, at the leader, of the first record that is missing on the replica.",
             queries((_of("tidemark_replica_lag_seconds"), BROKER)),
             unit="s",
             absent=NO_DETAIL,
@@ -113,7 +114,7 @@ def _times() -> list[AnyPanel]:
         lines(
             10,
             "Uncommitted window",
-            "Log end offset - high watermark at the leader.",
+            "Log end offset minus high watermark, at the leader.",
             window,
             unit="short",
             absent=NO_DETAIL,
@@ -121,7 +122,7 @@ def _times() -> list[AnyPanel]:
         lines(
             11,
             "Age of the uncommitted window",
-            "How long its oldest record has waited.",
+            "Age of the oldest record above the high watermark.",
             queries((_of("tidemark_partition_uncommitted_age_seconds"), "age")),
             unit="s",
             absent=NO_DETAIL,
@@ -147,7 +148,7 @@ def _timelines() -> list[list[AnyPanel]]:
             states(
                 13,
                 "In-sync set",
-                "Who was in it, when.",
+                "In-sync replicas over time.",
                 queries((_of("tidemark_replica_in_sync"), BROKER)),
                 words=IN_SYNC,
                 absent=NO_DETAIL,
@@ -156,15 +157,16 @@ def _timelines() -> list[list[AnyPanel]]:
         [
             states(
                 14,
-                "Leader epoch that each replica's broker knows",
-                "One that stays behind works with old metadata, or believes that it still leads.",
+                "Known leader epoch by replica",
+                "A broker with a lower epoch has outdated metadata, or considers itself leader.",
                 queries((_of("tidemark_replica_leader_epoch"), BROKER)),
                 absent=NO_DETAIL,
             ),
             states(
                 15,
-                "Replicas that answer",
-                "Whether the replica's broker answered for it in the last pass; its other figures are old while it does not.",
+                "Replica answers",
+                "Whether the broker answered for the replica in the last pass. If not, the other "
+                "values of the replica are outdated.",
                 queries((_of("tidemark_replica_up"), BROKER)),
                 words=ANSWERS,
                 absent=NO_DETAIL,
@@ -174,12 +176,12 @@ def _timelines() -> list[list[AnyPanel]]:
             states(
                 16,
                 "Alerts about the topic",
-                "How many are open, by name and severity; those of this partition are on Tidemark's status page.",
+                "Open alerts by name and severity. The status page has those of the partition.",
                 queries(
                     (sum_by(topic_alerts, "alertname", "severity"), "{{alertname}} {{severity}}")
                 ),
                 bad=1,
-                absent="none known for a quarter of an hour",
+                absent="none for 15 minutes",
             )
         ],
     ]
@@ -188,10 +190,10 @@ def _timelines() -> list[list[AnyPanel]]:
 def build() -> dashboard.Dashboard:
     metric = "tidemark_partition_replicas"
     critical = series("tidemark_topic_alert_open", **OF_TOPIC, severity="=~critical|warning")
-    return frame.board(
+    return frame.make_dashboard(
         UID,
         "Partition",
-        "One partition's replicas: logs, lag, the uncommitted window, leadership and the in-sync set over time.",
+        "The replicas of one partition: logs, lag, uncommitted window, leaders and in-sync set.",
         [
             frame.clusters(many=False),
             frame.choice("topic", "Topic", metric, many=False, kafka_cluster="$kafka_cluster"),
@@ -208,7 +210,7 @@ def build() -> dashboard.Dashboard:
                 "Election",
                 "blue",
                 f"changes({_of('tidemark_partition_leader_epoch')}[1m]) > 0",
-                "leader epoch rose",
+                "leader epoch increased",
             ),
         ],
         grid(

@@ -1,4 +1,4 @@
-"""The Pipeline: Tidemark itself, from the collectors over the stream to the receivers."""
+"""The Pipeline dashboard: Tidemark itself, from the collectors to the receivers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dashboards.promql import chosen, increase, series, sum_by
 UID = frame.PIPELINE
 CLUSTER = "{{kafka_cluster}}"
 NOT_SCRAPED = "not scraped: set {} and add the address to Prometheus"
+UNDELIVERED = series("tidemark_deliveries_total", outcome="=~dropped|rejected")
 COLLECT, STREAM = NOT_SCRAPED.format("collect.listen"), NOT_SCRAPED.format("stream.listen")
 
 
@@ -19,22 +20,19 @@ def _rate(metric: str, **matchers: str) -> str:
 
 
 def _p99(metric: str, *by: str) -> str:
-    """The 99th percentile of a histogram of the signals table."""
+    """The 99th percentile of a histogram."""
     histogram = chosen(metric).replace(metric, f"{metric}_bucket", 1)
     return f"histogram_quantile(0.99, {sum_by(f'rate({histogram}[$__rate_interval])', *by, 'le')})"
 
 
 def _numbers() -> list[AnyPanel]:
     age = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}"
-    lost = sum_by(
-        increase(series("tidemark_deliveries_total", outcome="=~dropped|rejected"), "$__range"),
-        "receiver",
-    )
+    lost = sum_by(increase(UNDELIVERED, "$__range"), "receiver")
     return [
         number(
             1,
             "Age of the newest pass",
-            "Over a minute: nothing here or on the other dashboards is news.",
+            "Above one minute, all dashboards are outdated.",
             age,
             CLUSTER,
             bad=60,
@@ -43,7 +41,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             2,
             "Exporter not ready",
-            "1: it has not read its topics to their end.",
+            "1: the exporter has not read its topics to their end.",
             f"1 - {series('tidemark_export_ready')}",
             "{{instance}}",
             bad=1,
@@ -51,7 +49,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             3,
             "Dead letters",
-            "Events that could not be decoded, within the time shown.",
+            "Events that cannot be decoded, in the time range.",
             increase(series("tidemark_dead_letters_total"), "$__range"),
             "",
             bad=0.5,
@@ -59,20 +57,20 @@ def _numbers() -> list[AnyPanel]:
         ),
         number(
             4,
-            "Unreadable records",
-            "Met by the exporter, within the time shown.",
+            "Undecodable records",
+            "Records skipped by the exporter, in the time range.",
             sum_by(
                 increase(series("tidemark_export_records_undecodable_total"), "$__range"), "topic"
             ),
             "{{topic}}",
             bad=0.5,
             colour="orange",
-            absent="no topic was read yet",
+            absent="no topic read yet",
         ),
         number(
             5,
-            "Alerts not delivered",
-            "Refused or dropped for good, within the time shown.",
+            "Undelivered alerts",
+            "Alerts rejected by a receiver or dropped, in the time range.",
             lost,
             "{{receiver}}",
             bad=0.5,
@@ -80,8 +78,8 @@ def _numbers() -> list[AnyPanel]:
         ),
         number(
             6,
-            "Alerts that wait",
-            "For a receiver.",
+            "Queued alerts",
+            "Alerts that wait for a receiver.",
             series("tidemark_delivery_queue_length"),
             "{{receiver}}",
             bad=1,
@@ -99,24 +97,24 @@ def _collect() -> list[AnyPanel]:
     return [
         lines(
             7,
-            "Passes: 99th percentile of their time",
-            "A pass that takes longer than its period makes the next one late.",
+            "Pass duration, 99th percentile",
+            "A pass that is longer than the period delays the next one.",
             queries((_p99("tidemark_collect_pass_seconds", "kafka_cluster"), CLUSTER)),
             unit="s",
             absent=COLLECT,
         ),
         lines(
             8,
-            "Partitions by what became of them",
-            "Observed, thinned (quiet ones, once in a while) or missed in the last pass.",
+            "Partitions by result",
+            "Partitions in the last pass: observed, thinned (idle, observed less often) or missed.",
             queries((chosen("tidemark_collect_partitions"), f"{CLUSTER} {{{{result}}}}")),
             unit="short",
             absent=COLLECT,
         ),
         lines(
             9,
-            "Event records a second",
-            "Written by collectors, and read by the stream: the two go together.",
+            "Event records per second",
+            "Written by collectors, and read by the stream; both rates are equal on average.",
             events,
             unit="cps",
         ),
@@ -127,22 +125,22 @@ def _stream() -> list[AnyPanel]:
     age = queries(
         (
             series("tidemark_stream_end_to_end_age_seconds"),
-            "age of the oldest event when its batch ended",
+            "age of the oldest event at the end of its batch",
         ),
-        (_p99("tidemark_stream_batch_duration_seconds"), "99th percentile of a batch"),
+        (_p99("tidemark_stream_batch_duration_seconds"), "duration, 99th percentile"),
     )
     return [
         lines(
             10,
             "Batches",
-            "How long they take, and how old what they judge is when they end.",
+            "Duration of a batch, and age of its oldest event when it ends.",
             age,
             unit="s",
             absent=STREAM,
         ),
         lines(
             11,
-            "Events behind",
+            "Stream lag",
             "Offsets behind the newest event, averaged over the partitions of the event topic.",
             queries((series("tidemark_stream_offsets_behind_average"), "offsets")),
             unit="short",
@@ -150,8 +148,8 @@ def _stream() -> list[AnyPanel]:
         ),
         lines(
             12,
-            "State",
-            "Memory that the state store holds.",
+            "State store",
+            "Memory used by the state store.",
             queries((series("tidemark_stream_state_memory_bytes"), "bytes")),
             unit="bytes",
             absent=STREAM,
@@ -164,15 +162,15 @@ def _export() -> list[AnyPanel]:
     return [
         lines(
             13,
-            "Rendering",
-            "How long the last rendering of the metrics took.",
+            "Refresh duration",
+            "Duration of the last refresh of the metrics.",
             queries((series("tidemark_export_refresh_duration_seconds"), "seconds")),
             unit="s",
         ),
         lines(
             14,
             "Series by tier",
-            "Served about the watched clusters, and left out by export.max_series.",
+            "Series served about the watched clusters, and left out because of export.max_series.",
             queries(
                 (sum_by(series("tidemark_series"), "tier"), "{{tier}}"),
                 (f"{dropped} > 0", "{{tier}}, left out"),
@@ -182,7 +180,7 @@ def _export() -> list[AnyPanel]:
         lines(
             15,
             "Records read",
-            "By the exporter, from Tidemark's own topics.",
+            "Records read by the exporter from Tidemark's topics.",
             queries((_rate("tidemark_export_records_read_total"), "{{topic}}")),
             unit="cps",
         ),
@@ -199,14 +197,14 @@ def _deliver() -> list[AnyPanel]:
         lines(
             16,
             "Posts",
-            "By receiver and how they ended.",
+            "HTTP posts by receiver and outcome.",
             queries((attempts, "{{receiver}} {{outcome}}")),
             unit="short",
             absent="no receiver",
         ),
         lines(
             17,
-            "Alerts that wait",
+            "Queued alerts by receiver",
             "Grows while a receiver is down.",
             queries((series("tidemark_delivery_queue_length"), "{{receiver}}")),
             unit="short",
@@ -223,11 +221,8 @@ def _deliver() -> list[AnyPanel]:
 
 
 def build() -> dashboard.Dashboard:
-    undelivered = (
-        f"{increase(series('tidemark_deliveries_total', outcome='=~dropped|rejected'), '1m')} > 0"
-    )
     stale = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')} > 60"
-    return frame.board(
+    return frame.make_dashboard(
         UID,
         "Pipeline",
         "Tidemark itself: collectors, stream, exporter and delivery.",
@@ -235,7 +230,10 @@ def build() -> dashboard.Dashboard:
         [
             frame.annotation("No fresh pass", "red", stale, CLUSTER),
             frame.annotation(
-                "Alerts not delivered", "orange", undelivered, "{{receiver}} {{outcome}}"
+                "Alerts not delivered",
+                "orange",
+                f"{increase(UNDELIVERED, '1m')} > 0",
+                "{{receiver}} {{outcome}}",
             ),
         ],
         grid(

@@ -1,4 +1,4 @@
-"""PromQL whose metrics and labels are in the signals table; a misspelt one fails when the file is built."""
+"""PromQL over the signals table: a misspelt metric or label fails when the file is built."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ CHOSEN = {"kafka_cluster": "=~$kafka_cluster"}
 
 
 def series(name: str, **matchers: str) -> str:
-    """A selector. A matcher's value is an equality, or begins with its operator: "=~a|b", "!=a".
+    """A selector. The value of a matcher may begin with its operator: "=~a|b", "!=a"; default "=".
 
-    Raises KeyError for a metric that does not exist, ValueError for a label that it does not have.
+    Raises KeyError for an unknown metric, ValueError for a label that the metric does not have.
     """
     signal = SIGNALS[name]
     parts = []
@@ -26,7 +26,7 @@ def series(name: str, **matchers: str) -> str:
 
 
 def chosen(name: str, **matchers: str) -> str:
-    """A selector within the clusters that the dashboard shows; Tidemark's own metrics have no cluster."""
+    """A selector within the chosen clusters, unless the metric has no cluster label."""
     return series(name, **(CHOSEN if "kafka_cluster" in SIGNALS[name].labels else {}), **matchers)
 
 
@@ -35,15 +35,19 @@ def increase(selector: str, window: str) -> str:
 
 
 def happened(selector: str, window: str) -> str:
-    """Whether a counter of the exporter grew within `window`, however little Prometheus saw of it before.
+    """Whether a counter of the exporter grew within `window`, even with few samples before.
 
-    `increase` alone misses an event that comes together with its series, and one while nothing was scraped. So the value
-    is also held against the last one of the day before the window; and where the series is younger than the exporter
-    (fewer samples than tidemark_build_info has) what it counts is new. A Prometheus that meets an exporter with old
-    counts sees both at once, and is not told of old events.
+    `increase` misses an event that creates its series, and one while nothing is scraped. Therefore:
+    * the value is also compared with the last one of the day before the window;
+    * in a series that is younger than the exporter (fewer samples than tidemark_build_info), any
+      count is new.
+    A new Prometheus sees the exporter and its old counts at the same time: it reports no old event.
     """
-    young = f"count_over_time({selector}[{window}]) < on (job, instance) group_left () count_over_time({series('tidemark_build_info')}[{window}])"
-    return f"{increase(selector, window)} > 0 or {selector} > last_over_time({selector}[1d] offset {window}) or ({selector} > 0 and {young})"
+    build = f"count_over_time({series('tidemark_build_info')}[{window}])"
+    young = f"count_over_time({selector}[{window}]) < on (job, instance) group_left () {build}"
+    earlier = f"last_over_time({selector}[1d] offset {window})"
+    grown = f"{increase(selector, window)} > 0"
+    return f"{grown} or {selector} > {earlier} or ({selector} > 0 and {young})"
 
 
 def sum_by(expression: str, *labels: str) -> str:

@@ -1,12 +1,11 @@
-"""kafka-replication.yaml: the detectors' alerts by Prometheus, where Tidemark does not deliver them itself.
+"""kafka-replication.yaml: the detectors' alerts, where Prometheus delivers them.
 
-Every line of the detector table has a rule. Where the exporter's own figures say the same, they are asked; else the
-alert records that it counts (events) and the alerts that it sees open (states), with the severity of the series.
+Every detector has a rule. Where the exporter's metrics show the condition, the rule queries them.
+Otherwise it queries the counters of alert records (events) or the open alerts (states), with the
+severity of the series.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from dashboards.alerting import Rule, RuleFile
 from dashboards.promql import happened, series
@@ -16,148 +15,110 @@ from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Thresholds
 
 HEADER = """
-Only where direct delivery is off (tidemark export --no-notify): with both, each fault is notified twice.
-The alert names are those of direct delivery; the topic and the evidence are on the status page and in the alerts topic.
-Events: at once, when a counter grew within 15 minutes or comes into sight above where it was seen last.
-States: longer than a broker restart, except those that cannot wait.
+Only where direct delivery is off (tidemark export --no-notify): with both, each fault is notified
+twice. The alert names are those of direct delivery. The status page and the alerts topic have topic
+and evidence.
+Events fire at once, when a counter grew within 15 minutes or appears with a higher value.
+States wait longer than a broker restart, except urgent ones.
 Needs Prometheus 2.42 or later (keep_firing_for).
 """
 WINDOW = "15m"
 RESTART = "10m"
-# States that cannot wait as long as a restart takes.
+# Urgent states, which do not wait as long as a restart takes.
 HOLD = {"OFFLINE": "1m", "QUORUM_UNHEALTHY": "1m", "UNDER_MIN_ISR": "2m", "COLLECTOR_GAP": "5m"}
 LAG_SECONDS = Thresholds().lag_ms / 1000
-WHERE = "Cluster {{ $labels.kafka_cluster }}"
+CLUSTER = "Cluster {{ $labels.kafka_cluster }}"
+KIND = "{{ $labels.kind }}"
+EVIDENCE = "The alerts topic has partition, offsets and evidence."
 
 
-def _state(detector: str, expression: str, severity: Severity | None, description: str) -> Rule:
+def _state(detector: str, condition: str, severity: Severity | None, description: str) -> Rule:
     hold = HOLD.get(detector, RESTART)
     return Rule(
         alert_name(detector),
-        expression,
+        condition,
         severity,
         DETECTORS[detector].summary,
-        f"{WHERE}: {description}, for {hold}.",
+        f"{CLUSTER}: {description}, for {hold}.",
         hold=hold,
     )
 
 
 def _event(detector: str, counter: str, severity: Severity | None, description: str) -> Rule:
-    expression = happened(counter, WINDOW)
     return Rule(
         alert_name(detector),
-        expression,
+        happened(counter, WINDOW),
         severity,
         DETECTORS[detector].summary,
-        f"{WHERE}: {description}",
+        f"{CLUSTER}: {description}",
         keep=WINDOW,
     )
 
 
-def _by_the_figures() -> Iterator[tuple[str, Rule]]:
-    """Detector and rule, where the exporter's figures say it themselves."""
-    rules = (
-        (
-            "OFFLINE",
-            f"{series('tidemark_partitions_leaderless')} > 0",
-            "critical",
-            "{{ $value }} partitions without a leader",
-        ),
-        (
-            "UNDER_MIN_ISR",
-            f"{series('tidemark_partitions_under_min_in_sync')} > 0",
-            "critical",
-            "{{ $value }} partitions under their minimum",
-        ),
-        (
-            "AT_MIN_ISR",
-            f"{series('tidemark_partitions_at_min_in_sync')} > 0",
-            "warning",
-            "{{ $value }} partitions at their minimum",
-        ),
-        (
-            "UNDER_REPLICATED",
-            f"{series('tidemark_partitions_under_replicated')} > 0",
-            "warning",
-            "{{ $value }} partitions under-replicated",
-        ),
-        (
-            "FOLLOWER_LAG",
-            f"{series('tidemark_broker_replica_lag_seconds_max')} > {LAG_SECONDS:g}",
-            "warning",
-            "a replica on broker {{ $labels.broker }} is {{ $value | humanizeDuration }} behind",
-        ),
-        (
-            "COLLECTOR_GAP",
-            f"{series('tidemark_partitions_blind')} > 0",
-            "info",
-            "{{ $value }} partitions unseen",
-        ),
-    )
-    for detector, expression, severity, description in rules:
-        yield detector, _state(detector, expression, severity, description)  # type: ignore[arg-type]
-    where = "The alerts topic has partition, offsets and evidence."
-    yield (
-        "COMMITTED_DATA_LOSS",
-        _event(
-            "COMMITTED_DATA_LOSS",
-            series("tidemark_committed_records_lost_total", kind="proven"),
-            "critical",
-            f"committed records were lost within {WINDOW}, proven by the leaders' own lineage. {where}",
-        ),
-    )
+def _rules_from_metrics(detector: str) -> list[Rule]:
+    """The rules for a condition that the exporter's metrics show; none for other detectors."""
+    partitions = "{{ $value }} partitions"
     unclean = "tidemark_unclean_elections_total"
-    suspected = f"an election within {WINDOW} that may have been unclean ({{{{ $labels.kind }}}})"
-    for kind, severity, words in (
-        (
-            "confirmed",
-            "critical",
-            f"an unclean election within {WINDOW}; committed records may be lost",
-        ),
-        ("=~suspected|last_known_leader", "warning", suspected),
-    ):
-        rule = _event("UNCLEAN_ELECTION", series(unclean, kind=kind), severity, f"{words}. {where}")  # type: ignore[arg-type]
-        yield "UNCLEAN_ELECTION", rule
-    truncations = series("tidemark_truncations_total")
-    yield (
-        "LOG_TRUNCATION",
-        _event(
-            "LOG_TRUNCATION",
-            truncations,
-            "info",
-            f"a replica's log was cut back ({{{{ $labels.kind }}}}) within {WINDOW}.",
-        ),
-    )
+    match detector:
+        case "OFFLINE":
+            leaderless = f"{series('tidemark_partitions_leaderless')} > 0"
+            return [_state(detector, leaderless, "critical", f"{partitions} without a leader")]
+        case "UNDER_MIN_ISR":
+            under = f"{series('tidemark_partitions_under_min_in_sync')} > 0"
+            return [_state(detector, under, "critical", f"{partitions} under min ISR")]
+        case "AT_MIN_ISR":
+            at = f"{series('tidemark_partitions_at_min_in_sync')} > 0"
+            return [_state(detector, at, "warning", f"{partitions} at min ISR")]
+        case "UNDER_REPLICATED":
+            lacking = f"{series('tidemark_partitions_under_replicated')} > 0"
+            return [_state(detector, lacking, "warning", f"{partitions} under-replicated")]
+        case "FOLLOWER_LAG":
+            lag = f"{series('tidemark_broker_replica_lag_seconds_max')} > {LAG_SECONDS:g}"
+            behind = (
+                "a replica on broker {{ $labels.broker }} is {{ $value | humanizeDuration }} behind"
+            )
+            return [_state(detector, lag, "warning", behind)]
+        case "COLLECTOR_GAP":
+            blind = f"{series('tidemark_partitions_blind')} > 0"
+            return [_state(detector, blind, "info", f"{partitions} not observed")]
+        case "COMMITTED_DATA_LOSS":
+            lost = series("tidemark_committed_records_lost_total", kind="proven")
+            proof = (
+                f"committed records were lost within {WINDOW}, as the leaders' lineages prove. "
+                f"{EVIDENCE}"
+            )
+            return [_event(detector, lost, "critical", proof)]
+        case "UNCLEAN_ELECTION":
+            confirmed = series(unclean, kind="confirmed")
+            suspected = series(unclean, kind="=~suspected|last_known_leader")
+            lossy = f"an unclean election within {WINDOW}; committed records may be lost."
+            doubtful = f"an election within {WINDOW} that may have been unclean ({KIND})."
+            return [
+                _event(detector, confirmed, "critical", f"{lossy} {EVIDENCE}"),
+                _event(detector, suspected, "warning", f"{doubtful} {EVIDENCE}"),
+            ]
+        case "LOG_TRUNCATION":
+            counter = series("tidemark_truncations_total")
+            truncated = f"a replica's log was truncated within {WINDOW} ({KIND})."
+            return [_event(detector, counter, "info", truncated)]
+        case _:
+            return []
 
 
-def _by_the_alerts(detector: str) -> Rule:
-    """What only the stream can judge, with the severity that it gave."""
+def _rule_from_alerts(detector: str) -> Rule:
+    """The rule for a condition that only the stream judges, with the severity of the alert."""
     name = alert_name(detector)
     if DETECTORS[detector].kind == "event":
-        return _event(
-            detector,
-            series("tidemark_alerts_fired_total", alertname=name),
-            None,
-            f"fired within {WINDOW}: {name}.",
-        )
-    return _state(
-        detector,
-        f"{series('tidemark_alert_open', alertname=name)} > 0",
-        None,
-        f"{{{{ $value }}}} open: {name}",
-    )
+        fired = series("tidemark_alerts_fired_total", alertname=name)
+        return _event(detector, fired, None, f"{name} fired within {WINDOW}.")
+    open_alerts = f"{series('tidemark_alert_open', alertname=name)} > 0"
+    return _state(detector, open_alerts, None, f"{{{{ $value }}}} {name} alerts open")
 
 
-def rules() -> list[Rule]:
-    """In the order of the detector table; whoever is added to that has a rule."""
-    figures: dict[str, list[Rule]] = {}
-    for detector, rule in _by_the_figures():
-        figures.setdefault(detector, []).append(rule)
-    return [
-        rule
-        for detector in DETECTORS
-        for rule in figures.get(detector) or [_by_the_alerts(detector)]
-    ]
-
-
-FILE = RuleFile("kafka-replication", HEADER, rules())
+# In the order of the detector table.
+RULES = [
+    rule
+    for detector in DETECTORS
+    for rule in _rules_from_metrics(detector) or [_rule_from_alerts(detector)]
+]
+FILE = RuleFile("kafka-replication", HEADER, RULES)

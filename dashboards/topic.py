@@ -1,4 +1,4 @@
-"""One topic: what its partitions add up to, and which of them to look at."""
+"""The Topic dashboard: totals of a topic's partitions, and the partitions of interest."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _of(metric: str, **matchers: str) -> str:
 def _numbers() -> list[AnyPanel]:
     return [
         number(
-            1, "Partitions", "Partitions known.", _of("tidemark_topic_partitions"), "", bad=None
+            1, "Partitions", "Known partitions.", _of("tidemark_topic_partitions"), "", bad=None
         ),
         number(
             2,
             "Offline",
-            "No leader serves them.",
+            "Partitions without a leader.",
             _of("tidemark_topic_partitions_leaderless"),
             "",
             bad=1,
@@ -43,7 +43,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             3,
             "Under min ISR",
-            "Producers with acks=all are refused.",
+            "Partitions that reject producers with acks=all.",
             _of("tidemark_topic_partitions_under_min_in_sync"),
             "",
             bad=1,
@@ -51,7 +51,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             4,
             "Under-replicated",
-            "Assigned replicas are out of sync.",
+            "Partitions with assigned replicas that are not in sync.",
             _of("tidemark_topic_partitions_under_replicated"),
             "",
             bad=1,
@@ -60,7 +60,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             5,
             "Largest lag",
-            "Of any follower, in time.",
+            "Largest lag in time of any follower.",
             _of("tidemark_topic_replica_lag_seconds_max"),
             "",
             bad=2,
@@ -69,12 +69,12 @@ def _numbers() -> list[AnyPanel]:
         number(
             6,
             "Alerts open",
-            "Alerts about this topic, of every severity.",
+            "Open alerts about the topic, of every severity.",
             f"sum({_of('tidemark_topic_alert_open')})",
             "",
             bad=1,
             colour="orange",
-            absent="none known for a quarter of an hour",
+            absent="none for 15 minutes",
         ),
     ]
 
@@ -87,8 +87,9 @@ def _partitions() -> AnyPanel:
     }
     return listing(
         11,
-        "Partitions with series of their own",
-        "Unhealthy ones, the slowest, and those that are always shown; a partition leads to its own dashboard.",
+        "Partitions with series",
+        "Unhealthy partitions, the slowest, and those of export.detail_topics. Click a partition "
+        "for its dashboard.",
         [
             ("Lag", _of("tidemark_replica_lag_seconds")),
             ("Uncommitted", _of("tidemark_partition_uncommitted_records")),
@@ -107,7 +108,6 @@ def _partitions() -> AnyPanel:
 
 
 def build() -> dashboard.Dashboard:
-    waiting = "Records above the high watermarks: they wait for the in-sync followers."
     panels = grid(
         (4, _numbers()),
         (
@@ -116,14 +116,14 @@ def build() -> dashboard.Dashboard:
                 lines(
                     7,
                     "Largest follower lag",
-                    "Age of the oldest record that a follower lacks.",
+                    "Age of the oldest record that is missing on a follower.",
                     queries((_of("tidemark_topic_replica_lag_seconds_max"), "lag")),
                     unit="s",
                 ),
                 lines(
                     8,
                     "Largest follower lag in records",
-                    "Of any follower of any partition.",
+                    "Largest lag in records of any follower.",
                     queries((_of("tidemark_topic_replica_lag_records_max"), "records")),
                     unit="short",
                 ),
@@ -135,14 +135,14 @@ def build() -> dashboard.Dashboard:
                 lines(
                     9,
                     "Uncommitted records",
-                    waiting,
+                    "Records above the high watermarks, not yet on all in-sync followers.",
                     queries((_of("tidemark_topic_uncommitted_records"), "records")),
                     unit="short",
                 ),
                 lines(
                     10,
                     "Age of the oldest uncommitted record",
-                    "How long consumers have been kept from what waits longest.",
+                    "Age of the oldest record that consumers cannot read yet.",
                     queries((_of("tidemark_topic_uncommitted_age_seconds_max"), "age")),
                     unit="s",
                 ),
@@ -155,7 +155,7 @@ def build() -> dashboard.Dashboard:
                 states(
                     12,
                     "Alerts",
-                    "How many are open, by name and severity.",
+                    "Open alerts by name and severity.",
                     queries(
                         (
                             sum_by(_of("tidemark_topic_alert_open"), "alertname", "severity"),
@@ -163,23 +163,24 @@ def build() -> dashboard.Dashboard:
                         )
                     ),
                     bad=1,
-                    absent="none known for a quarter of an hour",
+                    absent="none for 15 minutes",
                 ),
                 states(
                     13,
                     "In-sync replicas",
-                    "Size of the in-sync set by partition.",
+                    "Size of the in-sync set, by partition.",
                     queries((_of("tidemark_partition_in_sync_replicas"), PARTITION)),
                     absent=NO_DETAIL,
                 ),
             ],
         ),
     )
-    alerts = f"{sum_by(_of('tidemark_topic_alert_open', severity='=~critical|warning'), 'alertname', 'severity')} > 0"
-    return frame.board(
+    urgent = _of("tidemark_topic_alert_open", severity="=~critical|warning")
+    alerts = f"{sum_by(urgent, 'alertname', 'severity')} > 0"
+    return frame.make_dashboard(
         UID,
         "Topic",
-        "One topic: state, lag, what is not committed yet, its alerts, and the partitions to look at.",
+        "One topic: state, lag, uncommitted records, alerts, and the partitions of interest.",
         [
             frame.clusters(many=False),
             frame.choice(

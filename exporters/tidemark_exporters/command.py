@@ -1,4 +1,4 @@
-"""`tidemark export`: metrics, the status page and its API, and delivery of alerts."""
+"""`tidemark export`: metrics, the status page with its API, and delivery of alerts."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from tidemark.settings import load_settings
     envvar="TIDEMARK_CONFIG",
     help="The YAML file; without one, defaults and environment.",
 )
-@click.option("--no-notify", is_flag=True, help="Deliver nothing: metrics and status page only.")
+@click.option("--no-notify", is_flag=True, help="Metrics and status page only: deliver no alert.")
 @click.option(
     "--only-notify",
     is_flag=True,
-    help="Deliver only: /metrics shows the exporter itself; the status page is there.",
+    help="Delivery and status page only: /metrics has the exporter's own metrics.",
 )
 @click.option(
     "--dry-run-notify",
     is_flag=True,
-    help="Show what would be sent to whom now, and end: nothing is sent, no offset committed.",
+    help="Print what would be sent now, by receiver, and exit. Sends and commits nothing.",
 )
 def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_notify: bool) -> None:
-    """Runs until SIGTERM or SIGINT, and is gone 10 s after it.
+    """Runs until SIGTERM or SIGINT, and ends within 10 s of it.
 
     Raises ConfigError (exit 2), ClusterError and TidemarkError (exit 1), one line each.
     """
     if no_notify and (only_notify or dry_run_notify):
-        raise ConfigError(
-            f"--no-notify and {'--only-notify' if only_notify else '--dry-run-notify'} leave nothing to do; give one of them."
-        )
+        other = "--only-notify" if only_notify else "--dry-run-notify"
+        raise ConfigError(f"--no-notify and {other} leave nothing to do; give one of them.")
     settings = load_settings(config)
     if only_notify and not settings.notify.routes:
         raise ConfigError(
-            "--only-notify: the configuration has no receivers; list them under notify.receivers or notify.alertmanagers."
+            "--only-notify: the configuration has no receivers; list them under notify.receivers "
+            "or notify.alertmanagers."
         )
     configure_logs(settings.log_format)
     if dry_run_notify:
@@ -52,15 +52,15 @@ def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_noti
 
         rehearse(settings, click.echo)
         return
-    # The client libraries take a moment to load: after the configuration was found to be right.
-    from tidemark_exporters.export.memory import settle
+    # The client libraries load slowly: only once the configuration is known to be right.
+    from tidemark_exporters.export.garbage_collector import freeze_heap
     from tidemark_exporters.process import Exporter
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     exporter = Exporter(
-        settings, serve_metrics=not only_notify, notify=not no_notify, settle=settle
+        settings, serve_metrics=not only_notify, notify=not no_notify, on_ready=freeze_heap
     )
     exporter.start()
     try:

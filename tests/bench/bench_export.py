@@ -1,4 +1,4 @@
-"""What it costs to turn views into metrics: at 100,000 partitions, and beside prometheus_client's own gauges."""
+"""The cost of metrics from views: at 100,000 partitions, and compared with prometheus_client."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tidemark.core.records import ReplicaView, View, encode_record, view_key
 from tidemark.core.signals import SIGNALS
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.exposition import Renderer, Snapshot
+from tidemark_exporters.export.exposition import Exposition, Renderer
+from tidemark_exporters.export.garbage_collector import freeze_heap
 from tidemark_exporters.export.http import Site
-from tidemark_exporters.export.memory import settle
-from tidemark_exporters.export.own_metrics import OwnMetrics
+from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.values import PARTITION_VALUES, REPLICA_VALUES
 
@@ -32,7 +32,10 @@ LABELS = ("kafka_cluster", "topic", "partition")
 
 
 def views(partitions: int, topics: int, *, turn: int = 0) -> Iterator[View]:
-    """Partitions of three replicas under load: each follower has a lag that differs from turn to turn; one in 500 lacks a replica."""
+    """Partitions of three replicas under load; one in 500 lacks a replica.
+
+    The lag of each follower differs from turn to turn.
+    """
     for number in range(partitions):
         assigned = [1 + (number + place) % BROKERS for place in range(3)]
         end = 1_000_000 + number + turn * 5_000
@@ -72,7 +75,7 @@ def key_of(some: View) -> str:
 
 
 def cpu_seconds(work: Callable[[], object], rounds: int) -> float:
-    """The cheapest of some rounds, in CPU seconds of this thread: other work on the machine only adds."""
+    """The cheapest of some rounds, in CPU seconds of this thread: other load only adds."""
     found = []
     for _ in range(rounds):
         began = time.thread_time()
@@ -95,7 +98,7 @@ def scrape(site: Site, encoding: str) -> bytes:
 
 
 def measure_large() -> dict[str, Any]:
-    """In a process of its own, so that memory is the exporter's and nothing else."""
+    """For a separate process, so that its memory is that of an exporter."""
     from tidemark.core.records import decode_record
 
     table, counters, renderer = Table(), EventCounters(), Renderer(Export())
@@ -110,9 +113,9 @@ def measure_large() -> dict[str, Any]:
             assert isinstance(decoded, View)
             table.apply(key_of(each), decoded, raw)
     renderer.render(table, counters, NOW)
-    # As the exporter does once it has read its topics.
-    settle()
-    # Every view is new, and each differs in its lags from the one before: the dearest refresh there is.
+    # As the exporter does when it is ready.
+    freeze_heap()
+    # The most expensive refresh: the lags of all views have changed.
     decoded_ahead = [
         (key_of(each), each, encode_record(each)) for each in views(LARGE, TOPICS, turn=2)
     ]
@@ -122,13 +125,13 @@ def measure_large() -> dict[str, Any]:
     folding = time.thread_time() - began
     del decoded_ahead
     rendering = cpu_seconds(lambda: renderer.render(table, counters, NOW + 1), 3)
-    snapshot: Snapshot = renderer.render(table, counters, NOW + 2)
-    own = OwnMetrics()
-    own.refreshed(snapshot, rendering, NOW)
-    # No page is asked for.
+    exposition: Exposition = renderer.render(table, counters, NOW + 2)
+    own = ExportMetrics()
+    own.record_refresh(exposition, rendering, NOW)
+    # No page is requested.
     site = Site(own.render, cast(Any, None), list)
-    site.snapshot = snapshot
-    scrapes = [cpu_seconds(partial(scrape, site, encoding), 5) for encoding in ("gzip", "identity")]
+    site.exposition = exposition
+    scrapes = [cpu_seconds(partial(scrape, site, each), 5) for each in ("gzip", "identity")]
     return {
         "decode": decoding,
         "fold": folding,
@@ -136,19 +139,19 @@ def measure_large() -> dict[str, Any]:
         "scrape": max(scrapes),
         "body": len(scrape(site, "identity")),
         "wire": len(scrape(site, "gzip")),
-        "series": sum(snapshot.series.values()),
+        "series": sum(exposition.series.values()),
         "resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "now": resident_bytes(),
     }
 
 
 class Gauges:
-    """The same series through prometheus_client: children kept, set and rendered at each refresh."""
+    """The same series by prometheus_client: children are kept, set and rendered at each refresh."""
 
     def __init__(self, made: list[View]) -> None:
         self.registry = CollectorRegistry()
         self._views = made
-        names = [name for name in PARTITION_VALUES if not SIGNALS[name].optional]
+        names = [name for name in PARTITION_VALUES if not SIGNALS[name].is_optional]
         self._partition = {name: Gauge(name, "-", LABELS, registry=self.registry) for name in names}
         self._replica = {
             name: Gauge(name, "-", (*LABELS, "broker"), registry=self.registry)
@@ -165,7 +168,7 @@ class Gauges:
                     self._replica[name].labels(*labels, replica.broker).set(
                         of_replica(replica) or 0
                     )
-        # As prometheus_client's own server compresses, at each scrape.
+        # As prometheus_client's server does at each scrape.
         return gzip.compress(generate_latest(self.registry))
 
 
@@ -174,34 +177,39 @@ def beside_gauges() -> Iterator[Row]:
     table, counters = Table(), EventCounters()
     renderer = Renderer(Export(max_series=UNLIMITED, granularity="replica"))
 
-    def refresh() -> Snapshot:
+    def refresh() -> Exposition:
         for key, each in turns[0]:
             table.apply(key, each)
         turns.append(turns.pop(0))
         return renderer.render(table, counters, NOW)
 
-    snapshot = refresh()
-    settle()
+    exposition = refresh()
+    freeze_heap()
     ours = cpu_seconds(refresh, 8)
     gauges = Gauges([each for _, each in turns[0]])
     gauges.refresh()
     theirs = cpu_seconds(gauges.refresh, 2)
+    series = f"{sum(exposition.series.values()):,} series ({len(exposition.body) / 1e6:.0f} MB)"
     yield Row(
         name="export: beside prometheus_client's gauges",
         value=theirs / ours,
         unit="times less",
         bar=">= 20 times",
         met=theirs / ours >= 20,
-        how=f"{SMALL * 3:,} replicas of {SMALL:,} partitions, {sum(snapshot.series.values()):,} series ({len(snapshot.body) / 1e6:.0f} MB), all "
-        f"changed: CPU from decoded views to the compressed body of a scrape, {theirs:.2f} s by Gauge.labels().set, generate_latest and gzip as "
-        f"its server does it, against {ours:.2f} s by folding every view, rendering and gzip level 1",
+        how=f"{SMALL * 3:,} replicas of {SMALL:,} partitions, {series}, all changed: CPU from "
+        f"decoded views to the compressed body of a scrape, {theirs:.2f} s by Gauge.labels().set, "
+        f"generate_latest and gzip as in its server, {ours:.2f} s by applying every view, "
+        "rendering and gzip level 1",
     )
 
 
 def rows() -> Iterator[Row]:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.apply(measure_large)
-    size = f"{LARGE:,} partitions of 3 replicas in {TOPICS:,} topics, default settings, {found['series']:,} series"
+    size = (
+        f"{LARGE:,} partitions of 3 replicas in {TOPICS:,} topics, default settings, "
+        f"{found['series']:,} series"
+    )
     refresh = found["fold"] + found["render"]
     yield Row(
         name="export: scrape, CPU",
@@ -209,7 +217,8 @@ def rows() -> Iterator[Row]:
         unit="CPU ms",
         bar="< 50 ms",
         met=found["scrape"] < 0.05,
-        how=f"{size}: handing out the cached body with the exporter's own metrics, the dearer of gzip and plain",
+        how=f"{size}: the rendered body with the exporter's own metrics; the more expensive of "
+        "gzip and plain",
     )
     yield Row(
         name="export: scrape, size",
@@ -225,7 +234,8 @@ def rows() -> Iterator[Row]:
         unit="CPU s",
         bar="< 2 s",
         met=refresh < 2,
-        how=f"{size}: {found['fold']:.2f} s to fold {LARGE:,} decoded views whose lags all differ, {found['render']:.2f} s to render and compress",
+        how=f"{size}: {found['fold']:.2f} s to apply {LARGE:,} decoded views with other lags, "
+        f"{found['render']:.2f} s to render and compress",
     )
     yield Row(
         name="export: refresh when nothing has changed",
@@ -245,6 +255,7 @@ def rows() -> Iterator[Row]:
         unit="GiB",
         bar="< 1.5 GiB",
         met=found["resident"] < 1.5 * 2**30,
-        how=f"{size}: the process's peak, {LARGE:,} further decoded views of the measurement itself included; {found['now'] / 2**30:.2f} GiB after",
+        how=f"{size}: the peak of the process, with {LARGE:,} more decoded views of the "
+        f"measurement; {found['now'] / 2**30:.2f} GiB after it",
     )
     yield from beside_gauges()

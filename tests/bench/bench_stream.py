@@ -19,7 +19,8 @@ import msgspec
 from tests.bench.row import Row
 from tests.stream.conftest import StreamProcess, descendants
 from tests.stream.load import Load
-from tidemark.kafka.client import ensure_topics, make_producer
+from tidemark.kafka.client import make_producer
+from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics
 

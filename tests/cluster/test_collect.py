@@ -12,7 +12,8 @@ from tidemark.collect.passes import Passes
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import Event, Gone, Observation, Pass
-from tidemark.kafka.client import checked_options, ensure_topics, make_admin, make_producer
+from tidemark.kafka.client import checked_options, make_admin, make_producer
+from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster, Collect, Connection, Topics
 from tidemark.verbs.inspect.command import look
@@ -157,12 +158,10 @@ def test_a_paused_broker_shows_the_gap_from_the_live_leader(
 
 def test_topics_are_made_once_and_another_partition_count_is_refused(brokers: LocalCluster) -> None:
     connection = Connection(bootstrap_servers=brokers.bootstrap_servers)
-    with pytest.raises(ClusterError, match="do not exist"):
-        ensure_topics(connection, Topics(partitions=4), create=False)
     with pytest.raises(ClusterError, match="replication factor 9: the cluster has fewer brokers"):
         ensure_topics(connection, Topics(partitions=4, replication_factor=9))
     ensure_topics(connection, Topics(partitions=4))
-    ensure_topics(connection, Topics(partitions=4), create=False)
+    ensure_topics(connection, Topics(partitions=4))
     with pytest.raises(ClusterError, match="has 4 partitions, but the configuration says 5"):
         ensure_topics(connection, Topics(partitions=5))
 

@@ -16,8 +16,9 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.events import Ack
 from tidemark.core.records import encode_record
 from tidemark.detect.internal_topics import coordinating_partition
-from tidemark.kafka.client import ensure_topics, make_admin, make_consumer, make_producer
-from tidemark.kafka.topic_reader import TopicLog
+from tidemark.kafka.client import make_admin, make_consumer, make_producer
+from tidemark.kafka.topic_reader import TopicReader, values
+from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Topics
 from tidemark.verbs.ack.command import ack
@@ -88,8 +89,8 @@ def test_losses_and_their_acknowledgement(brokers: LocalCluster) -> None:
     assert out.startswith(
         f"sent: KafkaCommittedDataLoss main/orders/3 ({loss.fingerprint}), by ada."
     )
-    with TopicLog(connection(brokers), TOPICS.replica_state) as log:
-        events = [decode_batch(record).events for record in log.to_end()]
+    with TopicReader(connection(brokers), TOPICS.replica_state) as log:
+        events = [decode_batch(record).events for record in values(log.read_to_end())]
     assert len(events) == TOPICS.partitions
     assert all(
         isinstance(event, Ack) and event.fingerprint == loss.fingerprint for (event,) in events

@@ -7,19 +7,11 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tests.collect.fake_broker import FakeBroker
 from tidemark.cli import main
 from tidemark.collect import command
 from tidemark.collect.command import chosen_settings
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka.client import (
-    _answering,
-    check_reachable,
-    checked_options,
-    outcome_of,
-    topic_specifications,
-)
-from tidemark.settings import Cluster, Connection, Settings, Topics
+from tidemark.core.errors import ConfigError
+from tidemark.settings import Cluster, Settings
 
 
 @pytest.fixture(autouse=True)
@@ -85,63 +77,9 @@ def test_no_cluster_is_one_line_and_exit_2(
     assert line.startswith("tidemark: no cluster to watch: list clusters in the file")
 
 
-def test_a_server_that_never_answers_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        with pytest.raises(ClusterError, match=f"{address} did not answer in time"):
-            check_reachable(Connection(bootstrap_servers=[address]), 0.5)
-
-
-def test_a_server_that_never_answers_delays_none_that_does() -> None:
-    broker = FakeBroker(1)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        silent = f"127.0.0.1:{listener.getsockname()[1]}"
-        answering = f"127.0.0.1:{broker.port}"
-        connection = Connection(bootstrap_servers=[silent, answering])
-        check_reachable(connection)
-        # Only such a server is given to the client, which would try one at random for as long as it may.
-        assert _answering(connection, 10.0, 0.05) == [answering]
-    broker.close()
-
-
-def test_client_options_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"client.sasl_mechanisms is no option"):
-        checked_options(Connection(client={"sasl_mechanisms": "PLAIN"}))
-    with pytest.raises(ConfigError, match="`kafka` is no"):
-        checked_options(Connection(bootstrap_servers=["kafka"]))
-    assert (
-        checked_options(Connection(client={"sasl_mechanism": "PLAIN"}))["sasl_mechanism"] == "PLAIN"
-    )
-
-
 def test_flags_name_one_cluster_without_a_file() -> None:
     settings = chosen_settings(Settings(), "a:1, b:2", None)
     assert [(c.name, c.bootstrap_servers) for c in settings.clusters] == [("local", ["a:1", "b:2"])]
     assert settings.kafka.bootstrap_servers == ["a:1", "b:2"]
     both = Settings(clusters=[Cluster(name="a"), Cluster(name="b")])
     assert [c.name for c in chosen_settings(both, None, "b").clusters] == ["b"]
-
-
-def test_topics_are_specified_as_designed() -> None:
-    made = topic_specifications(Topics(partitions=8, replication_factor=3, min_in_sync_replicas=2))
-    assert {name: partitions for name, (partitions, _) in made.items()} == {
-        "tidemark.replica-state": 8,
-        "tidemark.partition-views": 8,
-        "tidemark.alerts": 1,
-        "tidemark.dead-letters": 1,
-    }
-    assert {configuration["min.insync.replicas"] for _, configuration in made.values()} == {"2"}
-    assert made["tidemark.replica-state"][1]["retention.ms"] == "86400000"
-    views = made["tidemark.partition-views"][1]
-    assert (views["cleanup.policy"], views["segment.ms"], views["min.cleanable.dirty.ratio"]) == (
-        "compact",
-        "600000",
-        "0.1",
-    )
-    assert made["tidemark.alerts"][1]["retention.ms"] == "604800000"
-
-
-def test_outcomes_of_errors() -> None:
-    assert outcome_of(ConnectionError("111 ECONNREFUSED")) == "refused"
-    assert outcome_of(TimeoutError("timed out")) == "timed_out"
-    assert outcome_of(OSError("No route to host")) == "unreachable"

@@ -1,7 +1,7 @@
-"""For every query of every panel: the scene in which it is looked at, and what it must then show of which series.
+"""For every query of every panel: a scene, and the series and values that it must show there.
 
-A scene's value is its last one; of events, whose increase goes by, the largest (`most`). A rate over few scrapes is
-extrapolated: `about` allows for that.
+The last value of the scene counts; for events, whose increase is temporary, the largest (`most`).
+A rate over few scrapes is extrapolated: `about` allows for that.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from tests.dashboards.story import FROZEN, HEALTHY, IDLE_SECONDS, OFFLINE, UNCLEAN, UNDER_MIN
 
 VIEWS = "tidemark.partition-views"
-# What stands for the variables where an expectation says nothing else.
+# The values of the variables, unless an expectation has others.
 CHOSEN = {"kafka_cluster": "demo", "topic": "orders", "partition": "0", "broker": "1|2|3"}
 
 
 @dataclass(frozen=True)
 class Expected:
-    """`labels` of the series, and the bounds of its value; no bounds: it must not be there. `choose` overrides variables."""
+    """`labels` of the series, and the bounds of its value; without bounds it must be absent.
+
+    `choose` overrides variables.
+    """
 
     scene: str
     low: float | None
@@ -47,7 +50,7 @@ def nothing(scene: str, **labels: str) -> Expected:
 
 ON = {"partition": "1"}
 
-# dashboard -> panel -> what its queries A, B, … show
+# dashboard -> panel -> the expectations of its queries A, B, …
 PANELS: dict[str, dict[int, list[Expected]]] = {
     "tidemark-overview": {
         1: [about(UNCLEAN, 7, kafka_cluster="demo", kind="proven")],
@@ -166,7 +169,7 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
     },
 }
 
-# dashboard -> annotation -> in which scene it must be there; none of them is there while all is well
+# dashboard -> annotation -> where it must be present; none is in the healthy scene
 ANNOTATIONS: dict[str, dict[str, Expected]] = {
     "tidemark-overview": {
         "Loss or unclean election": Expected(

@@ -1,4 +1,4 @@
-"""The real exporter over scripted topics, and a real Prometheus that scrapes it, its rules loaded, while the scenes play."""
+"""The real exporter over scripted topics, and a real Prometheus with our rules that scrapes it."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from tests.dashboards.story import (
 from tests.export.make import MemoryStore
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.records import encode_record
+from tidemark.kafka.topic_reader import Message
 from tidemark.local.layout import free_ports
 from tidemark.local.process import Child
 from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Receiver, Settings
-from tidemark.stream.listener import Metrics, serve_metrics
+from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters import process
-from tidemark_exporters.export.source import Message
 from tidemark_exporters.notify.assemble import make_delivery
 
 SCENE_SECONDS = 6.0
 TICK_SECONDS = 0.5
 PATIENCE_SECONDS = 40.0
-# Prometheus is scraped and evaluates this often; windows of rates are so many times that.
+# The interval of scrapes and evaluations.
 SCRAPE_SECONDS = 1
-# How the receiver answers, where a scene says so.
+# The answers of the receiver that are not OK, by scene.
 ANSWERS = {UNDER_MIN: HTTPStatus.SERVICE_UNAVAILABLE, OFFLINE: HTTPStatus.BAD_REQUEST}
 
 
@@ -62,7 +62,7 @@ class Topic:
 
 @dataclass
 class Stage:
-    """Topics to write to, and where Prometheus answers."""
+    """The topics to write to, and the address of Prometheus."""
 
     topics: dict[str, Topic] = field(default_factory=lambda: defaultdict(Topic))
     prometheus: str = ""
@@ -84,7 +84,7 @@ class Stage:
 
 
 class _Reader:
-    """What the exporter needs of a TopicReader."""
+    """The methods of TopicReader that the exporter calls."""
 
     def __init__(self, name: str, topic: Topic) -> None:
         self.topic, self._topic, self._position = name, topic, 0
@@ -112,7 +112,7 @@ class _Reader:
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Stage]:
-    """Plays the scenes and yields when they are over, with Prometheus still there to be asked."""
+    """Plays the scenes, and yields while Prometheus still runs."""
     stage = Stage()
     export, prometheus, collect, stream = free_ports(4)
     with (
@@ -189,28 +189,24 @@ def scraping(stage: Stage, folder: Path, port: int, targets: list[int]) -> Itera
             }
         ],
     }
-    config = folder / "prometheus.yaml"
-    config.write_text(yaml.safe_dump(document), encoding="utf-8")
-    flags = [
-        f"--config.file={config}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-    ]
-    child = Child("Prometheus", [need("prometheus"), *flags], folder / "prometheus.log")
-    stage.prometheus = f"http://127.0.0.1:{port}"
-    try:
-        _wait(lambda: requests.get(f"{stage.prometheus}/-/ready", timeout=1).ok)
+    with _prometheus(stage, folder, port, document, folder / "data"):
         yield
-    finally:
-        child.stop(5.0)
 
 
 @contextmanager
 def asking(folder: Path, data: Path) -> Iterator[Stage]:
-    """A Prometheus over data that another one left: it scrapes nothing, and answers. Its files go into `folder`."""
+    """A Prometheus over the data of another one; it scrapes nothing. Its files are in `folder`."""
     stage, (port,) = Stage(), free_ports(1)
-    config = folder / "asking.yaml"
-    config.write_text("{}", encoding="utf-8")
+    with _prometheus(stage, folder, port, {}, data):
+        yield stage
+
+
+@contextmanager
+def _prometheus(
+    stage: Stage, folder: Path, port: int, document: dict[str, Any], data: Path
+) -> Iterator[None]:
+    config = folder / "prometheus.yaml"
+    config.write_text(yaml.safe_dump(document), encoding="utf-8")
     flags = [
         f"--config.file={config}",
         f"--storage.tsdb.path={data}",
@@ -220,7 +216,7 @@ def asking(folder: Path, data: Path) -> Iterator[Stage]:
     stage.prometheus = f"http://127.0.0.1:{port}"
     try:
         _wait(lambda: requests.get(f"{stage.prometheus}/-/ready", timeout=1).ok)
-        yield stage
+        yield
     finally:
         child.stop(5.0)
 
@@ -238,12 +234,12 @@ def _wait(done: Any, seconds: float = 20.0) -> None:
 
 
 class _Others:
-    """The real metrics of a collector and of a stream, with figures as if they ran."""
+    """The real metrics of a collector and of a stream, with made-up values."""
 
     def __init__(self, collect: int, stream: int) -> None:
-        self._collect, self._stream, self._published = CollectMetrics(), Metrics(), 0
-        self._server = self._collect.serve(f"127.0.0.1:{collect}")
-        serve_metrics(self._stream, f"127.0.0.1:{stream}")
+        self._collect, self._stream, self._published = CollectMetrics(), StreamMetrics(), 0
+        self._server = self._collect.registry.serve(f"127.0.0.1:{collect}", "collect.listen")
+        self._stream.registry.serve(f"127.0.0.1:{stream}", "stream.listen")
         self.tick()
 
     def tick(self) -> None:
@@ -265,11 +261,9 @@ class _Others:
 
 
 def _arrived(stage: Stage, began: float) -> bool:
-    """Whether Prometheus has seen the scene for some scrapes, however busy the machine is."""
-    late = stage.ask(
-        "query",
-        query=f'tidemark_last_pass_timestamp_seconds{{kafka_cluster="{CLUSTER}"}} > {began + SCENE_SECONDS - 2}',
-    )
+    """Whether Prometheus has scraped the scene for some seconds."""
+    newest = f'tidemark_last_pass_timestamp_seconds{{kafka_cluster="{CLUSTER}"}}'
+    late = stage.ask("query", query=f"{newest} > {began + SCENE_SECONDS - 2}")
     return bool(late["result"])
 
 

@@ -1,7 +1,8 @@
-"""Five scenes of one made-up cluster, as the stream would tell of them: views and alerts with figures that are known.
+"""Five scenes of a made-up cluster: views and alerts with known values, as the stream writes them.
 
-Cluster `demo`: brokers 1, 2, 3; topic `orders` with partitions 0, 1, 2 and topic `payments` with one, each of three replicas,
-min.insync.replicas 2. `orders` 0 has most of the troubles. Cluster `idle` has been without a fresh pass for five minutes.
+Cluster `demo`: brokers 1, 2, 3; topic `orders` with partitions 0, 1, 2 and topic `payments` with
+one, each of three replicas, min.insync.replicas 2. Most faults are in `orders` 0. Cluster `idle`
+has had no new pass for five minutes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PLACES: Final = {
     ("orders", 2): [3, 1, 2],
     ("payments", 0): [1, 2, 3],
 }
-# Where the logs of a partition that nothing happens to end, and how far the frozen follower has come.
+# The log end offsets of a healthy partition and of the frozen follower, and the follower's lag.
 END, FROZEN_END, LAG, LAG_MS = 1040, 1000, 40, 4000.0
 
 
@@ -77,7 +78,7 @@ def _alert(name: str, at: float, **options: Any) -> Alert:
 
 
 def alerts_of(scene: str, at: float) -> list[Alert]:
-    """What fires when the scene begins."""
+    """The alerts at the begin of the scene."""
     change = {"suspected_cause": "does not answer", "leader": 1}
     records: dict[str, list[Alert]] = {
         HEALTHY: [],
@@ -134,7 +135,7 @@ def alerts_of(scene: str, at: float) -> list[Alert]:
 
 
 def _orders_0(scene: str, at: float) -> dict[str, Any]:
-    """How the partition that most happens to differs from a healthy one."""
+    """How the partition with most faults differs from a healthy one."""
     if scene == FROZEN:
         silent = _replica(
             2, FROZEN_END, FROZEN_END, lag_records=LAG, lag_ms=LAG_MS, error="timed_out"

@@ -1,6 +1,6 @@
-"""Every query, variable and annotation of every dashboard, asked of a real Prometheus that scraped the real exporter.
+"""Every query, variable and annotation of every dashboard, over a real Prometheus and exporter.
 
-Nothing here says how it looks: there is no Grafana.
+The appearance in Grafana is not tested.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.dashboards.stage import SCRAPE_SECONDS, Stage, staged
 from tests.dashboards.story import HEALTHY, SCENES, UNCLEAN
 
 FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
-BOARDS: dict[str, dict[str, Any]] = {
+DASHBOARDS: dict[str, dict[str, Any]] = {
     path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES
 }
 # Grafana's own: four scrapes for a rate, and the time shown.
@@ -33,7 +33,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def filled(expression: str, choose: dict[str, str] | None = None) -> str:
-    """With values in the place of Grafana's variables."""
+    """The expression with values for Grafana's variables."""
     values = {**CHOSEN, **INTERVALS, **(choose or {})}
     return re.sub(r"\$(\w+)", lambda match: values[match[1]], expression)
 
@@ -47,7 +47,7 @@ def shown(
     if not timed and not expected.most:
         found = stage.ask("query", query=query, time=ended)["result"]
         return [(series["metric"], float(series["value"][1])) for series in found]
-    # The first second of a scene still shows the one before.
+    # The first seconds of a scene still show the one before.
     found = stage.ask("query_range", query=query, start=began + 2, end=ended, step=SCRAPE_SECONDS)[
         "result"
     ]
@@ -72,7 +72,7 @@ def check(found: list[tuple[dict[str, str], float]], expected: Expected) -> None
 def targets() -> list[Any]:
     return [
         pytest.param(uid, panel, index, target["expr"], id=f"{uid}-{panel['id']}-{target['refId']}")
-        for uid, board in BOARDS.items()
+        for uid, board in DASHBOARDS.items()
         for panel in board["panels"]
         for index, target in enumerate(panel["targets"])
     ]
@@ -81,41 +81,43 @@ def targets() -> list[Any]:
 def panels() -> list[Any]:
     return [
         pytest.param(panel, id=f"{uid}-{panel['id']}")
-        for uid, board in BOARDS.items()
+        for uid, board in DASHBOARDS.items()
         for panel in board["panels"]
     ]
 
 
 def each_annotation() -> list[Any]:
-    found = [(uid, each) for uid, board in BOARDS.items() for each in board["annotations"]["list"]]
+    found = [
+        (uid, each) for uid, board in DASHBOARDS.items() for each in board["annotations"]["list"]
+    ]
     return [pytest.param(uid, each, id=f"{uid}-{each['name']}") for uid, each in found]
 
 
 def each_variable() -> list[Any]:
     found = [
         (uid, each)
-        for uid, board in BOARDS.items()
+        for uid, board in DASHBOARDS.items()
         for each in board["templating"]["list"]
         if each["type"] == "query"
     ]
     return [pytest.param(uid, each, id=f"{uid}-{each['name']}") for uid, each in found]
 
 
-def test_every_query_and_annotation_has_its_scene() -> None:
+def test_every_query_and_annotation_has_an_expectation() -> None:
     assert {
         uid: {panel["id"]: len(panel["targets"]) for panel in board["panels"]}
-        for uid, board in BOARDS.items()
+        for uid, board in DASHBOARDS.items()
     } == {
         uid: {number: len(expected) for number, expected in panels.items()}
         for uid, panels in PANELS.items()
     }
     assert {
         uid: {each["name"] for each in board["annotations"]["list"]}
-        for uid, board in BOARDS.items()
+        for uid, board in DASHBOARDS.items()
     } == {uid: set(expected) for uid, expected in ANNOTATIONS.items()}
 
 
-def test_a_wrong_value_and_a_series_that_is_not_there_are_found() -> None:
+def test_a_wrong_value_and_a_missing_series_are_found() -> None:
     expected = Expected(HEALTHY, 1, 1, {"broker": "2"})
     for found in ([({"broker": "2"}, 0.0)], [({"broker": "3"}, 1.0)], []):
         with pytest.raises(AssertionError):
@@ -125,7 +127,7 @@ def test_a_wrong_value_and_a_series_that_is_not_there_are_found() -> None:
 
 
 @pytest.mark.parametrize(("uid", "panel", "index", "expression"), targets())
-def test_a_panel_shows_what_its_scene_must_show(
+def test_a_panel_shows_the_expected_values(
     stage: Stage, uid: str, panel: dict[str, Any], index: int, expression: str
 ) -> None:
     expected = PANELS[uid][panel["id"]][index]
@@ -136,8 +138,8 @@ def test_a_panel_shows_what_its_scene_must_show(
 
 
 @pytest.mark.parametrize("panel", panels())
-def test_no_legend_says_the_same_of_two_series(stage: Stage, panel: dict[str, Any]) -> None:
-    """In any scene: two lines of one name cannot be told apart. A table's rows are their labels."""
+def test_legends_are_unique(stage: Stage, panel: dict[str, Any]) -> None:
+    """In every scene. A table has no legends."""
     if panel["type"] == "table":
         return
     for scene in SCENES:
@@ -158,7 +160,7 @@ def test_no_legend_says_the_same_of_two_series(stage: Stage, panel: dict[str, An
 
 
 @pytest.mark.parametrize(("uid", "annotation"), each_annotation())
-def test_an_annotation_marks_its_scene_and_no_healthy_one(
+def test_an_annotation_marks_its_scene_and_not_the_healthy_one(
     stage: Stage, uid: str, annotation: dict[str, Any]
 ) -> None:
     expected = ANNOTATIONS[uid][annotation["name"]]
@@ -175,7 +177,9 @@ def test_an_annotation_marks_its_scene_and_no_healthy_one(
 
 
 @pytest.mark.parametrize(("uid", "variable"), each_variable())
-def test_a_variable_offers_what_there_is(stage: Stage, uid: str, variable: dict[str, Any]) -> None:
+def test_a_variable_offers_the_existing_values(
+    stage: Stage, uid: str, variable: dict[str, Any]
+) -> None:
     asked = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"])
     assert asked is not None
     began, ended = stage.spans[SCENES[0]][0], stage.spans[SCENES[-1]][1]
@@ -185,8 +189,8 @@ def test_a_variable_offers_what_there_is(stage: Stage, uid: str, variable: dict[
     assert values == VALUES[variable["name"]]
 
 
-def test_event_rules_fire_in_their_scene_and_nothing_pages_before(stage: Stage) -> None:
-    """Fault, counter, rule: the alert is there within the scene, and names what it must."""
+def test_event_rules_fire_in_their_scene_and_nothing_critical_before(stage: Stage) -> None:
+    """From the fault over the counter to the rule, within the scene."""
 
     def firing(scene: str) -> set[str]:
         found = stage.ask(
@@ -200,7 +204,7 @@ def test_event_rules_fire_in_their_scene_and_nothing_pages_before(stage: Stage) 
     assert firing(UNCLEAN) == {"KafkaUncleanElection", "KafkaCommittedDataLoss"}
 
 
-def test_prometheus_takes_all_that_the_exporter_serves(stage: Stage, tmp_path: Path) -> None:
+def test_prometheus_accepts_everything_that_is_served(stage: Stage, tmp_path: Path) -> None:
     found = stage.ask("targets", state="active")["activeTargets"]
     assert [target["lastError"] for target in found] == ["", "", ""]
     for name in ("scrape_samples_scraped", "scrape_samples_post_metric_relabeling"):

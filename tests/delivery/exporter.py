@@ -15,7 +15,8 @@ import requests
 from tests.delivery.alertmanager import free_port, wait_for
 from tests.export.make import alert
 from tidemark.core.records import Alert, View, encode_record, view_key
-from tidemark.kafka.client import ensure_topics, make_producer
+from tidemark.kafka.client import make_producer
+from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster, Connection, Settings, Topics
 

@@ -8,7 +8,10 @@ from typing import Any
 
 from tidemark.core.identity import fingerprint
 from tidemark.core.records import Alert, AlertState, OpenAlert, Reason, ReplicaView, View
-from tidemark.settings import Receiver
+from tidemark.settings import Export, Receiver
+from tidemark_exporters.export.counters import EventCounters
+from tidemark_exporters.export.exposition import Exposition, Renderer
+from tidemark_exporters.export.table import Table
 from tidemark_exporters.notify.courier import Courier
 from tidemark_exporters.notify.heartbeat import Heartbeat
 from tidemark_exporters.notify.maintenance import Mute, never
@@ -105,6 +108,14 @@ def open_alert(of: Alert) -> OpenAlert:
         annotations=of.annotations,
         starts_at=of.starts_at,
     )
+
+
+def render(
+    table: Table, counters: EventCounters, now: float, max_series: int, granularity: Any = "auto"
+) -> Exposition:
+    """The first refresh of a new exporter."""
+    export = Export(max_series=max_series, granularity=granularity)
+    return Renderer(export).render(table, counters, now)
 
 
 class Clock:

@@ -1,4 +1,4 @@
-"""`tidemark export` from outside: one clear line for what is wrong."""
+"""`tidemark export` on the command line: one clear line for each error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.cli import main
 
 @pytest.fixture(autouse=True)
 def logs_as_before() -> Iterator[None]:
-    """The verb sets logging up for the whole process."""
+    """The verb configures the logs of the whole process."""
     yield
     structlog.reset_defaults()
 
@@ -34,7 +34,7 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "document", "code", "told"),
+    ("arguments", "document", "code", "message"),
     [
         (("--no-notify", "--only-notify"), "", 2, "leave nothing to do"),
         (("--only-notify",), "", 2, "notify.receivers"),
@@ -47,19 +47,19 @@ def free_port() -> int:
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(
+def test_a_wrong_configuration_is_one_line(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     arguments: tuple[str, ...],
     document: str,
     code: int,
-    told: str,
+    message: str,
 ) -> None:
     path = tmp_path / "tidemark.yaml"
     path.write_text(document)
     assert run("--config", str(path), *arguments) == code
     printed = capsys.readouterr().err
-    assert told in printed
+    assert message in printed
     assert len(printed.splitlines()) == 1
 
 

@@ -1,4 +1,4 @@
-"""Counters count events once, from alert records alone."""
+"""Counters count each event once, from alert records only."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.export.make import NOW, alert
 from tidemark.evolve import in_sync as membership
 from tidemark_exporters.evidence import range_text, ranges
 from tidemark_exporters.export.counters import (
-    CAUSES,
     CAUSES_OF_SHRINKS,
     FIRED,
-    LED,
     LOST,
     SHRINKS,
+    SHRINKS_BY_CAUSE,
+    SHRINKS_LED,
     UNCLEAN,
     EventCounters,
 )
@@ -22,9 +22,9 @@ from tidemark_exporters.export.counters import (
 EAST = 'kafka_cluster="east"'
 
 
-def test_known_clusters_are_born_at_0_with_every_alert_name() -> None:
+def test_counters_of_a_cluster_start_at_0_for_every_alert_name() -> None:
     counters = EventCounters()
-    counters.known("east")
+    counters.add_cluster("east")
     assert set(counters.values["tidemark_truncations_total"].values()) == {0}
     assert counters.values["tidemark_leader_elections_total"] == {EAST: 0}
     assert counters.values[UNCLEAN].keys() == {
@@ -37,7 +37,7 @@ def test_known_clusters_are_born_at_0_with_every_alert_name() -> None:
     assert not any(counters.values[FIRED].values())
 
 
-def test_a_loss_counts_its_records_and_an_update_only_what_it_adds() -> None:
+def test_a_loss_counts_its_records_and_an_update_the_additional_ones() -> None:
     counters = EventCounters()
     for state, proven, exposed in (
         ("firing", [5, 12], None),
@@ -56,7 +56,7 @@ def test_a_loss_counts_its_records_and_an_update_only_what_it_adds() -> None:
     assert counters.values[LOST] == {f'{EAST},kind="proven"': 10, f'{EAST},kind="exposed"': 3}
 
 
-def test_two_losses_add_up() -> None:
+def test_losses_of_two_incidents_are_added() -> None:
     counters = EventCounters()
     for incident in ("ab", "cd"):
         counters.count(
@@ -65,7 +65,7 @@ def test_two_losses_add_up() -> None:
     assert counters.values[LOST][f'{EAST},kind="proven"'] == 8
 
 
-def test_a_suspicion_that_was_confirmed_counts_once_as_each() -> None:
+def test_a_confirmed_suspicion_counts_once_as_each() -> None:
     counters = EventCounters()
     counters.count(alert("KafkaUncleanElection", incident="ab", severity="warning"))
     counters.count(
@@ -94,14 +94,14 @@ def test_a_suspicion_that_was_confirmed_counts_once_as_each() -> None:
     assert sum(counters.values[FIRED].values()) == 2
 
 
-def test_two_replicas_that_truncate_at_one_election_are_two_truncations() -> None:
+def test_two_truncating_replicas_of_one_election_are_two_truncations() -> None:
     counters = EventCounters()
     for broker in ("1", "2"):
         counters.count(alert("KafkaLogTruncation", incident="ab", broker=broker))
     assert counters.values["tidemark_truncations_total"] == {f'{EAST},kind="unknown"': 2}
 
 
-def test_a_truncation_says_whether_what_went_was_committed() -> None:
+def test_a_truncation_is_below_or_above_the_high_watermark() -> None:
     counters = EventCounters()
     for incident, cut, committed in (("a", 90, 100), ("b", 100, 100), ("c", 120, None)):
         counters.count(
@@ -118,7 +118,7 @@ def test_a_truncation_says_whether_what_went_was_committed() -> None:
     }
 
 
-def test_a_last_known_leader_is_an_election_of_its_own_kind() -> None:
+def test_an_election_of_the_last_known_leader_has_its_own_kind() -> None:
     counters = EventCounters()
     counters.count(
         alert("KafkaUncleanElection", incident="ab", evidence={"verdict": "last known leader"})
@@ -126,7 +126,7 @@ def test_a_last_known_leader_is_an_election_of_its_own_kind() -> None:
     assert counters.values[UNCLEAN] == {f'{EAST},kind="last_known_leader"': 1}
 
 
-def test_who_led_and_what_may_have_caused_a_shrink() -> None:
+def test_a_shrink_is_counted_by_leader_and_by_suspected_cause() -> None:
     counters = EventCounters()
     evidence = {
         "before": [1, 2, 3],
@@ -144,14 +144,14 @@ def test_who_led_and_what_may_have_caused_a_shrink() -> None:
             evidence={"before": [2, 1], "after": [2], "suspected_cause": "gremlins"},
         )
     )
-    assert counters.values[LED] == {f'{EAST},broker="1"': 2}
-    assert counters.values[CAUSES] == {
+    assert counters.values[SHRINKS_LED] == {f'{EAST},broker="1"': 2}
+    assert counters.values[SHRINKS_BY_CAUSE] == {
         f'{EAST},cause="does not answer"': 2,
         f'{EAST},cause="unknown"': 1,
     }
 
 
-def test_the_causes_are_those_that_the_reducer_tells() -> None:
+def test_the_causes_are_those_of_the_reducer() -> None:
     source = inspect.getsource(membership)
     assert set(re.findall(r'return "([^"]+)"', source)) | set(membership.CAUSES.values()) <= set(
         CAUSES_OF_SHRINKS
@@ -159,9 +159,9 @@ def test_the_causes_are_those_that_the_reducer_tells() -> None:
     assert all(f'"{cause}"' in source for cause in CAUSES_OF_SHRINKS)
 
 
-def test_shrinks_are_counted_for_the_broker_that_left() -> None:
+def test_shrinks_are_counted_for_the_removed_broker() -> None:
     counters = EventCounters()
-    counters.known_broker("east", 1)
+    counters.add_broker("east", 1)
     counters.count(
         alert("KafkaIsrChange", evidence={"before": [1, 2, 3], "after": [1, 2], "changed_at": NOW})
     )
@@ -194,7 +194,7 @@ def test_shrinks_are_counted_for_the_broker_that_left() -> None:
     }
 
 
-def test_ranges_are_read_in_both_forms_and_nothing_else_is_one() -> None:
+def test_ranges_are_read_in_both_forms_and_other_values_are_none() -> None:
     assert ranges([5, 12]) == [(5, 12)]
     assert ranges([[5, 12], [20, 21]]) == [(5, 12), (20, 21)]
     for none in (

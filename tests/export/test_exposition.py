@@ -1,4 +1,4 @@
-"""The rendered text: exact, parseable, bounded, and silent about what is unknown."""
+"""The rendered text: exact, parseable, bounded, and without unknown values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tests.export.make import NOW, alert, cluster_view, open_alert, view
+from tests.export.make import NOW, alert, cluster_view, open_alert, render, view
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.records import ReplicaView
 from tidemark.core.signals import SIGNALS
@@ -20,14 +20,16 @@ from tidemark.reduce.life_cycle import Rules
 from tidemark.reduce.views import cluster_views
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.exposition import Renderer, Snapshot, render
-from tidemark_exporters.export.select import LINGER_SECONDS
+from tidemark_exporters.export.exposition import Exposition, Renderer
+from tidemark_exporters.export.series_budget import LINGER_SECONDS
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.values import PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES
 
 # Without the names of kafka_exporter.
-PER_TOPIC = sum(not SIGNALS[name].optional for name in TOPIC_VALUES)
-PER_PARTITION = sum(not SIGNALS[name].optional for name in PARTITION_VALUES)
+PER_TOPIC = sum(not SIGNALS[name].is_optional for name in TOPIC_VALUES)
+PER_PARTITION = sum(not SIGNALS[name].is_optional for name in PARTITION_VALUES)
+
+EAST_0 = 'kafka_cluster="east",topic="orders",partition="0"'
 
 
 def rendered(
@@ -35,19 +37,19 @@ def rendered(
     counters: EventCounters | None = None,
     max_series: int = 50_000,
     granularity: str = "auto",
-) -> Snapshot:
+) -> Exposition:
     return render(table, counters or EventCounters(), NOW + 2.5, max_series, granularity)
 
 
-def samples(snapshot: Snapshot) -> list[Sample]:
-    text = (snapshot.body + snapshot.counters).decode()
+def samples(exposition: Exposition) -> list[Sample]:
+    text = (exposition.body + exposition.counters).decode()
     return [sample for metric in text_string_to_metric_families(text) for sample in metric.samples]
 
 
-def lines(snapshot: Snapshot, name: str) -> list[str]:
+def lines(exposition: Exposition, name: str) -> list[str]:
     return [
         line
-        for line in snapshot.body.decode().splitlines()
+        for line in exposition.body.decode().splitlines()
         if line.startswith((f"{name}{{", f"# HELP {name} ", f"# TYPE {name} "))
     ]
 
@@ -61,29 +63,32 @@ def test_exact_text() -> None:
     table.apply(
         "east/orders/0", view(replicas=replicas, uncommitted_records=20, uncommitted_ms=1250.0)
     )
-    snapshot = rendered(table)
-    assert lines(snapshot, "tidemark_replica_lag_seconds") == [
-        "# HELP tidemark_replica_lag_seconds Age, at the leader, of the first record that the replica lacks.",
+    exposition = rendered(table)
+    assert lines(exposition, "tidemark_replica_lag_seconds") == [
+        (
+            "# HELP tidemark_replica_lag_seconds "
+            "Age, at the leader, of the first record that the replica lacks."
+        ),
         "# TYPE tidemark_replica_lag_seconds gauge",
-        'tidemark_replica_lag_seconds{kafka_cluster="east",topic="orders",partition="0",broker="2"} 2.5',
+        f'tidemark_replica_lag_seconds{{{EAST_0},broker="2"}} 2.5',
     ]
-    assert lines(snapshot, "tidemark_replica_log_end_offset")[2:] == [
-        'tidemark_replica_log_end_offset{kafka_cluster="east",topic="orders",partition="0",broker="1"} 120',
-        'tidemark_replica_log_end_offset{kafka_cluster="east",topic="orders",partition="0",broker="2"} 100',
+    assert lines(exposition, "tidemark_replica_log_end_offset")[2:] == [
+        f'tidemark_replica_log_end_offset{{{EAST_0},broker="1"}} 120',
+        f'tidemark_replica_log_end_offset{{{EAST_0},broker="2"}} 100',
     ]
-    assert lines(snapshot, "tidemark_partition_uncommitted_age_seconds")[2:] == [
-        'tidemark_partition_uncommitted_age_seconds{kafka_cluster="east",topic="orders",partition="0"} 1.25'
+    assert lines(exposition, "tidemark_partition_uncommitted_age_seconds")[2:] == [
+        f"tidemark_partition_uncommitted_age_seconds{{{EAST_0}}} 1.25"
     ]
-    assert lines(snapshot, "tidemark_view_age_seconds")[2:] == [
+    assert lines(exposition, "tidemark_view_age_seconds")[2:] == [
         'tidemark_view_age_seconds{kafka_cluster="east"} 2.5'
     ]
-    assert snapshot.body.endswith(b"\n") and snapshot.counters.endswith(b"\n")
-    assert gzip.decompress(snapshot.compressed) == snapshot.body
+    assert exposition.body.endswith(b"\n") and exposition.counters.endswith(b"\n")
+    assert gzip.decompress(exposition.compressed) == exposition.body
 
 
-def test_nothing_known_is_nothing_said() -> None:
-    snapshot = rendered(Table())
-    assert (snapshot.body, snapshot.counters, sum(snapshot.series.values())) == (b"", b"", 0)
+def test_an_empty_table_has_no_series() -> None:
+    exposition = rendered(Table())
+    assert (exposition.body, exposition.counters, sum(exposition.series.values())) == (b"", b"", 0)
 
 
 def test_unknown_is_absent_and_never_0() -> None:
@@ -112,7 +117,7 @@ def test_unknown_is_absent_and_never_0() -> None:
     assert "tidemark_quorum_leader" not in named
 
 
-def test_nobody_is_up_in_a_pass_that_did_not_see_the_partition() -> None:
+def test_a_pass_that_misses_the_partition_has_no_replica_up() -> None:
     table = Table()
     table.apply("east/orders/0", view(missed_passes=1))
     table.apply("east/orders/1", view(partition=1, leader=None, leaderless=True))
@@ -128,7 +133,7 @@ def test_nobody_is_up_in_a_pass_that_did_not_see_the_partition() -> None:
     ]
 
 
-def test_whether_a_broker_may_be_stopped_is_not_told_from_old_views() -> None:
+def test_old_views_have_no_stop_impact() -> None:
     table = Table()
     table.apply("east/orders/0", view())
     table.apply("west/orders/0", view(kafka_cluster="west", at=NOW - 40))
@@ -136,7 +141,7 @@ def test_whether_a_broker_may_be_stopped_is_not_told_from_old_views() -> None:
         s for s in samples(rendered(table)) if s.name == "tidemark_broker_stop_impact_partitions"
     ]
     assert {s.labels["kafka_cluster"] for s in found} == {"east"}
-    # What they host is told all the same.
+    # Their replicas are still counted.
     assert {
         s.labels["kafka_cluster"]
         for s in samples(rendered(table))
@@ -144,7 +149,7 @@ def test_whether_a_broker_may_be_stopped_is_not_told_from_old_views() -> None:
     } == {"east", "west"}
 
 
-def test_a_vanished_partition_vanishes() -> None:
+def test_a_deleted_partition_has_no_series() -> None:
     table = Table()
     table.apply("east/orders/0", view())
     table.apply("east/orders/0", None)
@@ -181,7 +186,7 @@ def test_clusters_brokers_and_topics_add_up() -> None:
     assert found[("tidemark_broker_out_of_sync_replicas", None, "3")] == 2
 
 
-def test_open_alerts_are_counted_and_fall_back_to_0() -> None:
+def test_open_alerts_are_counted_and_fall_to_0() -> None:
     table, counters = Table(), EventCounters()
     table.apply("east/orders/0", view(alerts=[open_alert(alert()), open_alert(alert(broker="3"))]))
 
@@ -197,11 +202,11 @@ def test_open_alerts_are_counted_and_fall_back_to_0() -> None:
     assert open_now() == {"KafkaFollowerLag": 0}
 
 
-def test_counters_are_born_at_0_for_every_cluster_seen() -> None:
+def test_counters_start_at_0_for_every_cluster() -> None:
     table = Table()
     table.apply("east/orders/0", view())
-    born = {s.name: s.value for s in samples(rendered(table)) if s.name.endswith("_total")}
-    assert born == dict.fromkeys(
+    started = {s.name: s.value for s in samples(rendered(table)) if s.name.endswith("_total")}
+    assert started == dict.fromkeys(
         (
             "tidemark_alerts_fired_total",
             "tidemark_committed_records_lost_total",
@@ -240,7 +245,7 @@ def test_hostile_names_stay_values(cluster: str, topic: str, name: str) -> None:
     max_series=st.integers(0, 900),
     granularity=st.sampled_from(["auto", "cluster", "topic", "partition", "replica"]),
 )
-def test_the_budget_holds_and_what_is_left_out_is_counted(
+def test_the_budget_holds_and_dropped_series_are_counted(
     partitions: int, max_series: int, granularity: str
 ) -> None:
     table = Table()
@@ -269,11 +274,11 @@ def test_the_budget_holds_and_what_is_left_out_is_counted(
                 uncommitted_ms=0.0,
             ),
         )
-    snapshot = rendered(table, max_series=max_series, granularity=granularity)
-    detail = [s for s in samples(snapshot) if "topic" in s.labels]
-    always = len(samples(snapshot)) - len(detail)
+    exposition = rendered(table, max_series=max_series, granularity=granularity)
+    detail = [s for s in samples(exposition) if "topic" in s.labels]
+    always = len(samples(exposition)) - len(detail)
     assert len(detail) <= max(0, max_series - always)
-    assert sum(snapshot.series.values()) == len(samples(snapshot))
+    assert sum(exposition.series.values()) == len(samples(exposition))
     wanted = {"topic": 0, "partition": 0, "replica": 0}
     if granularity != "cluster":
         wanted["topic"] = min(partitions, 3) * PER_TOPIC
@@ -282,10 +287,10 @@ def test_the_budget_holds_and_what_is_left_out_is_counted(
     if granularity in {"auto", "replica"}:
         wanted["replica"] = partitions * 3 * len(REPLICA_VALUES)
     for tier, count in wanted.items():
-        assert snapshot.series.get(tier, 0) + snapshot.dropped.get(tier, 0) == count
+        assert exposition.series.get(tier, 0) + exposition.dropped.get(tier, 0) == count
 
 
-def test_the_sick_stay_when_the_budget_is_short() -> None:
+def test_unhealthy_partitions_stay_when_the_budget_is_short() -> None:
     table = Table()
     for number in range(10):
         table.apply(
@@ -306,7 +311,7 @@ def test_the_sick_stay_when_the_budget_is_short() -> None:
     assert not [s for s in samples(shorter) if s.name == "tidemark_replica_up"]
 
 
-def test_above_10000_replicas_only_the_sick_and_the_slowest_have_detail() -> None:
+def test_above_10000_replicas_only_the_unhealthy_and_the_slowest_have_series() -> None:
     table = Table()
     for number in range(3400):
         lag = number if number < 300 else 0
@@ -327,16 +332,16 @@ def test_above_10000_replicas_only_the_sick_and_the_slowest_have_detail() -> Non
     assert detail == {3000, *range(100, 300)}
 
 
-def shown(snapshot: Snapshot) -> set[int]:
+def shown(exposition: Exposition) -> set[int]:
     return {
         int(s.labels["partition"])
-        for s in samples(snapshot)
+        for s in samples(exposition)
         if s.name == "tidemark_partition_leader"
     }
 
 
-def large(table: Table, sick: set[int], lag: int = 0) -> None:
-    """3,400 partitions of three replicas: too many for all to be shown."""
+def large(table: Table, unhealthy: set[int], lag: int = 0) -> None:
+    """3,400 partitions of three replicas: too many for series of all."""
     for number in range(3400):
         replicas = [
             ReplicaView(broker=b, lag_records=lag if number == 77 else 0) for b in (1, 2, 3)
@@ -348,12 +353,12 @@ def large(table: Table, sick: set[int], lag: int = 0) -> None:
                 topic,
                 number,
                 replicas=replicas,
-                in_sync_replicas=[1, 2] if number in sick else [1, 2, 3],
+                in_sync_replicas=[1, 2] if number in unhealthy else [1, 2, 3],
             ),
         )
 
 
-def test_what_was_shown_stays_a_while_and_then_goes() -> None:
+def test_a_served_partition_lingers_and_then_disappears() -> None:
     table, renderer, counters = Table(), Renderer(Export()), EventCounters()
     large(table, {5}, lag=9)
     assert shown(renderer.render(table, counters, NOW)) == {5, 77}
@@ -361,7 +366,7 @@ def test_what_was_shown_stays_a_while_and_then_goes() -> None:
     assert shown(renderer.render(table, counters, NOW + 1)) == {5, 77}
     assert shown(renderer.render(table, counters, NOW + LINGER_SECONDS - 1)) == {5, 77}
     assert shown(renderer.render(table, counters, NOW + LINGER_SECONDS + 2)) == set()
-    assert not any(row.kept for row in table.partitions.values())
+    assert not any(row.retained for row in table.partitions.values())
 
 
 def test_a_deleted_partition_does_not_linger() -> None:
@@ -372,26 +377,26 @@ def test_a_deleted_partition_does_not_linger() -> None:
     assert shown(renderer.render(table, counters, NOW + 1)) == set()
 
 
-def test_the_allow_list_is_matched_whole_and_always_shown() -> None:
+def test_the_allow_list_is_matched_whole_and_always_served() -> None:
     table, counters = Table(), EventCounters()
     large(table, {5})
     renderer = Renderer(Export(detail_topics=["pay", "payments|x"]))
     assert shown(renderer.render(table, counters, NOW)) == {5, *range(3000, 3400)}
 
 
-def test_small_lags_of_a_busy_cluster_do_not_pile_up() -> None:
-    """Each refresh has other partitions in front; those that stay for their past are bounded."""
+def test_small_lags_of_a_busy_cluster_do_not_accumulate() -> None:
+    """Each refresh has other slowest partitions; the lingering ones are bounded."""
     table, renderer, counters = Table(), Renderer(Export()), EventCounters()
     large(table, set())
     for turn in range(10):
         for number in range(turn * 300, turn * 300 + 300):
             replicas = [ReplicaView(broker=b, lag_records=1000 * (turn + 1)) for b in (1, 2, 3)]
             table.apply(f"east/orders/{number}", view(partition=number, replicas=replicas))
-        snapshot = renderer.render(table, counters, NOW + turn)
-    assert 200 <= len(shown(snapshot)) <= 600
+        exposition = renderer.render(table, counters, NOW + turn)
+    assert 200 <= len(shown(exposition)) <= 600
 
 
-def test_an_alert_about_a_topic_is_counted_there_and_falls_to_0_before_it_goes() -> None:
+def test_an_alert_about_a_topic_falls_to_0_before_its_series_disappears() -> None:
     table, renderer, counters = Table(), Renderer(Export()), EventCounters()
     key = ("orders", "KafkaFollowerLag", "warning")
 
@@ -412,7 +417,7 @@ def test_an_alert_about_a_topic_is_counted_there_and_falls_to_0_before_it_goes()
     assert of_topics(NOW + LINGER_SECONDS) == {}
 
 
-def test_the_names_of_kafka_exporter_by_a_switch() -> None:
+def test_the_names_of_kafka_exporter_are_optional() -> None:
     table, counters = Table(), EventCounters()
     table.apply("east", cluster_view(broker_outcomes={"1": "ok", "2": "refused"}))
     table.apply("east/orders/0", view(leader=2, in_sync_replicas=[1, 2], log_start_offset=7))
@@ -435,7 +440,7 @@ def test_the_names_of_kafka_exporter_by_a_switch() -> None:
     }
 
 
-def test_kafka_exporters_names_do_not_call_the_unknown_healthy() -> None:
+def test_the_names_of_kafka_exporter_are_absent_when_unknown() -> None:
     table = Table()
     table.apply("east/orders/0", view(leader=None, in_sync_replicas=None))
     named = {
@@ -451,26 +456,26 @@ def test_kafka_exporters_names_do_not_call_the_unknown_healthy() -> None:
     }
 
 
-def test_openmetrics_says_the_same_in_its_own_form() -> None:
+def test_openmetrics_has_the_same_samples() -> None:
     table, counters = Table(), EventCounters()
     table.apply("east", cluster_view(broker_outcomes={"1": "ok"}))
     table.apply('east/or\\d"ers\n/0', view('or\\d"ers\n', uncommitted_ms=4.0))
-    snapshot = Renderer(Export(kafka_exporter_names=True)).render(table, counters, NOW)
-    text = (snapshot.body + snapshot.counters_openmetrics).decode() + "# EOF\n"
+    exposition = Renderer(Export(kafka_exporter_names=True)).render(table, counters, NOW)
+    text = (exposition.body + exposition.counters_openmetrics).decode() + "# EOF\n"
     found = [sample for metric in openmetrics_families(text) for sample in metric.samples]  # type: ignore[no-untyped-call]
     assert {(s.name, *sorted(s.labels.items()), s.value) for s in found} == {
-        (s.name, *sorted(s.labels.items()), s.value) for s in samples(snapshot)
+        (s.name, *sorted(s.labels.items()), s.value) for s in samples(exposition)
     }
 
 
-def test_what_stopping_a_broker_would_do() -> None:
+def test_the_impact_of_stopping_a_broker() -> None:
     table = Table()
     table.apply("east/orders/0", view())
     table.apply("east/orders/1", view(partition=1, in_sync_replicas=[1, 2]))
     table.apply(
         "east/orders/2", view(partition=2, in_sync_replicas=[1], effective_min_in_sync_replicas=1)
     )
-    # Nobody saw it: no broker is safe.
+    # Not observed: no broker is safe to stop.
     table.apply("east/orders/3", view(partition=3, missed_passes=4))
 
     def impact(broker: int) -> dict[str, float]:
@@ -486,7 +491,7 @@ def test_what_stopping_a_broker_would_do() -> None:
     assert impact(3) == {"offline": 0, "under_min_isr": 0, "last_copy": 0, "unknown": 1}
 
 
-def test_how_far_the_nodes_of_the_metadata_quorum_are() -> None:
+def test_the_progress_of_the_metadata_quorum() -> None:
     state = ClusterState(
         nodes={
             1: NodeState(NOW, metadata_lag_ms=1500.0),
@@ -495,8 +500,8 @@ def test_how_far_the_nodes_of_the_metadata_quorum_are() -> None:
         }
     )
     table = Table()
-    whole = cluster_views(state, "east", Rules(3, 2, 1.0, "", {}), "c", 1, 1000.0, NOW)[0]
-    table.apply("east", whole)
+    quorum = cluster_views(state, "east", Rules(3, 2, 1.0, "", {}), "c", 1, 1000.0, NOW)[0]
+    table.apply("east", quorum)
     found = {
         (s.name.removeprefix("tidemark_broker_metadata_"), s.labels["broker"]): s.value
         for s in samples(rendered(table))
@@ -505,8 +510,8 @@ def test_how_far_the_nodes_of_the_metadata_quorum_are() -> None:
     assert found == {("lag_seconds", "1"): 1.5, ("log_end_offset", "100"): 77}
 
 
-def test_a_refresh_shows_what_changed_and_drops_what_went() -> None:
-    """What did not change is not written anew: the next snapshot is still the one of a new exporter."""
+def test_a_refresh_has_changes_and_no_deleted_partitions() -> None:
+    """Unchanged metrics are reused, and the result equals that of a new exporter."""
     table, counters, renderer = Table(), EventCounters(), Renderer(Export())
     for turn in range(4):
         table.apply("east/orders/0", view(leader_epoch=turn // 2))
@@ -527,10 +532,10 @@ OFFSETS = st.none() | st.integers(0, 3)
         max_size=5,
     )
 )
-def test_a_refresh_writes_what_a_new_exporter_would(
+def test_a_refresh_equals_the_rendering_of_a_new_exporter(
     refreshes: list[list[tuple[int, int | None, int | None, bool]]],
 ) -> None:
-    """Whatever is known of whichever partition comes, goes or changes in between."""
+    """After any change of any partition."""
     table, lasting = Table(), Renderer(Export(granularity="replica"))
     for changes in refreshes:
         for number, end, lag, gone in changes:
@@ -542,5 +547,5 @@ def test_a_refresh_writes_what_a_new_exporter_would(
                 f"east/orders/{number}",
                 None if gone else view("orders", number, high_watermark=end, replicas=replicas),
             )
-        anew = render(table, EventCounters(), NOW, 50_000, "replica")
-        assert lasting.render(table, EventCounters(), NOW).body.decode() == anew.body.decode()
+        fresh = render(table, EventCounters(), NOW, 50_000, "replica")
+        assert lasting.render(table, EventCounters(), NOW).body.decode() == fresh.body.decode()

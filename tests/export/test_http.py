@@ -1,4 +1,4 @@
-"""The HTTP side over a real socket."""
+"""The HTTP server over a real socket."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from tests.export.make import NOW, view
+from tests.export.make import NOW, render, view
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.exposition import render
 from tidemark_exporters.export.http import Site, serve
-from tidemark_exporters.export.negotiation import takes_gzip, wants_openmetrics
-from tidemark_exporters.export.own_metrics import OwnMetrics
+from tidemark_exporters.export.metrics import ExportMetrics
+from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.routes import Pages
 
@@ -34,7 +33,7 @@ def pages() -> Pages:
 @pytest.fixture
 def site() -> Iterator[tuple[Site, str]]:
     WAITING[:] = ["alerts", "partition views"]
-    made = Site(OwnMetrics().render, pages(), lambda: list(WAITING))
+    made = Site(ExportMetrics().render, pages(), lambda: list(WAITING))
     server = serve(made, "127.0.0.1:0")
     yield made, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -45,7 +44,7 @@ def get(url: str, **headers: str) -> requests.Response:
     return requests.get(url, headers=headers, timeout=5)
 
 
-def test_ready_only_when_nothing_is_waited_for(site: tuple[Site, str]) -> None:
+def test_ready_once_all_topics_are_read(site: tuple[Site, str]) -> None:
     _, url = site
     before = get(f"{url}/-/ready")
     assert (before.status_code, before.text) == (
@@ -58,29 +57,33 @@ def test_ready_only_when_nothing_is_waited_for(site: tuple[Site, str]) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_a_scrape_is_the_snapshot_and_the_exporters_own(
+def test_a_scrape_has_the_exposition_and_the_exporters_own_metrics(
     site: tuple[Site, str], encoding: str
 ) -> None:
     made, url = site
     table = Table()
     table.apply("east/orders/0", view())
-    made.snapshot = render(table, EventCounters(), NOW, 1000)
+    made.exposition = render(table, EventCounters(), NOW, 1000)
     answer = get(f"{url}/metrics", **{"Accept-Encoding": encoding})
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert answer.headers.get("Content-Encoding") == ("gzip" if encoding == "gzip" else None)
     named = {metric.name for metric in text_string_to_metric_families(answer.text)}
     assert {"tidemark_partition_leader", "tidemark_build_info", "tidemark_export_ready"} <= named
-    assert answer.text.startswith((made.snapshot.body + made.snapshot.counters).decode())
+    assert answer.text.startswith((made.exposition.body + made.exposition.counters).decode())
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_openmetrics_when_it_is_asked_for(site: tuple[Site, str], encoding: str) -> None:
+def test_openmetrics_on_request(site: tuple[Site, str], encoding: str) -> None:
     made, url = site
     table = Table()
     table.apply("east/orders/0", view())
-    made.snapshot = render(table, EventCounters(), NOW, 1000)
-    # As Prometheus 2.42 asks.
-    accept = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    made.exposition = render(table, EventCounters(), NOW, 1000)
+    # The header of Prometheus 2.42.
+    accept = (
+        "application/openmetrics-text;version=1.0.0,"
+        "application/openmetrics-text;version=0.0.1;q=0.75,"
+        "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    )
     answer = get(f"{url}/metrics", **{"Accept-Encoding": encoding, "Accept": accept})
     assert (
         answer.headers["Content-Type"]
@@ -107,15 +110,18 @@ def test_openmetrics_when_it_is_asked_for(site: tuple[Site, str], encoding: str)
         ("application/openmetrics-text; version=1.0.0; q=0.6,text/plain;q=0.5", True),
         ("application/openmetrics-text;q=nonsense", False),
         ("Application/OpenMetrics-Text;Version=1.0.0;Q=0.9,text/plain;q=0.4", True),
-        # What is not to be had does not compete: Prometheus with native histograms asks for its own form first.
+        # Other formats do not count: Prometheus with native histograms prefers protobuf.
         (
-            "application/vnd.google.protobuf;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2,*/*;q=0.1",
+            (
+                "application/vnd.google.protobuf;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,"
+                "text/plain;q=0.2,*/*;q=0.1"
+            ),
             True,
         ),
     ],
 )
-def test_what_an_accept_header_asks_for(accept: str, wanted: bool) -> None:
-    assert wants_openmetrics(accept) is wanted
+def test_the_format_that_an_accept_header_prefers(accept: str, wanted: bool) -> None:
+    assert prefers_openmetrics(accept) is wanted
 
 
 @pytest.mark.parametrize(
@@ -131,8 +137,8 @@ def test_what_an_accept_header_asks_for(accept: str, wanted: bool) -> None:
         ("br", False),
     ],
 )
-def test_what_is_compressed(accept: str, wanted: bool) -> None:
-    assert takes_gzip(accept) is wanted
+def test_the_encodings_that_a_client_accepts(accept: str, wanted: bool) -> None:
+    assert accepts_gzip(accept) is wanted
 
 
 def test_a_refused_encoding_is_not_sent(site: tuple[Site, str]) -> None:
@@ -145,7 +151,7 @@ def test_a_refused_encoding_is_not_sent(site: tuple[Site, str]) -> None:
         assert get(url + path, **{"Accept-Encoding": "gzip"}).headers["Content-Encoding"] == "gzip"
 
 
-def test_other_methods_are_told_which_there_are(site: tuple[Site, str]) -> None:
+def test_other_methods_are_refused_with_the_allowed_ones(site: tuple[Site, str]) -> None:
     _, url = site
     for method, path in (
         ("POST", "/metrics"),
@@ -156,13 +162,13 @@ def test_other_methods_are_told_which_there_are(site: tuple[Site, str]) -> None:
         answer = requests.request(method, url + path, timeout=5)
         assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD")
         assert answer.text == "only GET and HEAD are answered.\n"
-    told = requests.patch(f"{url}/api/v1/topics", timeout=5)
-    assert (told.status_code, told.headers["Allow"], told.headers["Content-Type"]) == (
+    refused = requests.patch(f"{url}/api/v1/topics", timeout=5)
+    assert (refused.status_code, refused.headers["Allow"], refused.headers["Content-Type"]) == (
         405,
         "GET, HEAD",
         "application/problem+json",
     )
-    assert told.json() == {
+    assert refused.json() == {
         "type": "about:blank",
         "title": "Method Not Allowed",
         "status": 405,
@@ -170,13 +176,13 @@ def test_other_methods_are_told_which_there_are(site: tuple[Site, str]) -> None:
     }
 
 
-def test_what_cannot_be_answered_is_told_and_logged_and_shows_no_insides(
+def test_a_failing_request_is_logged_and_exposes_no_internals(
     site: tuple[Site, str],
 ) -> None:
     made, url = site
 
     def fails(**_: object) -> bytes:
-        raise RuntimeError("a secret of the inside")
+        raise RuntimeError("a secret")
 
     made._own = fails
     made.pages._boards.current = fails  # type: ignore[method-assign,assignment]
@@ -194,7 +200,7 @@ def test_what_cannot_be_answered_is_told_and_logged_and_shows_no_insides(
     assert get(f"{url}/-/healthy").status_code == 200
 
 
-def test_anything_else_is_not_there(site: tuple[Site, str]) -> None:
+def test_an_unknown_path_is_not_found(site: tuple[Site, str]) -> None:
     _, url = site
     assert get(f"{url}/metrics/").status_code == 404
     assert get(f"{url}/-/").status_code == 404
@@ -203,7 +209,7 @@ def test_anything_else_is_not_there(site: tuple[Site, str]) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_everything_else_is_the_pages(site: tuple[Site, str]) -> None:
+def test_other_paths_belong_to_the_pages(site: tuple[Site, str]) -> None:
     _, url = site
     answer = get(f"{url}/")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -219,18 +225,18 @@ def test_everything_else_is_the_pages(site: tuple[Site, str]) -> None:
 def test_a_port_in_use_is_one_clear_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(TidemarkError) as told:
+        with pytest.raises(TidemarkError) as raised:
             serve(Site(bytes, pages(), list), f"127.0.0.1:{port}")
-    assert f"cannot listen on 127.0.0.1:{port}: Address already in use." in str(told.value)
-    assert "export.listen" in str(told.value)
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use." in str(raised.value)
+    assert "export.listen" in str(raised.value)
 
 
-def test_an_address_that_is_none_is_a_configuration_error() -> None:
+def test_a_malformed_address_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError):
         serve(Site(bytes, pages(), list), "9754")
 
 
-def test_clients_that_say_nothing_do_not_hold_others_up(site: tuple[Site, str]) -> None:
+def test_silent_clients_do_not_delay_others(site: tuple[Site, str]) -> None:
     _, url = site
     port = int(url.rpartition(":")[2])
     silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(10)]

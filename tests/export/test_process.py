@@ -1,4 +1,4 @@
-"""The exporter's readers over scripted topics: what is counted, when it is ready, what is skipped."""
+"""The exporter's readers over scripted topics: counts, readiness, skipped records."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.export.make import NOW, alert, view
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import encode_record
+from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Cluster, Settings
 from tidemark_exporters import process
-from tidemark_exporters.export.source import Message
 from tidemark_exporters.process import Exporter
 
 
 class ScriptedReader:
-    """A topic of one partition that hands out its script poll by poll, and ends the exporter after it."""
+    """A topic of one partition: each poll returns the next messages, the last ends the exporter."""
 
     scripts: dict[str, list[list[Message]]] = {}
     ends: dict[str, int] = {}
@@ -85,7 +85,9 @@ def message(offset: int, record: Any, key: bytes = b"key") -> Message:
 
 def values(exporter: Exporter) -> dict[str, float]:
     text = (
-        exporter.site.snapshot.body + exporter.site.snapshot.counters + exporter.own.render()
+        exporter.site.exposition.body
+        + exporter.site.exposition.counters
+        + exporter.metrics.render()
     ).decode()
     return {
         sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
@@ -94,7 +96,7 @@ def values(exporter: Exporter) -> dict[str, float]:
     }
 
 
-def test_views_become_metrics_and_what_is_no_view_is_counted_and_skipped(
+def test_views_become_metrics_and_other_records_are_counted_and_skipped(
     make: Callable[..., Exporter],
 ) -> None:
     topic = "tidemark.partition-views"
@@ -112,7 +114,7 @@ def test_views_become_metrics_and_what_is_no_view_is_counted_and_skipped(
     assert values(exporter)["tidemark_partition_leader east orders 1"] == 1
 
 
-def test_only_new_alerts_are_counted_and_each_once(make: Callable[..., Exporter]) -> None:
+def test_new_alerts_are_counted_once(make: Callable[..., Exporter]) -> None:
     old, new = alert(), alert("KafkaOffline", severity="critical")
     exporter = make(
         {
@@ -130,7 +132,7 @@ def test_only_new_alerts_are_counted_and_each_once(make: Callable[..., Exporter]
     assert found["tidemark_alerts_fired_total east KafkaOffline critical"] == 1
 
 
-def test_records_of_topics_that_are_not_read_are_counted_across_an_outage(
+def test_records_of_unread_topics_are_counted_across_an_outage(
     make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "ENDS_SECONDS", 0.0)
@@ -148,7 +150,7 @@ def test_records_of_topics_that_are_not_read_are_counted_across_an_outage(
     assert values(exporter)["tidemark_dead_letters_total"] == 0
 
 
-def test_it_is_ready_once_both_topics_were_read_to_their_ends(
+def test_ready_once_both_topics_are_read_to_their_ends(
     make: Callable[..., Exporter],
 ) -> None:
     views, alerts = "tidemark.partition-views", "tidemark.alerts"
@@ -163,7 +165,7 @@ def test_it_is_ready_once_both_topics_were_read_to_their_ends(
         {views: [[message(0, view())]], alerts: [[message(0, alert())]]}, {views: 1, alerts: 1}
     )
     settled: list[bool] = []
-    exporter._settle = lambda: settled.append(True)
+    exporter._on_ready = lambda: settled.append(True)
     exporter._read_views()
     assert settled == []
     exporter._stopped.clear()
@@ -173,38 +175,39 @@ def test_it_is_ready_once_both_topics_were_read_to_their_ends(
     assert values(exporter)["tidemark_export_ready"] == 1
 
 
-def test_what_is_ready_is_served(make: Callable[..., Exporter]) -> None:
+def test_a_ready_exporter_serves_its_views(make: Callable[..., Exporter]) -> None:
     topic = "tidemark.partition-views"
     exporter = make({topic: [[], [message(0, view(), b"east/orders/0")]]}, {topic: 1})
-    # The next turn is far away.
+    # No further refresh follows.
     exporter._settings.export.refresh_seconds = 3600.0
     exporter._read_views()
     assert exporter._waiting == {"alerts"}
     assert values(exporter)["tidemark_partition_leader east orders 0"] == 1
 
 
-@pytest.mark.parametrize("who", ["reader", "receiver's worker"])
+@pytest.mark.parametrize("thread", ["reader", "receiver's worker"])
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "message"),
     [
         (ClusterError("cannot read topic x."), "cannot read topic x."),
         (KeyError("x"), "the exporter failed: KeyError"),
     ],
 )
-def test_who_gives_up_ends_the_exporter_with_one_line(
-    make: Callable[..., Exporter], who: str, failure: Exception, told: str
+def test_a_failed_thread_ends_the_exporter_with_one_line(
+    make: Callable[..., Exporter], thread: str, failure: Exception, message: str
 ) -> None:
     exporter = make({}, {})
 
     def fail() -> None:
         raise failure
 
-    (exporter if who == "reader" else exporter.delivery)._guarded(fail)
-    with pytest.raises(TidemarkError, match=told):
+    guard = exporter._catch_failure if thread == "reader" else exporter.delivery._guarded
+    guard(fail)
+    with pytest.raises(TidemarkError, match=message):
         exporter.wait(exporter._stopped)
 
 
-def test_half_a_table_is_not_shown_and_the_counters_are_there_from_the_start(
+def test_a_partly_read_table_is_not_served_but_counters_are(
     make: Callable[..., Exporter],
 ) -> None:
     topic = "tidemark.partition-views"

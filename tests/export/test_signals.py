@@ -1,4 +1,4 @@
-"""The signals table: well-formed, and nothing is exposed beside it."""
+"""The signals table is well-formed, and each process exposes its part of it and nothing else."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import re
 import subprocess
 
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import ROOT, need
 from tests.export.make import NOW, alert, cluster_view, open_alert, view
+from tests.signals import signal_of
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.core.signals import SIGNALS, TIERS, signal_of
+from tidemark.core.signals import SIGNALS, TIERS
+from tidemark.metrics import SignalRegistry
 from tidemark.settings import Export, Settings
-from tidemark.stream.listener import Metrics
+from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters.export import exposition
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.own_metrics import OwnMetrics
+from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.export.text import header
+from tidemark_exporters.export.text_format import format_header
 from tidemark_exporters.notify.delivery import Delivery
 from tidemark_exporters.notify.metrics import DeliveryMetrics
 
@@ -27,7 +30,7 @@ from tidemark_exporters.notify.metrics import DeliveryMetrics
 def test_names_follow_the_conventions(name: str) -> None:
     signal = SIGNALS[name]
     assert re.fullmatch(
-        r"kafka_[a-z]+(_[a-z]+)*" if signal.optional else r"tidemark_[a-z]+(_[a-z]+)*", name
+        r"kafka_[a-z]+(_[a-z]+)*" if signal.is_optional else r"tidemark_[a-z]+(_[a-z]+)*", name
     )
     assert signal.tier in TIERS
     assert name.endswith("_total") == (signal.kind == "counter")
@@ -36,12 +39,51 @@ def test_names_follow_the_conventions(name: str) -> None:
     assert not {"cluster", "offset", "epoch"} & set(signal.labels)
 
 
-def test_a_metric_beside_the_table_cannot_be_rendered() -> None:
+def test_a_metric_outside_of_the_table_cannot_be_rendered_or_registered() -> None:
     with pytest.raises(KeyError):
-        header("tidemark_surprise")
+        format_header("tidemark_surprise")
+    with pytest.raises(KeyError):
+        SignalRegistry().gauge("tidemark_surprise")
+    with pytest.raises(AssertionError, match="is a counter"):
+        SignalRegistry().gauge("tidemark_dead_letters_total")
 
 
-def test_everything_exposed_is_declared_with_its_type_and_labels() -> None:
+def export_registry() -> CollectorRegistry:
+    metrics = ExportMetrics()
+    DeliveryMetrics(metrics.registry, Delivery(Settings(), [], {}))
+    return metrics.registry
+
+
+@pytest.mark.parametrize(
+    ("tier", "make"),
+    [
+        ("collect", lambda: CollectMetrics().registry),
+        ("stream", lambda: StreamMetrics().registry),
+        ("export", export_registry),
+    ],
+    ids=["collect", "stream", "export"],
+)
+def test_a_process_registers_its_tier_of_the_table(tier: str, make: object) -> None:
+    assert callable(make)
+    registered = {
+        (
+            metric._name + "_total" * (metric._type == "counter"),
+            metric._type,
+            metric._labelnames,
+            metric._documentation,
+        )
+        for metric in make()._collector_to_names
+        # The exporter has prometheus_client's metrics of its process too.
+        if hasattr(metric, "_labelnames")
+    }
+    assert registered == {
+        (signal.name, signal.kind, signal.labels, signal.help)
+        for signal in SIGNALS.values()
+        if signal.tier == tier
+    }
+
+
+def test_every_exposed_metric_has_its_type_and_labels() -> None:
     table, counters = Table(), EventCounters()
     table.apply(
         "east",
@@ -56,12 +98,12 @@ def test_everything_exposed_is_declared_with_its_type_and_labels() -> None:
         alert("KafkaIsrChange", evidence={"before": [1, 2], "after": [1], "changed_at": NOW})
     )
     table.apply("east/orders/0", view(uncommitted_ms=4.0, alerts=[]))
-    own = OwnMetrics()
+    own = ExportMetrics()
     renderer = exposition.Renderer(Export(kafka_exporter_names=True))
-    snapshot = renderer.render(table, counters, NOW)
-    own.refreshed(snapshot, 0.01, NOW)
+    rendered = renderer.render(table, counters, NOW)
+    own.record_refresh(rendered, 0.01, NOW)
     DeliveryMetrics(own.registry, Delivery(Settings(), [], {})).refresh(NOW)
-    text = (snapshot.body + snapshot.counters + own.render()).decode()
+    text = (rendered.body + rendered.counters + own.render()).decode()
     exposed = [
         metric
         for metric in text_string_to_metric_families(text)
@@ -75,17 +117,7 @@ def test_everything_exposed_is_declared_with_its_type_and_labels() -> None:
     assert len(exposed) >= 80
 
 
-def test_the_metrics_of_the_collector_and_of_the_stream_are_declared_too() -> None:
-    for registry, tier in ((CollectMetrics().registry, "collect"), (Metrics().registry, "stream")):
-        declared = {name for name, signal in SIGNALS.items() if signal.tier == tier}
-        made = {
-            (m.name + "_total" * (m.type == "counter"), m.type, m.documentation)
-            for m in registry.collect()
-        }
-        assert made == {(name, SIGNALS[name].kind, SIGNALS[name].help) for name in declared}
-
-
-def test_promtool_finds_no_fault_with_the_exposition() -> None:
+def test_promtool_accepts_the_exposition() -> None:
     table, counters = Table(), EventCounters()
     table.apply(
         "east",
@@ -96,8 +128,8 @@ def test_promtool_finds_no_fault_with_the_exposition() -> None:
         ),
     )
     table.apply("east/orders/0", view(uncommitted_ms=4.0, alerts=[open_alert(alert())]))
-    snapshot = exposition.Renderer(Export()).render(table, counters, NOW)
-    text = snapshot.body + snapshot.counters + OwnMetrics().render()
+    rendered = exposition.Renderer(Export()).render(table, counters, NOW)
+    text = rendered.body + rendered.counters + ExportMetrics().render()
     run = subprocess.run(
         [need("promtool"), "check", "metrics"], input=text, capture_output=True, check=False
     )
@@ -112,8 +144,8 @@ def test_samples_of_a_histogram_belong_to_it() -> None:
             signal_of(unknown)
 
 
-def test_no_source_names_a_metric_that_is_not_in_the_table() -> None:
-    """Sources, rules, dashboards, documents and deployment files; `tidemark_exporters` and the like are no metrics."""
+def test_no_source_names_a_metric_outside_of_the_table() -> None:
+    """Sources, rules, dashboards, documents and deployment files."""
     folders = (
         "exporters",
         "dashboards",
@@ -121,30 +153,21 @@ def test_no_source_names_a_metric_that_is_not_in_the_table() -> None:
         "deploy",
         "streaming/tidemark/demo",
         "streaming/tidemark/collect",
+        "streaming/tidemark/stream",
     )
-    others = {"tidemark_exporters", "tidemark_version"}
+    packages = {"tidemark_exporters", "tidemark_version"}
+    observations = {"tidemark_read", "tidemark_written"}
     for path in (
         path
         for folder in folders
         for path in (ROOT / folder).rglob("*")
         if path.suffix in {".py", ".yaml", ".json", ".md"}
     ):
-        for name in set(
+        names = set(
             re.findall(
                 r"\b(?:tidemark_[a-z_]*[a-z]|kafka_topic_partition_[a-z_]*[a-z])\b(?!_?\*)",
                 path.read_text(encoding="utf-8"),
             )
-        ):
-            if name not in others:
-                assert signal_of(name).help, (path, name)
-
-
-def test_expression_refuses_labels_that_a_metric_does_not_have() -> None:
-    signal = SIGNALS["tidemark_alert_open"]
-    assert (
-        signal.expression("kafka_cluster", severity="critical")
-        == 'sum by (kafka_cluster) (tidemark_alert_open{severity="critical"})'
-    )
-    assert signal.expression() == "tidemark_alert_open"
-    with pytest.raises(ValueError, match="has no label topic"):
-        signal.expression("topic")
+        )
+        for name in names - packages - observations:
+            assert signal_of(name).help, (path, name)

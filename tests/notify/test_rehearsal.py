@@ -11,9 +11,9 @@ import pytest
 from tests.export.make import MemoryStore, alert, open_alert, view
 from tests.export.test_process import message
 from tidemark.core.errors import ConfigError
+from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Alertmanager, Receiver, Settings
 from tidemark.settings.maintenance import Maintenance
-from tidemark_exporters.export.source import Message
 from tidemark_exporters.notify import rehearsal
 from tidemark_exporters.notify.positions import Mark
 from tidemark_exporters.notify.rehearsal import rehearse

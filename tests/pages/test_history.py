@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.export.make import NOW, alert
 from tidemark.core.records import encode_record
-from tidemark_exporters.export.source import Message
+from tidemark.kafka.topic_reader import Message
 from tidemark_exporters.pages.history import History, follow
 
 

@@ -1,7 +1,7 @@
-"""promtool's rule tests, made from the rules: the ways in which what they look at may come and go, for all of them at once.
+"""Tests for promtool, generated from the rules: all the ways in which their series change.
 
-Steps of 15 s. An event's counter goes up once, by many at a time, together with its series, while nothing is scraped; a
-state holds on longer than the rule waits, or not as long.
+Steps of 15 s. The counter of an event increases once, by many, together with its series, or while
+nothing is scraped. A state lasts longer than the rule waits, or not as long.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dashboards.alerting import Rule
 from tidemark.core.signals import SIGNALS
 
 STEP = 15
-# Labels that a rule's selector leaves open.
+# Values for labels without a matcher.
 SAMPLES = {
     "kafka_cluster": "c",
     "severity": "warning",
@@ -28,7 +28,7 @@ SAMPLES = {
 
 @dataclass
 class Case:
-    """One promtool test: series with their values, and at which minute which alerts fire (label sets without alertstate)."""
+    """One promtool test: series with their values, and the firing alerts at given times."""
 
     name: str
     series: dict[str, str]
@@ -59,7 +59,7 @@ class Case:
 
 
 def watched(rule: Rule) -> tuple[str, dict[str, str]]:
-    """The metric that a rule looks at, and one label set of it."""
+    """The metric of a rule, and one label set of it."""
     metric = next(name for name in re.findall(r"tidemark_\w+", rule.expression) if name in SIGNALS)
     matched = re.search(rf"{metric}{{([^}}]*)}}", rule.expression)
     labels = {label: SAMPLES.get(label, "x") for label in SIGNALS[metric].labels}
@@ -90,10 +90,10 @@ def seconds(duration: str) -> int:
 def events(
     rules: list[Rule], name: str, values: str, expected: dict[int, bool], exporter: str = "1x400"
 ) -> Case:
-    """Every event's counter takes `values`; `expected`: at which second all of them fire, or none."""
-    looked = [(rule, *watched(rule)) for rule in rules if rule.hold is None]
-    series = {text_of(metric, labels): values for _, metric, labels in looked}
-    alerts = [alert for rule, _, labels in looked for alert in fired(rule, labels)]
+    """The counters of all events take `values`. `expected`: second -> whether all of them fire."""
+    queried = [(rule, *watched(rule)) for rule in rules if rule.hold is None]
+    series = {text_of(metric, labels): values for _, metric, labels in queried}
+    alerts = [alert for rule, _, labels in queried for alert in fired(rule, labels)]
     build = text_of("tidemark_build_info", {"version": "1", "python": "3"})
     return Case(
         name,
@@ -103,12 +103,12 @@ def events(
 
 
 def event_cases(rules: list[Rule]) -> Iterator[Case]:
-    """The counters move at step 20, five minutes in; the window and keep_firing_for are 15 minutes each."""
+    """The counters change at step 20 (5 min). Window and keep_firing_for are 15 minutes each."""
     life = {285: False, 330: True, 1500: True, 2700: False}
-    yield events(rules, "a single one fires and ends", "0x20 1x280", life)
+    yield events(rules, "one event fires and ends", "0x20 1x280", life)
     yield events(rules, "a burst within one scrape fires", "3x20 400x280", life)
-    yield events(rules, "a series born with its event does not hide it", "_x20 1x280", life)
-    yield events(rules, "nor does one born at 0", "_x16 0x4 1x280", life)
+    yield events(rules, "a series that starts with its event fires", "_x20 1x280", life)
+    yield events(rules, "a series that starts at 0 fires", "_x16 0x4 1x280", life)
     yield events(
         rules,
         "an event while nothing was scraped",
@@ -118,22 +118,27 @@ def event_cases(rules: list[Rule]) -> Iterator[Case]:
     )
     yield events(
         rules,
-        "an old one is not told again after a gap",
+        "an old event does not fire again after a gap",
         "1x100 _x80 1x200",
         {2730: False, 3600: False},
         "1x100 _x80 1x300",
     )
     yield events(
         rules,
-        "a Prometheus that is new is not told of old ones",
+        "old events do not fire in a new Prometheus",
         "_x20 7x200",
         {330: False, 900: False},
         "_x20 1x300",
     )
-    yield events(rules, "a new exporter counts anew", "5x100 0x100", {1530: False, 2700: False})
     yield events(
         rules,
-        "one just after the start of a new exporter",
+        "the reset of a new exporter does not fire",
+        "5x100 0x100",
+        {1530: False, 2700: False},
+    )
+    yield events(
+        rules,
+        "an event right after the start of a new exporter fires",
         "5x100 0x4 1x200",
         {1545: False, 1620: True},
     )
@@ -146,16 +151,16 @@ def state_cases(rules: list[Rule]) -> Iterator[Case]:
 
 
 def _state_cases(rules: list[Rule], hold: str) -> Iterator[Case]:
-    looked = [(rule, *watched(rule)) for rule in rules]
-    alerts = [alert for rule, _, labels in looked for alert in fired(rule, labels)]
+    queried = [(rule, *watched(rule)) for rule in rules]
+    alerts = [alert for rule, _, labels in queried for alert in fired(rule, labels)]
     steps = seconds(hold) // STEP
     began, ends = 20 * STEP, (40 + steps) * STEP
 
     def taking(values: str) -> dict[str, str]:
-        return {text_of(metric, labels): values for _, metric, labels in looked}
+        return {text_of(metric, labels): values for _, metric, labels in queried}
 
     yield Case(
-        f"states that wait {hold} fire once they have held that long, and end",
+        f"states that last {hold} fire and end",
         taking(f"0x20 30x{steps + 20} 0x40"),
         {
             f"{began + (steps - 1) * STEP}s": [],
@@ -166,15 +171,15 @@ def _state_cases(rules: list[Rule], hold: str) -> Iterator[Case]:
     )
     moments = range(20, 20 + steps + 20, 4)
     yield Case(
-        f"what is over before {hold} fires nothing",
+        f"states shorter than {hold} do not fire",
         taking(f"0x20 30x{steps - 2} 0x60"),
         {f"{step * STEP}s": [] for step in moments},
     )
-    yield Case(f"the unknown fires nothing ({hold})", taking("_x120"), {"1800s": []})
+    yield Case(f"unknown states do not fire ({hold})", taking("_x120"), {"1800s": []})
 
 
 def rolling_restart(rules: list[Rule]) -> Case:
-    """Three brokers, three minutes each: everything that a restart moves moves, for as long as one takes; no event happens."""
+    """Three brokers, three minutes each: all states of a restart change, and no event happens."""
     series: dict[str, str] = {}
     for rule in rules:
         metric, labels = watched(rule)
@@ -190,7 +195,7 @@ def rolling_restart(rules: list[Rule]) -> Case:
         else:
             series[text_of(metric, labels)] = "0x20 30x12 0x2 30x12 0x2 30x12 0x140"
     return Case(
-        "a rolling restart fires nothing",
+        "a rolling restart does not fire",
         series,
         {f"{moment}s": [] for moment in range(60, 3000, 120)},
     )

@@ -1,4 +1,4 @@
-"""The dashboards, as far as they can be proven without Grafana: nothing here says how they look."""
+"""The dashboards, as far as they can be checked without Grafana."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import yaml
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from dashboards.__main__ import generate, stale
+from dashboards.__main__ import generate, stale, without_placement
 from dashboards.promql import series
 from tests.conftest import ROOT, need
-from tidemark.core.signals import signal_of
+from tests.signals import signal_of
 
 FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
 PANELS = {"stat", "timeseries", "state-timeline", "table"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-# What Grafana puts in for its variables.
+# Values for Grafana's variables.
 VARIABLES = {
     "$__rate_interval": "1m",
     "$__range": "1h",
@@ -34,7 +34,7 @@ VARIABLES = {
     "$broker": "1",
 }
 
-# What the cluster variable itself asks.
+# The metric of the cluster variable.
 FIRST = "tidemark_last_pass_timestamp_seconds"
 
 each_dashboard = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -92,36 +92,26 @@ def test_check_by_the_command_line() -> None:
 
 @each_dashboard
 def test_the_sdk_reads_back_every_key(path: Path) -> None:
-    """A misspelt key would be lost on the way. The encoder adds `placement` again, which the builders take out."""
+    """A misspelt key would be lost. The builders remove `placement`, which the encoder adds."""
     document = load(path)
     again = json.loads(JSONEncoder().encode(Dashboard.from_json(document)))
     assert without_placement(again) == document
 
 
-def without_placement(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            k: without_placement(v)
-            for k, v in value.items()
-            if (k, v) != ("placement", "inControlsMenu")
-        }
-    return [without_placement(item) for item in value] if isinstance(value, list) else value
-
-
-def house_rules(panel: dict[str, Any]) -> Iterator[str]:
-    """What a panel lacks: our own table, for want of a Grafana to ask."""
+def broken_rules(panel: dict[str, Any]) -> Iterator[str]:
+    """The rules of ours that a panel breaks."""
     defaults, targets = panel["fieldConfig"]["defaults"], panel["targets"]
     refs = [target["refId"] for target in targets]
     timed = panel["type"] in {"timeseries", "state-timeline"}
     rules = {
-        "a type of the house": panel["type"] in PANELS,
+        "a panel type of ours": panel["type"] in PANELS,
         "a title of at most 60 letters": 0 < len(panel["title"]) <= 60,
         "a description in a sentence": panel["description"].endswith("."),
         "the data source variable": panel["datasource"] == SOURCE
         and all(target["datasource"] == SOURCE for target in targets),
         "a unit": bool(defaults["unit"]),
         "words for no data": bool(defaults["noValue"]),
-        "queries, each with a letter of its own": bool(refs) and len(set(refs)) == len(refs),
+        "queries, each with its own letter": bool(refs) and len(set(refs)) == len(refs),
         "instant queries for now, ranges for graphs": all(
             t.get("range", False) is timed and t.get("instant", False) is not timed for t in targets
         ),
@@ -161,27 +151,27 @@ def house_rules(panel: dict[str, Any]) -> Iterator[str]:
 
 
 @each_dashboard
-def test_panels_keep_the_house_rules(path: Path) -> None:
+def test_panels_keep_our_rules(path: Path) -> None:
     document = load(path)
     assert document["uid"] == path.stem
     assert len(document["uid"]) <= 40
     ids = [panel["id"] for panel in document["panels"]]
     assert len(set(ids)) == len(ids) and min(ids) > 0
-    assert {panel["title"]: list(house_rules(panel)) for panel in document["panels"]} == {
+    assert {panel["title"]: list(broken_rules(panel)) for panel in document["panels"]} == {
         panel["title"]: [] for panel in document["panels"]
     }
 
 
-def test_the_house_rules_can_be_broken() -> None:
+def test_a_broken_rule_is_found() -> None:
     panel = next(panel for panel in load(FILES[0])["panels"] if panel["type"] == "timeseries")
     del panel["fieldConfig"]["defaults"]["unit"]
     panel["fieldConfig"]["defaults"]["unit"] = ""
     panel["targets"][0]["range"] = False
-    assert list(house_rules(panel)) == ["a unit", "instant queries for now, ranges for graphs"]
+    assert list(broken_rules(panel)) == ["a unit", "instant queries for now, ranges for graphs"]
 
 
 def test_ids_of_panels_do_not_change() -> None:
-    """Links to single panels outlive releases: a panel that goes takes its number with it."""
+    """Links to single panels outlive releases: the id of a removed panel is not reused."""
     titles = {
         path.stem: {panel["id"]: panel["title"] for panel in load(path)["panels"]} for path in FILES
     }
@@ -199,7 +189,7 @@ def test_ids_of_panels_do_not_change() -> None:
 
 
 @each_dashboard
-def test_panels_stand_inside_the_grid_and_beside_one_another(path: Path) -> None:
+def test_panels_are_inside_the_grid_and_do_not_overlap(path: Path) -> None:
     places = [panel["gridPos"] for panel in load(path)["panels"]]
     assert all(p["x"] >= 0 and p["x"] + p["w"] <= 24 and p["h"] > 0 for p in places)
     for a, b in itertools.combinations(places, 2):
@@ -222,7 +212,7 @@ VARIABLES_OF = {
 
 
 @each_dashboard
-def test_variables_are_the_data_source_and_what_is_looked_at(path: Path) -> None:
+def test_variables_are_the_data_source_and_the_labels_of_the_dashboard(path: Path) -> None:
     variables = {variable["name"]: variable for variable in load(path)["templating"]["list"]}
     assert list(variables) == ["datasource", *VARIABLES_OF[path.stem]]
     assert (variables["datasource"]["type"], variables["datasource"]["query"]) == (
@@ -237,7 +227,7 @@ def test_variables_are_the_data_source_and_what_is_looked_at(path: Path) -> None
 
 
 @each_dashboard
-def test_a_variable_of_several_values_is_matched_as_a_pattern_and_one_of_one_value_as_it_is(
+def test_only_a_variable_of_several_values_is_matched_as_a_pattern(
     path: Path,
 ) -> None:
     several = {v["name"]: bool(v.get("multi")) for v in load(path)["templating"]["list"]}
@@ -247,7 +237,7 @@ def test_a_variable_of_several_values_is_matched_as_a_pattern_and_one_of_one_val
 
 
 @each_dashboard
-def test_links_lead_to_dashboards_that_are_there_and_hand_over_their_variables(path: Path) -> None:
+def test_links_lead_to_existing_dashboards_and_set_all_their_variables(path: Path) -> None:
     document = load(path)
     assert [link["tags"] for link in document["links"]] == [["kafka", "tidemark"]] and document[
         "tags"
@@ -260,7 +250,7 @@ def test_links_lead_to_dashboards_that_are_there_and_hand_over_their_variables(p
         assert set(re.findall(r"var-(\w+)=", arguments)) == set(VARIABLES_OF[uid]), url
 
 
-def test_one_can_go_down_from_the_overview_to_a_partition() -> None:
+def test_links_lead_from_the_overview_down_to_a_partition() -> None:
     links = {
         path.stem: set(re.findall(r'"url": "/d/([\w-]+)', path.read_text(encoding="utf-8")))
         for path in FILES
@@ -271,7 +261,7 @@ def test_one_can_go_down_from_the_overview_to_a_partition() -> None:
 
 
 @each_dashboard
-def test_queries_name_existing_metrics_and_invent_no_zero(path: Path) -> None:
+def test_queries_name_existing_metrics_and_have_no_artificial_zero(path: Path) -> None:
     found = list(expressions(load(path)))
     assert len(found) > 10
     for expression in found:
@@ -310,7 +300,7 @@ def test_queries_are_promql(path: Path, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_selectors_refuse_what_the_table_does_not_have() -> None:
+def test_selectors_refuse_unknown_metrics_and_labels() -> None:
     assert series("tidemark_alert_open", alertname="A", severity="=~critical|info") == (
         'tidemark_alert_open{alertname="A",severity=~"critical|info"}'
     )

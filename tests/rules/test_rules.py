@@ -1,4 +1,4 @@
-"""The rule files: what promtool says of them, and that no alert is without test, name or runbook."""
+"""The rule files: promtool accepts them, and each alert has a test, a name and a runbook."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from dashboards import replication_rules
 from dashboards.alerting import RUNBOOKS
 from tests.conftest import ROOT, need
-from tests.rules.promtool import event_cases, rolling_restart, state_cases, watched
+from tests.rules.promtool import Case, event_cases, rolling_restart, state_cases, watched
 from tidemark.core.identity import alert_name
 from tidemark.core.signals import SIGNALS
 from tidemark.detect import DETECTORS
@@ -40,6 +40,17 @@ def promtool(*arguments: str) -> None:
     assert run.returncode == 0, (run.stdout + run.stderr)[-6000:]
 
 
+def check_cases(folder: Path, *cases: Case) -> None:
+    document = {
+        "rule_files": [str(PROMETHEUS / "kafka-replication.yaml")],
+        "evaluation_interval": "15s",
+        "tests": [case.document() for case in cases],
+    }
+    path = folder / "cases.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    promtool("test", "rules", str(path))
+
+
 def every_rule() -> list[Any]:
     return [
         pytest.param(rule, id=f"{rule['alert']}-{number}")
@@ -58,8 +69,8 @@ def test_rules_fire_and_end_as_written(path: Path) -> None:
     promtool("test", "rules", str(path))
 
 
-def test_each_replication_alert_fires_and_ends_and_waits_as_it_should(tmp_path: Path) -> None:
-    """For every rule, those of detectors to come included: see promtool.py for the ways in which things happen."""
+def test_each_replication_alert_fires_waits_and_ends(tmp_path: Path) -> None:
+    """For every rule, also of future detectors: promtool.py has the cases."""
     cases = [*event_cases(REPLICATION), *state_cases(REPLICATION)]
     seen = {
         alert["alertname"]
@@ -68,37 +79,20 @@ def test_each_replication_alert_fires_and_ends_and_waits_as_it_should(tmp_path: 
         for alert in alerts
     }
     assert seen == {rule.alert for rule in REPLICATION}
-    document = {
-        "rule_files": [str(PROMETHEUS / "kafka-replication.yaml")],
-        "evaluation_interval": "15s",
-        "tests": [case.document() for case in (*cases, rolling_restart(REPLICATION))],
-    }
-    path = tmp_path / "cases.yaml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    promtool("test", "rules", str(path))
+    check_cases(tmp_path, *cases, rolling_restart(REPLICATION))
 
 
 def test_a_case_can_fail(tmp_path: Path) -> None:
-    """An alert that fires where none is expected is a failure of promtool's."""
+    """An unexpected alert is a failure of promtool."""
     (case, *_) = event_cases(REPLICATION[:1])
     case.expected = {"330s": []}
-    document = {
-        "rule_files": [str(PROMETHEUS / "kafka-replication.yaml")],
-        "evaluation_interval": "15s",
-        "tests": [case.document()],
-    }
-    path = tmp_path / "case.yaml"
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    run = subprocess.run(
-        [need("promtool"), "test", "rules", str(path)], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 1
-    assert "KafkaCommittedDataLoss" in run.stdout + run.stderr
+    with pytest.raises(AssertionError, match="KafkaCommittedDataLoss"):
+        check_cases(tmp_path, case)
 
 
-def test_counters_that_rules_ask_are_born_at_0() -> None:
+def test_counters_of_rules_start_at_0() -> None:
     counters = EventCounters()
-    counters.known("c")
+    counters.add_cluster("c")
     for rule in REPLICATION:
         metric, labels = watched(rule)
         if SIGNALS[metric].kind == "counter":
@@ -110,11 +104,11 @@ def test_counters_that_rules_ask_are_born_at_0() -> None:
             )
 
 
-def test_there_are_the_two_files() -> None:
+def test_there_are_two_files() -> None:
     assert [path.name for path in FILES] == ["kafka-replication.yaml", "tidemark-health.yaml"]
 
 
-def test_each_health_alert_is_seen_firing_by_a_test() -> None:
+def test_each_health_alert_fires_in_a_test() -> None:
     text = (Path(__file__).parent / "health_test.yaml").read_text(encoding="utf-8")
     for rule in rules(PROMETHEUS / "tidemark-health.yaml"):
         assert re.search(rf'ALERTS{{alertname="{rule["alert"]}", alertstate="firing"', text), rule[
@@ -123,12 +117,12 @@ def test_each_health_alert_is_seen_firing_by_a_test() -> None:
 
 
 @pytest.mark.parametrize("rule", every_rule())
-def test_each_alert_has_what_it_needs(rule: dict[str, Any]) -> None:
+def test_each_alert_has_annotations_and_a_severity(rule: dict[str, Any]) -> None:
     annotations = rule["annotations"]
     assert annotations.keys() == {"summary", "description", "runbook_url"}
     assert annotations["runbook_url"] == f"{RUNBOOKS}#{rule['alert'].lower()}"
     assert "{{" not in annotations["summary"]
-    # The severity is the rule's own, or comes with the series.
+    # The severity is that of the rule, or a label of the series.
     own = rule.get("labels", {}).get("severity")
     assert (
         own in {"critical", "warning", "info"}
@@ -153,12 +147,12 @@ def test_events_fire_at_once_and_states_wait_longer_than_a_restart() -> None:
             assert (rule["for"] == replication_rules.RESTART) == (rule["alert"] not in cannot_wait)
 
 
-def test_every_detector_has_its_rule_under_its_own_name() -> None:
+def test_every_detector_has_a_rule_of_its_name() -> None:
     names = {rule["alert"] for rule in rules(PROMETHEUS / "kafka-replication.yaml")}
     assert names == {alert_name(detector) for detector in DETECTORS}
 
 
-def test_only_a_confirmed_unclean_election_pages() -> None:
+def test_only_a_confirmed_unclean_election_is_critical() -> None:
     found = {
         rule["expr"]: rule["labels"]["severity"]
         for rule in rules(PROMETHEUS / "kafka-replication.yaml")
@@ -171,7 +165,7 @@ def test_only_a_confirmed_unclean_election_pages() -> None:
     )
 
 
-def test_only_the_replication_file_repeats_direct_delivery_and_says_so() -> None:
+def test_only_the_replication_file_repeats_direct_delivery() -> None:
     assert (
         "Only where direct delivery is off"
         in (PROMETHEUS / "kafka-replication.yaml").read_text(encoding="utf-8").splitlines()[0]

@@ -22,7 +22,7 @@ from tests.stream.conftest import StreamProcess, alive, descendants, write_confi
 from tests.stream.load import Load, reduce_all
 from tests.stream.topics import Publisher, read_all
 from tidemark.core.records import Alert, decode_record
-from tidemark.kafka.client import ensure_topics
+from tidemark.kafka.topics import ensure_topics
 from tidemark.local.receiver import WebhookReceiver
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Export, Notify, Receiver, Settings

@@ -11,6 +11,7 @@ from tidemark.cli import main
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, decode_record, encode_record
+from tidemark.kafka.topic_reader import Message
 from tidemark.reduce.rows import RawRecord
 from tidemark.verbs.ack import command
 from tidemark.verbs.ack.choice import (
@@ -114,18 +115,22 @@ class Log:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def to_end(self) -> list[bytes]:
-        return [b"not a record", *map(encode_record, self.alerts)]
+    def read_to_end(self) -> list[Message]:
+        return messages(b"not a record", *map(encode_record, self.alerts))
 
-    def poll(self) -> list[bytes]:
-        return self.later
+    def fetch(self) -> list[Message]:
+        return messages(*self.later)
+
+
+def messages(*values: bytes) -> list[Message]:
+    return [Message(0, offset, None, value) for offset, value in enumerate(values)]
 
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     monkeypatch.delenv("TIDEMARK_CONFIG", raising=False)
     made = Log(list(world().alerts.values()))
-    monkeypatch.setattr(command, "TopicLog", lambda *_: made)
+    monkeypatch.setattr(command, "TopicReader", lambda *_: made)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Which attribute of what is known becomes which metric. None (unknown) makes no series."""
+"""The value of each metric, by name. None (unknown) makes no series."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from operator import attrgetter
 from typing import Final
 
 from tidemark.core.records import ReplicaView, View
-from tidemark_exporters.export.tally import BrokerTally, Tally
+from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 
 Value = int | float | None
 REPLICA_UP: Final = "tidemark_replica_up"
 
 
-def seconds(milliseconds: float | None) -> float | None:
+def to_seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
@@ -32,12 +32,12 @@ def _is_preferred(view: View) -> int | None:
 
 
 def _leaderless(view: View) -> int | None:
-    """Where nobody said who leads, nobody said that no one does either."""
+    """Unknown while no broker reports whether the partition has a leader."""
     return None if view.leader is None and not view.leaderless else int(view.leaderless)
 
 
 def _lacks_replicas(view: View) -> int | None:
-    """As kafka_exporter computes it: adding replicas of a reassignment count as missing."""
+    """As in kafka_exporter: the new replicas of a reassignment count as missing."""
     return (
         None
         if view.in_sync_replicas is None
@@ -45,7 +45,7 @@ def _lacks_replicas(view: View) -> int | None:
     )
 
 
-CLUSTER_VALUES: Final[dict[str, Callable[[Tally], Value]]] = {
+CLUSTER_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_partitions": attrgetter("partitions"),
     "tidemark_partitions_leaderless": attrgetter("leaderless"),
     "tidemark_partitions_under_replicated": attrgetter("under_replicated"),
@@ -54,28 +54,28 @@ CLUSTER_VALUES: Final[dict[str, Callable[[Tally], Value]]] = {
     "tidemark_partitions_leader_alone": attrgetter("leader_alone"),
     "tidemark_partitions_blind": attrgetter("blind"),
     "tidemark_partitions_off_preferred_leader": attrgetter("off_preferred"),
-    "tidemark_cluster_replica_lag_seconds_max": lambda t: seconds(t.lag_ms),
+    "tidemark_cluster_replica_lag_seconds_max": lambda t: to_seconds(t.lag_ms),
     "tidemark_cluster_replica_lag_records_max": attrgetter("lag_records"),
     "tidemark_cluster_uncommitted_records": attrgetter("uncommitted"),
-    "tidemark_cluster_uncommitted_age_seconds_max": lambda t: seconds(t.uncommitted_ms),
+    "tidemark_cluster_uncommitted_age_seconds_max": lambda t: to_seconds(t.uncommitted_ms),
 }
-BROKER_VALUES: Final[dict[str, Callable[[BrokerTally], Value]]] = {
+BROKER_VALUES: Final[dict[str, Callable[[BrokerAggregate], Value]]] = {
     "tidemark_broker_replicas": attrgetter("replicas"),
     "tidemark_broker_leaders": attrgetter("leaders"),
     "tidemark_broker_preferred_leaders": attrgetter("preferred"),
     "tidemark_broker_out_of_sync_replicas": attrgetter("out_of_sync"),
-    "tidemark_broker_replica_lag_seconds_max": lambda b: seconds(b.lag_ms),
+    "tidemark_broker_replica_lag_seconds_max": lambda b: to_seconds(b.lag_ms),
     "tidemark_broker_replica_lag_records_max": attrgetter("lag_records"),
 }
-TOPIC_VALUES: Final[dict[str, Callable[[Tally], Value]]] = {
+TOPIC_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_topic_partitions": attrgetter("partitions"),
     "tidemark_topic_partitions_leaderless": attrgetter("leaderless"),
     "tidemark_topic_partitions_under_replicated": attrgetter("under_replicated"),
     "tidemark_topic_partitions_under_min_in_sync": attrgetter("under_min"),
-    "tidemark_topic_replica_lag_seconds_max": lambda t: seconds(t.lag_ms),
+    "tidemark_topic_replica_lag_seconds_max": lambda t: to_seconds(t.lag_ms),
     "tidemark_topic_replica_lag_records_max": attrgetter("lag_records"),
     "tidemark_topic_uncommitted_records": attrgetter("uncommitted"),
-    "tidemark_topic_uncommitted_age_seconds_max": lambda t: seconds(t.uncommitted_ms),
+    "tidemark_topic_uncommitted_age_seconds_max": lambda t: to_seconds(t.uncommitted_ms),
     "kafka_topic_partitions": attrgetter("partitions"),
 }
 PARTITION_VALUES: Final[dict[str, Callable[[View], Value]]] = {
@@ -84,7 +84,7 @@ PARTITION_VALUES: Final[dict[str, Callable[[View], Value]]] = {
     "tidemark_partition_log_end_offset": attrgetter("log_end_offset"),
     "tidemark_partition_high_watermark": attrgetter("high_watermark"),
     "tidemark_partition_uncommitted_records": attrgetter("uncommitted_records"),
-    "tidemark_partition_uncommitted_age_seconds": lambda v: seconds(v.uncommitted_ms),
+    "tidemark_partition_uncommitted_age_seconds": lambda v: to_seconds(v.uncommitted_ms),
     "tidemark_partition_replicas": lambda v: len(v.assigned) or None,
     "tidemark_partition_in_sync_replicas": lambda v: _count(v.in_sync_replicas),
     "tidemark_partition_min_in_sync_replicas": attrgetter("effective_min_in_sync_replicas"),
@@ -104,8 +104,8 @@ REPLICA_VALUES: Final[dict[str, Callable[[ReplicaView], Value]]] = {
     "tidemark_replica_log_start_offset": attrgetter("log_start_offset"),
     "tidemark_replica_leader_epoch": attrgetter("leader_epoch"),
     "tidemark_replica_lag_records": attrgetter("lag_records"),
-    "tidemark_replica_lag_seconds": lambda r: seconds(r.lag_ms),
+    "tidemark_replica_lag_seconds": lambda r: to_seconds(r.lag_ms),
     "tidemark_replica_in_sync": lambda r: _flag(r.in_sync),
-    # Of what the last pass saw; where that missed the partition it is left out.
+    # Left out by the renderer when the last pass missed the partition.
     REPLICA_UP: lambda r: int(r.error is None),
 }

@@ -15,8 +15,8 @@ import msgspec
 
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.core.records import Alert, OpenAlert, View, decode_record
+from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
-from tidemark_exporters.export.source import Message, TopicReader
 from tidemark_exporters.notify.assemble import kafka_store
 from tidemark_exporters.notify.commits import OffsetStore
 from tidemark_exporters.notify.courier import Courier

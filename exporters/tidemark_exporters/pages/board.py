@@ -15,8 +15,9 @@ from typing import Final, NamedTuple, TypeVar
 
 from tidemark.assess.safe_to_stop import Effect, Impact, stop_impact
 from tidemark.core.records import Alert, OpenAlert, View
-from tidemark_exporters.export.table import Row, Table
-from tidemark_exporters.export.tally import BrokerTally, Tally
+from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
+from tidemark_exporters.export.partition_row import PartitionRow
+from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.states import (
     HEALTHY,
     LEVELS,
@@ -39,7 +40,7 @@ class Entry(NamedTuple):
     """A partition: its row of the table, what it is said to be, worst first, and its open alerts."""
 
     key: Key
-    row: Row
+    row: PartitionRow
     states: list[State]
     alerts: list[OpenAlert]
 
@@ -54,33 +55,37 @@ class Entry(NamedTuple):
 
 
 class Sums:
-    """What partitions add up to by cluster, topic and broker: the table's own tallies, as they stand now."""
+    """What partitions add up to by cluster, topic and broker: the table's own aggregates, as they stand now."""
 
     def __init__(self, table: Table) -> None:
         self.clusters = {
-            name: _still(tally) for name, tally in table.cluster_tallies.copy().items()
+            name: _still(aggregate) for name, aggregate in table.cluster_aggregates.copy().items()
         }
-        self.topics = {pair: _still(tally) for pair, tally in table.topic_tallies.copy().items()}
-        self.brokers = {pair: _still(tally) for pair, tally in table.broker_tallies.copy().items()}
-        for tally in self.brokers.values():
-            tally.effects = tally.effects.copy()
+        self.topics = {
+            pair: _still(aggregate) for pair, aggregate in table.topic_aggregates.copy().items()
+        }
+        self.brokers = {
+            pair: _still(aggregate) for pair, aggregate in table.broker_aggregates.copy().items()
+        }
+        for aggregate in self.brokers.values():
+            aggregate.effects = aggregate.effects.copy()
 
-    def cluster(self, name: str) -> Tally:
-        return self.clusters.get(name) or Tally()
+    def cluster(self, name: str) -> PartitionAggregate:
+        return self.clusters.get(name) or PartitionAggregate()
 
-    def topic(self, cluster: str, name: str) -> Tally:
-        return self.topics.get((cluster, name)) or Tally()
+    def topic(self, cluster: str, name: str) -> PartitionAggregate:
+        return self.topics.get((cluster, name)) or PartitionAggregate()
 
-    def broker(self, cluster: str, number: int) -> BrokerTally:
-        return self.brokers.get((cluster, number)) or BrokerTally()
-
-
-AnyTally = TypeVar("AnyTally", Tally, BrokerTally)
+    def broker(self, cluster: str, number: int) -> BrokerAggregate:
+        return self.brokers.get((cluster, number)) or BrokerAggregate()
 
 
-def _still(tally: AnyTally) -> AnyTally:
-    made = copy.copy(tally)
-    made.moving = made.moving.copy()
+AnyAggregate = TypeVar("AnyAggregate", PartitionAggregate, BrokerAggregate)
+
+
+def _still(aggregate: AnyAggregate) -> AnyAggregate:
+    made = copy.copy(aggregate)
+    made.behind = made.behind.copy()
     return made
 
 
@@ -174,7 +179,7 @@ class Board:
     def stop_counts(self, cluster: str, broker: int) -> dict[Effect, int]:
         """What stopping a broker alone would do: partitions by effect."""
         counts = self.sums.broker(cluster, broker).effects.copy()
-        counts["unknown"] += self.sums.cluster(cluster).unplaced
+        counts["unknown"] += self.sums.cluster(cluster).stop_unknown
         return counts
 
     def stop_impacts(self, cluster: str, broker: int) -> list[Impact]:
@@ -225,14 +230,14 @@ class Boards:
 
 def rank(entry: Entry) -> tuple[int, float, Key]:
     """Sorts worst first; among equals the largest known lag first, then by name."""
-    return RANK[entry.state.name], -(entry.row.lag_ms or 0.0), entry.key
+    return RANK[entry.state.name], -(entry.row.progress.lag_ms or 0.0), entry.key
 
 
 def _by_name(entry: Entry) -> Key:
     return entry.key
 
 
-def _entry(key: str, row: Row, alerts: list[OpenAlert]) -> Entry:
+def _entry(key: str, row: PartitionRow, alerts: list[OpenAlert]) -> Entry:
     """The partition's number is read off the key; a foreign key's view is asked."""
     number = key.rpartition("/")[2]
     partition = (
@@ -243,9 +248,9 @@ def _entry(key: str, row: Row, alerts: list[OpenAlert]) -> Entry:
     return Entry((row.cluster, row.topic, partition), row, states_of(row, alerts), alerts)
 
 
-def _minds(row: Row, broker: int) -> bool:
-    return row.shape.unplaced or any(
-        host.broker == broker and host.effect is not None for host in row.shape.hosts
+def _minds(row: PartitionRow, broker: int) -> bool:
+    return row.status.stop_unknown or any(
+        host.broker == broker and host.effect is not None for host in row.status.hosts
     )
 
 

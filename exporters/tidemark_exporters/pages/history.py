@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from tidemark.core.records import Alert, decode_record
-from tidemark_exporters.export.source import TopicReader
+from tidemark.kafka.topic_reader import TopicReader
 
 MAX_PAST: Final = 10_000
 MAX_PAST_LOSSES: Final = 1_000

@@ -158,7 +158,7 @@ def topic_item(board: Board, cluster: str, topic: str) -> TopicItem:
         state=board.state_of_topic(cluster, topic).name,
         partitions_by_state=counts,
         partitions=sums.partitions,
-        replicas=sum(len(entry.row.shape.hosts) for entry in entries),
+        replicas=sum(len(entry.row.status.hosts) for entry in entries),
         leaderless=sums.leaderless,
         under_min_isr=sums.under_min,
         at_min_isr=sums.at_min,
@@ -179,8 +179,8 @@ def partition_item(entry: Entry) -> PartitionItem:
         partition=partition,
         state=entry.state.name,
         states=[state.name for state in entry.states],
-        lag_records_max=entry.row.lag_records,
-        lag_ms_max=entry.row.lag_ms,
+        lag_records_max=entry.row.progress.lag_records,
+        lag_ms_max=entry.row.progress.lag_ms,
         view=entry.view,
     )
 

@@ -106,7 +106,7 @@ def partitions(board: Board, query: Query, sort: str = "name") -> Listing[Partit
         and (topic is None or entry.key[1] == topic)
         and (partition is None or entry.key[2] == partition)
         and (not part or part in entry.key[1].casefold())
-        and (broker is None or any(host.broker == broker for host in entry.row.shape.hosts))
+        and (broker is None or any(host.broker == broker for host in entry.row.status.hosts))
         and (state is None or _is(entry, state))
     ]
     if (query.choice("sort", SORTS) or sort) == "worst":

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from importlib import resources
 from typing import Final, NamedTuple
 
-from tidemark_exporters.export.negotiation import takes_gzip
+from tidemark_exporters.export.negotiation import accepts_gzip
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages import api, html
 from tidemark_exporters.pages.board import Boards
@@ -79,7 +79,7 @@ class Pages:
             ("Vary", "Accept-Encoding"),
             *SECURITY,
         ]
-        if len(text) >= MIN_COMPRESSED and takes_gzip(accept_encoding):
+        if len(text) >= MIN_COMPRESSED and accepts_gzip(accept_encoding):
             text = gzip.compress(text, 1)
             headers.append(("Content-Encoding", "gzip"))
         return Response(status, headers, text)

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK
 from tidemark.core.records import OpenAlert
-from tidemark_exporters.export.table import Row
+from tidemark_exporters.export.partition_row import PartitionRow
 
 Level = Literal["critical", "warning", "unknown", "info", "ok"]
 LEVELS: Final[tuple[Level, ...]] = ("critical", "warning", "unknown", "info", "ok")
@@ -72,20 +72,20 @@ _BY_ALERT: Final = {
 }
 
 
-def states_of(row: Row, alerts: Iterable[OpenAlert]) -> list[State]:
+def states_of(row: PartitionRow, alerts: Iterable[OpenAlert]) -> list[State]:
     """All that holds of a partition with its open alerts, worst first; `healthy` alone where nothing does."""
-    shape = row.shape
+    status = row.status
     names = {_of_alert(alert) for alert in alerts}
-    if shape.blind:
+    if status.blind:
         names.add("blind")
     else:
         flags = (
-            ("offline", shape.leaderless),
-            ("under_min_isr", shape.under_min),
-            ("at_min_isr", shape.at_min),
-            ("under_replicated", shape.under_replicated),
+            ("offline", status.leaderless),
+            ("under_min_isr", status.under_min),
+            ("at_min_isr", status.at_min),
+            ("under_replicated", status.under_replicated),
             # Not blind, and still nothing can be said of it.
-            ("unknown", shape.unplaced or (shape.leader is None and not shape.leaderless)),
+            ("unknown", status.stop_unknown or (status.leader is None and not status.leaderless)),
         )
         names.update(name for name, holds in flags if holds)
     if not names:

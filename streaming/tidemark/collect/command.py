@@ -16,7 +16,8 @@ from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import KafkaPublisher, LinePublisher, Publisher
 from tidemark.collect.watchdog import Watchdog
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka.client import check_reachable, ensure_topics, quiet_client_logs
+from tidemark.kafka.client import check_reachable, quiet_client_logs
+from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Cluster, Settings, load_settings
 
@@ -60,7 +61,7 @@ def collect(
     metrics = CollectMetrics()
     # Lines by hand are taken beside the collector on duty, often on its host: the port is that one's.
     if settings.collect.listen is not None and to == "topic":
-        metrics.serve(settings.collect.listen)
+        metrics.registry.serve(settings.collect.listen, "collect.listen", ConfigError)
     epoch = int(time.time() * 1000)
     collectors = [
         Collector(cluster, settings, publisher, metrics, epoch, passes)

@@ -17,7 +17,7 @@ import tidemark
 from tidemark.core.errors import TidemarkError
 from tidemark.demo.expectations import WITNESS
 from tidemark.jvm.java import JavaHome
-from tidemark.kafka.client import topic_specifications
+from tidemark.kafka.topics import topic_specifications
 from tidemark.local.cluster import BROKERS, LocalCluster
 from tidemark.local.layout import free_ports
 from tidemark.local.process import Child

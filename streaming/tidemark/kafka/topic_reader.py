@@ -1,107 +1,166 @@
-"""Tidemark's own topics, read whole by verbs that look once and end; without a consumer group."""
+"""Reads a whole topic, without a consumer group: to its end, and on from there."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
-import msgspec
+import structlog
 from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka.client import make_consumer
-from tidemark.settings import Connection, Settings
+from tidemark.core.errors import ClusterError
+from tidemark.kafka.client import make_consumer, reason_of
+from tidemark.settings import Connection
 
-# A topic that gives nothing for so long, and is not at its end, cannot be read.
-SILENT_SECONDS: Final = 15.0
 POLL_MS: Final = 200
+# A topic that returns nothing for so long before its end cannot be read.
+SILENT_SECONDS: Final = 15.0
+
+T = TypeVar("T")
+log = structlog.get_logger()
 
 
-def kafka_at(settings: Settings, bootstrap: str | None) -> Connection:
-    """Where Tidemark's topics live: as configured, or at the servers of `--bootstrap`. Raises ConfigError when that is empty."""
-    if bootstrap is None:
-        return settings.kafka
-    servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
-    if not servers:
-        raise ConfigError("--bootstrap is empty; write host:port.")
-    return msgspec.structs.replace(settings.kafka, bootstrap_servers=servers)
+class TopicUnavailableError(ClusterError):
+    """Kafka does not answer now; a later attempt may succeed."""
 
 
-class TopicLog:
-    """The records of one topic from its beginning. Raises ClusterError when it does not exist or cannot be read."""
+class Message(NamedTuple):
+    """One Kafka record; a None value is a tombstone."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class TopicReader:
+    """All partitions of one topic, in order within a partition. Used by one thread.
+
+    Reading begins at the beginning. `fetch` and `read_to_end` raise ClusterError on any failure;
+    `poll`, `caught_up` and `end_now` ride out an outage, which is logged once.
+    """
 
     def __init__(self, connection: Connection, topic: str) -> None:
-        self._topic = topic
-        self._consumer: Any = make_consumer(
+        """Raises ClusterError when the topic does not exist or cannot be read."""
+        self.topic = topic
+        self._interrupted = False
+        self._consumer = make_consumer(
             connection,
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=POLL_MS,
+            max_poll_records=5000,
         )
         try:
             numbers = self._ask(self._consumer.partitions_for_topic, topic)
             if not numbers:
                 raise ClusterError(
-                    f"topic {topic} does not exist. Check that `kafka` in the configuration (or --bootstrap) is where Tidemark's "
-                    f"topics live, and topics.prefix."
+                    f"topic {topic} does not exist. Start `tidemark collect` once, which creates "
+                    "it, or check topics.prefix and kafka.bootstrap_servers (or --bootstrap)."
                 )
-            self._partitions = [TopicPartition(topic, number) for number in sorted(numbers)]
-            self._consumer.assign(self._partitions)
-            self._ask(self._consumer.seek_to_beginning, *self._partitions)
-            self._ends: dict[Any, int] = self._ask(self._consumer.end_offsets, self._partitions)
+            self._partitions = {number: TopicPartition(topic, number) for number in sorted(numbers)}
+            self._consumer.assign(list(self._partitions.values()))
+            self.beginning = self._offsets(self._consumer.beginning_offsets)
+            # The end of each partition at the start; `caught_up` compares with it.
+            self.end = self._offsets(self._consumer.end_offsets)
         except ClusterError:
             self.close()
             raise
+        self.start()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         self._consumer.close(autocommit=False)
 
-    def to_end(self) -> Iterator[bytes]:
-        """Values up to where the topic ended when it was opened, tombstones left out."""
-        moved_at = time.monotonic()
-        while any(
-            self._ask(self._consumer.position, place) < self._ends[place]
-            for place in self._partitions
-        ):
-            found = self.poll()
-            if found:
-                moved_at = time.monotonic()
-                yield from found
-            elif time.monotonic() - moved_at > SILENT_SECONDS:
-                raise ClusterError(
-                    f"topic {self._topic} cannot be read to its end: no answer for {SILENT_SECONDS:.0f} s. Is a broker down?"
-                )
+    def start(self, positions: Mapping[int, int] | None = None) -> None:
+        """Goes on at `positions` (by partition), and at the beginning where there is none."""
+        for number, partition in self._partitions.items():
+            offset = max(self.beginning[number], (positions or {}).get(number, 0))
+            self._consumer.seek(partition, offset)
 
-    def poll(self) -> list[bytes]:
-        """The next values, if there are any within a moment."""
-        answer = self._ask(self._consumer.poll, timeout_ms=POLL_MS)
+    def fetch(self, timeout_ms: int = POLL_MS) -> list[Message]:
+        """The next records; waits up to `timeout_ms` for the first."""
+        answer = self._ask(self._consumer.poll, timeout_ms=timeout_ms)
         return [
-            record.value
+            Message(record.partition, record.offset, record.key, record.value)
             for records in answer.values()
             for record in records
-            if record.value is not None
         ]
 
-    def _ask(self, request: Any, *arguments: Any, **options: Any) -> Any:
+    def read_to_end(self) -> Iterator[Message]:
+        """The records up to the end as of the start.
+
+        Raises ClusterError also when no record arrives for SILENT_SECONDS.
+        """
+        arrived_at = time.monotonic()
+        while not self._is_at_end():
+            messages = self.fetch()
+            if messages:
+                arrived_at = time.monotonic()
+                yield from messages
+            elif time.monotonic() - arrived_at > SILENT_SECONDS:
+                raise ClusterError(
+                    f"topic {self.topic} cannot be read to its end: no record for "
+                    f"{SILENT_SECONDS:.0f} s. Is a broker down?"
+                )
+
+    def poll(self, timeout_ms: int) -> list[Message]:
+        """As `fetch`; empty while no broker answers. Reading goes on when one does."""
+        messages = self._unless_interrupted(lambda: self.fetch(timeout_ms))
+        if messages is None:
+            return []
+        if self._interrupted:
+            self._interrupted = False
+            log.info("topic can be read again", topic=self.topic)
+        return messages
+
+    def caught_up(self) -> bool:
+        """Whether everything up to the end as of the start has been read."""
+        return self._unless_interrupted(self._is_at_end) or False
+
+    def end_now(self) -> dict[int, int] | None:
+        """The current end offsets by partition; None while no broker reports them. May block."""
+        return self._unless_interrupted(lambda: self._offsets(self._consumer.end_offsets))
+
+    def _is_at_end(self) -> bool:
+        return all(
+            self._ask(self._consumer.position, partition) >= self.end[number]
+            for number, partition in self._partitions.items()
+        )
+
+    def _offsets(self, read: Callable[..., Any]) -> dict[int, int]:
+        found = self._ask(read, list(self._partitions.values()))
+        return {partition.partition: offset for partition, offset in found.items()}
+
+    def _unless_interrupted(self, read: Callable[[], T]) -> T | None:
+        """None while no broker answers: logged once an outage, not once a call."""
+        try:
+            return read()
+        except TopicUnavailableError as error:
+            if not self._interrupted:
+                log.warning("topic cannot be read for now", topic=self.topic, reason=str(error))
+            self._interrupted = True
+            return None
+
+    def _ask(self, request: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         try:
             return request(*arguments, **options)
         except kafka_errors.KafkaError as error:
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise ClusterError(
-                f"cannot read topic {self._topic}: {reason}. Check that Kafka is up and that the user may read it."
+            kind = TopicUnavailableError if error.retriable else ClusterError
+            raise kind(
+                f"cannot read topic {self.topic}: {reason_of(error)}. "
+                "Check that Kafka is up and that the user may read it."
             ) from None
+
+
+def values(messages: Iterable[Message]) -> Iterator[bytes]:
+    """The values, without tombstones."""
+    return (message.value for message in messages if message.value is not None)

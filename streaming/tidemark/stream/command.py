@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.kafka.client import ensure_topics
+from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
 from tidemark.stream.session import first_line, start_session
@@ -66,11 +66,11 @@ def run(settings: Settings, once: bool = False) -> None:
         check_packages()
         ensure_topics(settings.kafka, settings.topics)
         from tidemark.stream.frozen import freeze, frozen_by
-        from tidemark.stream.listener import Listener, Metrics, serve_metrics
+        from tidemark.stream.listener import Listener, StreamMetrics
 
-        metrics = Metrics()
+        metrics = StreamMetrics()
         if settings.stream.listen is not None:
-            serve_metrics(metrics, settings.stream.listen)
+            metrics.registry.serve(settings.stream.listen, "stream.listen")
         if stop.asked.is_set():
             return
         spark = start_session(settings, os.environ)

@@ -1,16 +1,16 @@
-"""The query's own health: one log line a batch and Prometheus metrics, from Spark's progress reports.
+"""The health of the streaming query: a log line for each batch, and Prometheus metrics.
 
-Spark calls the listener on a thread of its own, after the batch; whatever fails here is logged and stays here.
+Both come from Spark's progress reports. Spark calls the listener on its own thread after the batch.
+A failure here is logged and does not affect the query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -19,56 +19,43 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.metrics import SignalRegistry
 from tidemark.stream.job import READ, WRITTEN
 
-BUCKETS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
-# A batch longer than this is worth a line of its own at warning level.
+BATCH_SECONDS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+# A longer batch is logged at warning level, with its longest phases.
 SLOW_SECONDS: Final = 5.0
 # Spark's name for the sum of all phases.
 WHOLE: Final = "triggerExecution"
+# The values of the label `kind`, as job.py names its counts.
+KINDS: Final = ("views", "alerts", "dead_letters")
 
 log = structlog.get_logger()
 
 
-class Metrics:
-    """The stream's metrics, all born at 0 in a registry of their own."""
+class StreamMetrics:
+    """The stream's metrics in their own registry."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        made: dict[str, Any] = {
-            "registry": self.registry,
-            "namespace": "tidemark",
-            "subsystem": "stream",
-        }
-        self.batch_seconds = Histogram(
-            "batch_duration_seconds", "Duration of a micro-batch.", buckets=BUCKETS, **made
+        self.registry = registry = SignalRegistry()
+        self.batch_seconds = registry.histogram(
+            "tidemark_stream_batch_duration_seconds", BATCH_SECONDS
         )
-        self.records = Counter("input_records", "Kafka records read from the event topic.", **made)
-        self.rows = Counter("output_rows", "Rows written, by kind of topic.", ["kind"], **made)
-        self.age_seconds = Gauge(
-            "end_to_end_age_seconds",
-            "Age of the batch's oldest event when the batch ended.",
-            **made,
-        )
-        self.behind = Gauge(
-            "offsets_behind_average",
-            "Offsets behind the newest event, averaged over the partitions.",
-            **made,
-        )
-        self.state_rows = Gauge("state_rows", "Groups that have state.", **made)
-        self.state_bytes = Gauge("state_memory_bytes", "Memory that the state store holds.", **made)
-        self.last_batch = Gauge(
-            "last_batch_timestamp_seconds", "When the last batch with events ended.", **made
-        )
-        for kind in ("views", "alerts", "dead_letters"):
+        self.records = registry.counter("tidemark_stream_input_records_total")
+        self.rows = registry.counter("tidemark_stream_output_rows_total")
+        self.age_seconds = registry.gauge("tidemark_stream_end_to_end_age_seconds")
+        self.behind = registry.gauge("tidemark_stream_offsets_behind_average")
+        self.state_rows = registry.gauge("tidemark_stream_state_rows")
+        self.state_bytes = registry.gauge("tidemark_stream_state_memory_bytes")
+        self.last_batch = registry.gauge("tidemark_stream_last_batch_timestamp_seconds")
+        for kind in KINDS:
             self.rows.labels(kind)
 
 
 class Listener(StreamingQueryListener):
     """Turns progress reports into metrics and log lines."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: StreamMetrics) -> None:
         self.metrics = metrics
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
@@ -78,9 +65,7 @@ class Listener(StreamingQueryListener):
         try:
             self._progress(event)
         except Exception as error:
-            log.error(
-                "a progress report could not be read", error=f"{type(error).__name__}: {error}"
-            )
+            log.error("cannot read a progress report", error=f"{type(error).__name__}: {error}")
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         pass
@@ -94,13 +79,10 @@ class Listener(StreamingQueryListener):
         written = progress.observedMetrics.get(WRITTEN)
         if read is None or not read["records"]:
             return
-        # The trigger's start in the JVM's clock; adding the duration leaves out how late this thread is.
+        # By the JVM's clock: the delay of this thread does not count.
         ended_at = parse_utc(progress.timestamp) + progress.batchDuration / 1000
         age = ended_at - read["oldest_ms"] / 1000
-        counts = {
-            kind: int(written[kind]) if written is not None else 0
-            for kind in ("views", "alerts", "dead_letters")
-        }
+        counts = {kind: int(written[kind]) if written is not None else 0 for kind in KINDS}
         metrics.batch_seconds.observe(progress.batchDuration / 1000)
         metrics.records.inc(read["records"])
         for kind, count in counts.items():
@@ -118,38 +100,26 @@ class Listener(StreamingQueryListener):
         )
         metrics.last_batch.set(ended_at)
         slow = progress.batchDuration > SLOW_SECONDS * 1000
-        told = {
+        fields = {
             "number": progress.batchId,
             "ms": progress.batchDuration,
             "records": read["records"],
             "age_seconds": round(age, 2),
         }
         (log.warning if slow else log.info)(
-            "batch", **told, **counts, **({"phases": longest(progress.durationMs)} if slow else {})
+            "batch",
+            **fields,
+            **counts,
+            **({"phases": longest(progress.durationMs)} if slow else {}),
         )
 
 
 def longest(phases: Mapping[str, int], count: int = 3) -> str:
-    """The phases of a batch that took longest, in Spark's names, milliseconds: where to look first."""
+    """The longest phases of a batch, in Spark's names and milliseconds, longest first."""
     parts = sorted(((ms, name) for name, ms in phases.items() if name != WHOLE), reverse=True)
     return " ".join(f"{name}={ms}" for ms, name in parts[:count])
 
 
 def parse_utc(text: str) -> float:
-    """Unix seconds of a progress report's ISO time, which is UTC."""
+    """Unix seconds of a progress report's ISO time (UTC)."""
     return datetime.fromisoformat(text).timestamp()
-
-
-def serve_metrics(metrics: Metrics, listen: str) -> None:
-    """Serves `/metrics` on `host:port`. Raises ConfigError for a wrong address, TidemarkError for a port in use."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(
-            f"configuration: stream.listen: `{listen}` is no address; write host:port, for example 127.0.0.1:9755."
-        )
-    try:
-        start_http_server(int(port), host or "127.0.0.1", metrics.registry)
-    except OSError as error:
-        raise TidemarkError(
-            f"cannot listen on {listen}: {error.strerror or error}. Choose another stream.listen."
-        ) from None

@@ -13,8 +13,8 @@ from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import Alert
-from tidemark.kafka.client import make_producer, quiet_client_logs
-from tidemark.kafka.topic_reader import TopicLog, kafka_at
+from tidemark.kafka.client import choose_connection, make_producer, quiet_client_logs
+from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.settings import Settings, load_settings
 from tidemark.verbs.ack.choice import (
     ack_record,
@@ -63,13 +63,13 @@ def ack(
 ) -> None:
     quiet_client_logs()
     settings = load_settings(config)
-    settings.kafka = kafka_at(settings, bootstrap)
+    settings.kafka = choose_connection(settings, bootstrap)
     who = by if by is not None else _login()
     for option, value, limit in (("--by", who, 255), ("--comment", comment or "", 1024)):
         if len(value) > limit:
             raise ConfigError(f"{option} has {len(value)} characters; it may have {limit}.")
-    with TopicLog(settings.kafka, settings.topics.alerts) as log:
-        newest = newest_alerts(alerts_in(log.to_end()))
+    with TopicReader(settings.kafka, settings.topics.alerts) as log:
+        newest = newest_alerts(alerts_in(values(log.read_to_end())))
         if mark is None:
             _list(open_events(newest))
             return
@@ -134,12 +134,12 @@ def _send(settings: Settings, records: list[bytes]) -> None:
         producer.close(timeout=5)
 
 
-def _confirm(log: TopicLog, alerts: Sequence[Alert], who: str, seconds: float) -> None:
+def _confirm(log: TopicReader, alerts: Sequence[Alert], who: str, seconds: float) -> None:
     """Says what was sent, and of each alert whether the stream has closed it."""
     waiting = {alert.fingerprint: alert for alert in alerts}
     deadline = time.monotonic() + seconds
     while waiting and time.monotonic() < deadline:
-        for found in alerts_in(log.poll()):
+        for found in alerts_in(values(log.fetch())):
             alert = waiting.get(found.fingerprint)
             if alert is not None and not is_open(found) and found.at >= alert.at:
                 del waiting[found.fingerprint]

@@ -16,8 +16,12 @@ from tidemark.collect.passes import Passes
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
-from tidemark.kafka.client import check_reachable, checked_options, quiet_client_logs
-from tidemark.kafka.topic_reader import kafka_at
+from tidemark.kafka.client import (
+    check_reachable,
+    checked_options,
+    choose_connection,
+    quiet_client_logs,
+)
 from tidemark.settings import Cluster, Collect, Settings, load_settings
 from tidemark.verbs.inspect.coordinated import coordinated
 from tidemark.verbs.inspect.drawing import drawing, heading, table
@@ -77,7 +81,7 @@ def inspect(
     if losses:
         if as_csv and as_json:
             raise ConfigError("--csv and --json are two forms: give one of them.")
-        settings.kafka = kafka_at(settings, bootstrap)
+        settings.kafka = choose_connection(settings, bootstrap)
         return show_losses(
             settings,
             (topic, partition, name),

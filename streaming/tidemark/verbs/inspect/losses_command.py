@@ -11,7 +11,7 @@ import msgspec
 
 from tidemark.core.records import Alert, DeadLetter, decode_record
 from tidemark.detect.thresholds import Detection
-from tidemark.kafka.topic_reader import TopicLog
+from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.settings import Settings
 from tidemark.verbs.inspect.losses import as_csv, as_json, as_table, chosen, losses_of, since_time
 from tidemark.verbs.replay.folding import Replay
@@ -57,8 +57,8 @@ def show_losses(
 
 def alerts_of_topic(settings: Settings) -> Iterator[Alert]:
     """Every alert record that the topic still holds."""
-    with TopicLog(settings.kafka, settings.topics.alerts) as log:
-        yield from alerts_in(log.to_end())
+    with TopicReader(settings.kafka, settings.topics.alerts) as log:
+        yield from alerts_in(values(log.read_to_end()))
 
 
 def alerts_in(values: Iterable[bytes]) -> Iterator[Alert]:

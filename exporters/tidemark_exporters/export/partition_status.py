@@ -1,6 +1,7 @@
-"""What the tallies need of a partition's view: its shape, which seldom changes, and its motion, which often does.
+"""The status and the progress of a partition, which the aggregates need of its view.
 
-Where nobody said who is in sync, what would follow from it is false or unknown.
+The status seldom changes, the progress often does. Where no broker reports the in-sync set,
+everything that follows from it is false or unknown.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from tidemark.assess.safe_to_stop import (
 )
 from tidemark.core.records import View
 
-# Placements of healthy partitions that are judged once: who is in sync, of how many, under which minimum.
-_REMEMBERED: Final = 20_000
+# Placements of healthy partitions that are judged once: in-sync set, replicas, minimum.
+MAX_PLACEMENTS: Final = 20_000
 
 
 class Host(NamedTuple):
-    """A broker that a replica is assigned to; `effect`: what its stop would do to the partition."""
+    """A broker with an assigned replica; `effect`: that of stopping the broker."""
 
     broker: int
     out_of_sync: bool
     effect: Effect | None
 
 
-class Shape(NamedTuple):
-    """What a partition is at the moment. Equal shapes are shared by rows."""
+class PartitionStatus(NamedTuple):
+    """The state of a partition apart from its offsets. Rows share equal ones."""
 
     leaderless: bool
     under_replicated: bool
@@ -40,37 +41,37 @@ class Shape(NamedTuple):
     blind: bool
     unhealthy: bool
     off_preferred: bool
-    # What the view knows: an unknown is in no maximum and no sum.
+    # Whether the view has the value: an unknown one is in no maximum and no sum.
     knows_lag_records: bool
     knows_lag_ms: bool
     knows_uncommitted: bool
     knows_uncommitted_ms: bool
-    # Nothing can be said of any broker's stop.
-    unplaced: bool
+    # The effect of stopping a broker is unknown, for every broker.
+    stop_unknown: bool
     replicas: int
     leader: int | None
     preferred: int | None
     hosts: tuple[Host, ...]
 
 
-# One follower's broker, its lag in records and its lag in milliseconds.
-Follower = tuple[int, int | None, float | None]
+# A follower's broker, its lag in records and its lag in milliseconds.
+FollowerLag = tuple[int, int | None, float | None]
 
 
-class Motion(NamedTuple):
-    """How far behind the partition's followers are; `followers`: (broker, lag in records, lag in ms), where either is known."""
+class PartitionProgress(NamedTuple):
+    """The largest follower lag, the uncommitted records, and the followers with a known lag."""
 
     lag_records: int | None = None
     lag_ms: float | None = None
     uncommitted: int | None = None
     uncommitted_ms: float | None = None
-    followers: tuple[Follower, ...] = ()
+    followers: tuple[FollowerLag, ...] = ()
 
 
-def motion_of(view: View) -> Motion:
+def measure_progress(view: View) -> PartitionProgress:
     lag_records: int | None = None
     lag_ms: float | None = None
-    followers: tuple[Follower, ...] = ()
+    followers: tuple[FollowerLag, ...] = ()
     leader = view.leader
     for replica in view.replicas:
         broker = replica.broker
@@ -84,56 +85,56 @@ def motion_of(view: View) -> Motion:
             if milliseconds is not None and (lag_ms is None or milliseconds > lag_ms):
                 lag_ms = milliseconds
             followers += ((broker, records, milliseconds),)
-    return Motion(lag_records, lag_ms, view.uncommitted_records, view.uncommitted_ms, followers)
+    return PartitionProgress(
+        lag_records, lag_ms, view.uncommitted_records, view.uncommitted_ms, followers
+    )
 
 
-def basis_of(view: View, motion: Motion) -> tuple[object, ...] | None:
-    """Two views with equal bases have equal shapes. None where that cannot be told cheaply: somebody is in doubt, lags or has an alert.
+def status_key(view: View, progress: PartitionProgress) -> tuple[object, ...] | None:
+    """Views with equal keys have equal statuses.
 
-    Offsets matter to a shape only through doubts.
+    None where that is not known cheaply: a replica is in doubt or lags, or an alert is open. Only
+    then do offsets matter to the status.
     """
-    if view.alerts or view.missed_passes or view.adding or not _all_well(view):
+    if view.alerts or view.missed_passes or view.adding or not _is_well(view):
         return None
     return (
         view.leader,
         view.assigned,
         view.in_sync_replicas,
         view.effective_min_in_sync_replicas,
-        motion.uncommitted is None,
-        motion.uncommitted_ms is None,
-        motion.lag_records is None,
-        motion.lag_ms is None,
+        progress.uncommitted is None,
+        progress.uncommitted_ms is None,
+        progress.lag_records is None,
+        progress.lag_ms is None,
     )
 
 
-def shape_of(view: View) -> Shape:
-    assigned, in_sync = view.assigned, view.in_sync_replicas
-    under_replicated, under_min, at_min = _replication(view)
-    alone = (
-        in_sync is not None and len(in_sync) == 1 and len(assigned) > 1 and view.leader is not None
-    )
+def judge_status(view: View) -> PartitionStatus:
+    assigned, in_sync, leader = view.assigned, view.in_sync_replicas, view.leader
+    under_replicated, under_min, at_min = _judge_replication(view)
     blind = view.missed_passes > 0
     preferred = assigned[0] if assigned else None
-    followers = [replica for replica in view.replicas if replica.broker != view.leader]
-    effects = _effects(view)
-    return Shape(
+    followers = [replica for replica in view.replicas if replica.broker != leader]
+    effects = _judge_stops(view)
+    return PartitionStatus(
         leaderless=view.leaderless,
         under_replicated=under_replicated,
         under_min=under_min,
         at_min=at_min,
-        leader_alone=alone,
+        leader_alone=leader is not None
+        and in_sync is not None
+        and len(in_sync) == 1 < len(assigned),
         blind=blind,
         unhealthy=under_replicated or view.leaderless or under_min or blind or bool(view.alerts),
-        off_preferred=view.leader is not None
-        and preferred is not None
-        and view.leader != preferred,
+        off_preferred=leader is not None and preferred is not None and leader != preferred,
         knows_lag_records=any(replica.lag_records is not None for replica in followers),
         knows_lag_ms=any(replica.lag_ms is not None for replica in followers),
         knows_uncommitted=view.uncommitted_records is not None,
         knows_uncommitted_ms=view.uncommitted_ms is not None,
-        unplaced=effects is None,
+        stop_unknown=effects is None,
         replicas=len(view.replicas),
-        leader=view.leader,
+        leader=leader,
         preferred=preferred,
         hosts=tuple(
             Host(
@@ -146,8 +147,11 @@ def shape_of(view: View) -> Shape:
     )
 
 
-def _replication(view: View) -> tuple[bool, bool, bool]:
-    """(under-replicated, under the minimum, at the minimum); a reassignment's new replicas are not missed yet."""
+def _judge_replication(view: View) -> tuple[bool, bool, bool]:
+    """(under-replicated, under the minimum, at the minimum).
+
+    The new replicas of a reassignment do not count as missing.
+    """
     if view.in_sync_replicas is None:
         return False, False, False
     in_sync = len(view.in_sync_replicas)
@@ -160,19 +164,19 @@ def _replication(view: View) -> tuple[bool, bool, bool]:
     return lacking, in_sync < minimum, lacking and in_sync == minimum
 
 
-def _effects(view: View) -> dict[int, Effect] | None:
-    """What the stop of each broker would do, where it would do something; None: nothing can be said of this partition."""
+def _judge_stops(view: View) -> dict[int, Effect] | None:
+    """The effect of stopping each broker, where there is one; None when it is unknown."""
     if view.missed_passes or view.in_sync_replicas is None:
         return None
-    if _all_well(view):
+    if _is_well(view):
         return _effects_when_well(
             tuple(view.in_sync_replicas), len(view.assigned), view.effective_min_in_sync_replicas
         )
-    return _judge(placement_of_view(view))
+    return _effects(placement_of_view(view))
 
 
-def _all_well(view: View) -> bool:
-    """Whether nobody is in doubt and nobody lags, so that only the numbers of replicas matter."""
+def _is_well(view: View) -> bool:
+    """Whether no replica is in doubt or lags, so that only the numbers of replicas matter."""
     end, epoch, in_sync, replicas = (
         view.high_watermark,
         view.leader_epoch,
@@ -186,12 +190,12 @@ def _all_well(view: View) -> bool:
         or in_sync is None
         or view.eligible_leader_replicas
         or view.removing
+        or not replicas
+        or len(replicas) != len(in_sync)
     ):
         return False
-    if not replicas or len(replicas) != len(in_sync):
-        return False
     for replica in replicas:
-        log_end, mark, knows, lag_ms = (
+        log_end, high_watermark, known_epoch, lag_ms = (
             replica.log_end_offset,
             replica.high_watermark,
             replica.leader_epoch,
@@ -202,30 +206,27 @@ def _all_well(view: View) -> bool:
             or log_end < end
             or replica.error is not None
             or replica.broker not in in_sync
-        ):
-            return False
-        if (
-            (mark is not None and mark > end)
-            or (knows is not None and knows != epoch)
+            or (high_watermark is not None and high_watermark > end)
+            or (known_epoch is not None and known_epoch != epoch)
             or (lag_ms is not None and lag_ms > LAG_LIMIT_MS)
         ):
             return False
     return True
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=MAX_PLACEMENTS)
 def _effects_when_well(
     in_sync: tuple[int, ...], copies: int, minimum: int | None
 ) -> dict[int, Effect]:
-    return _judge(
+    return _effects(
         Placement("", "", 0, True, frozenset(in_sync), frozenset(), copies, minimum, {}, {})
     )
 
 
-def _judge(placement: Placement) -> dict[int, Effect]:
+def _effects(placement: Placement) -> dict[int, Effect]:
     found = {}
     for broker in placement.in_sync | placement.eligible:
         impact = after_stop(placement, {broker})
         if impact is not None:
-            found[broker] = impact[0]
+            found[broker], _reason = impact
     return found

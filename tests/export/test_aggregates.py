@@ -1,4 +1,4 @@
-"""Sums that are kept as views come and go equal those of a table that was filled at once; what happened in between is counted."""
+"""Aggregates of a table that changes equal those of a fresh table; changes are counted."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from tests.export.make import NOW, view
 from tidemark.assess.safe_to_stop import EFFECTS, count_impacts
 from tidemark.core.records import ReplicaView, View, encode_record
+from tidemark_exporters.export.aggregates import BrokerAggregate
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.export.tally import BrokerTally
 from tidemark_exporters.export.values import BROKER_VALUES, CLUSTER_VALUES
 
 BROKERS = st.integers(1, 4)
 
 
 @st.composite
-def well_view(draw: st.DrawFn) -> View:
-    """Nobody is in doubt: what most of a cluster is, most of the time."""
+def healthy_view(draw: st.DrawFn) -> View:
+    """A view without any doubt: the usual state of most partitions."""
     assigned = draw(st.sampled_from([[1, 2], [2, 1], [1, 2, 3]]))
     lags: list[Any] = [
         draw(st.sampled_from([None, (0, 0.0), (3, 5.5), (4, None)])) for _ in assigned
@@ -86,23 +86,26 @@ def key_of(some: View) -> str:
     return f"{some.kafka_cluster}/{some.topic}/{some.partition}"
 
 
-def figures(tally: Any) -> dict[str, Any]:
-    if isinstance(tally, BrokerTally):
+def figures(aggregate: Any) -> dict[str, Any]:
+    if isinstance(aggregate, BrokerAggregate):
         return {
-            **{name: of(tally) for name, of in BROKER_VALUES.items()},
-            **{str(effect): count for effect, count in tally.effects.items()},
+            **{name: of(aggregate) for name, of in BROKER_VALUES.items()},
+            **{str(effect): count for effect, count in aggregate.effects.items()},
         }
-    return {**{name: of(tally) for name, of in CLUSTER_VALUES.items()}, "unplaced": tally.unplaced}
+    return {
+        **{name: of(aggregate) for name, of in CLUSTER_VALUES.items()},
+        "stop_unknown": aggregate.stop_unknown,
+    }
 
 
 def sums(table: Table) -> dict[object, dict[str, Any]]:
     """By cluster, topic and broker; a cluster without partitions is left out."""
-    tallies = [
-        *table.cluster_tallies.items(),
-        *table.topic_tallies.items(),
-        *table.broker_tallies.items(),
+    aggregates = [
+        *table.cluster_aggregates.items(),
+        *table.topic_aggregates.items(),
+        *table.broker_aggregates.items(),
     ]
-    found: dict[object, dict[str, Any]] = {key: figures(tally) for key, tally in tallies}
+    found: dict[object, dict[str, Any]] = {key: figures(aggregate) for key, aggregate in aggregates}
     return {key: values for key, values in found.items() if values.get("tidemark_partitions") != 0}
 
 
@@ -114,8 +117,8 @@ def filled(views: Iterable[View]) -> Table:
 
 
 @settings(max_examples=40)
-@given(st.lists(st.tuples(some_view() | well_view(), st.booleans()), max_size=25))
-def test_sums_do_not_depend_on_the_way_there(steps: list[tuple[View, bool]]) -> None:
+@given(st.lists(st.tuples(some_view() | healthy_view(), st.booleans()), max_size=25))
+def test_aggregates_depend_only_on_the_newest_views(steps: list[tuple[View, bool]]) -> None:
     table, newest = Table(), dict[str, View]()
     for some, gone in steps:
         key = key_of(some)
@@ -133,25 +136,25 @@ def test_sums_do_not_depend_on_the_way_there(steps: list[tuple[View, bool]]) -> 
 
 
 @settings(max_examples=40)
-@given(st.lists(some_view() | well_view(), max_size=12, unique_by=key_of))
-def test_effects_of_a_stop_are_those_that_the_core_counts(views: list[View]) -> None:
+@given(st.lists(some_view() | healthy_view(), max_size=12, unique_by=key_of))
+def test_effects_of_a_stop_equal_those_of_the_assessment(views: list[View]) -> None:
     table = filled(views)
     for cluster in ("east", "west"):
-        brokers = {broker for name, broker in table.broker_tallies if name == cluster}
+        brokers = {broker for name, broker in table.broker_aggregates if name == cluster}
         counted = count_impacts(
             [each for each in views if each.kafka_cluster == cluster],
             [b for b in brokers if isinstance(b, int)],
         )
         for broker, effects in counted.items():
-            ours = table.broker_tallies[cluster, broker].effects
-            unplaced = table.cluster_tallies[cluster].unplaced
+            ours = table.broker_aggregates[cluster, broker].effects
+            stop_unknown = table.cluster_aggregates[cluster].stop_unknown
             assert {
-                effect: ours[effect] + (unplaced if effect == "unknown" else 0)
+                effect: ours[effect] + (stop_unknown if effect == "unknown" else 0)
                 for effect in EFFECTS
             } == effects
 
 
-def test_elections_are_counted_from_one_leader_to_another_and_only_live() -> None:
+def test_changes_of_the_leader_are_counted_once_the_table_is_live() -> None:
     table = Table()
     table.apply("k", view(leader=1))
     table.apply("k", view(leader=2))
@@ -161,7 +164,7 @@ def test_elections_are_counted_from_one_leader_to_another_and_only_live() -> Non
     assert table.elections == {"east": 2}
 
 
-def test_joins_are_counted_from_the_history_that_is_new() -> None:
+def test_expansions_are_counted_from_new_history_only() -> None:
     table = Table()
     table.live = True
     old: list[tuple[float, list[int]]] = [(NOW, [1, 2, 3]), (NOW + 1, [1]), (NOW + 2, [1, 2])]
@@ -174,23 +177,25 @@ def test_joins_are_counted_from_the_history_that_is_new() -> None:
     assert table.expands == {("east", 2): 1, ("east", 3): 1}
 
 
-def test_only_kept_rows_hold_a_decoded_view() -> None:
+def test_only_retained_rows_hold_a_decoded_view() -> None:
     table = Table()
     table.apply("k", view(), encode_record(view()))
     row = table.partitions["k"]
     assert row.view is not row.view
-    row.keep()
+    row.retain()
     assert row.view is row.view
     table.apply("k", view(leader_epoch=9), encode_record(view(leader_epoch=9)))
-    assert table.partitions["k"].kept and table.partitions["k"].view is table.partitions["k"].view
+    assert (
+        table.partitions["k"].retained and table.partitions["k"].view is table.partitions["k"].view
+    )
     table.partitions["k"].release()
     assert table.partitions["k"].view is not table.partitions["k"].view
 
 
-def test_a_follower_that_stands_at_another_place_keeps_its_lag() -> None:
+def test_a_follower_at_another_place_in_the_list_keeps_its_lag() -> None:
     table = Table()
     replicas = [ReplicaView(broker=b, lag_records=b * 10, lag_ms=float(b)) for b in (2, 3)]
     table.apply("k", view(replicas=replicas))
     table.apply("k", view(replicas=replicas[1:], assigned=[1, 3]))
-    assert table.broker_tallies["east", 3].lag_records == 30
-    assert ("east", 2) not in table.broker_tallies
+    assert table.broker_aggregates["east", 3].lag_records == 30
+    assert ("east", 2) not in table.broker_aggregates

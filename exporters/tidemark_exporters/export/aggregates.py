@@ -1,0 +1,190 @@
+"""The sums and maxima of the partitions of a cluster or topic, and of the replicas of a broker.
+
+Counts follow the views as they come and go. A maximum cannot be taken back: everything above 0 is
+in `behind`, and the largest is searched when it is asked for. An unknown lag is in no maximum.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidemark.assess.safe_to_stop import EFFECTS, Effect
+from tidemark_exporters.export.partition_status import (
+    FollowerLag,
+    Host,
+    PartitionProgress,
+    PartitionStatus,
+)
+
+
+class _Totals(NamedTuple):
+    """Maxima and the sum over the partitions that are behind; 0 where none is."""
+
+    lag_records: int
+    lag_ms: float
+    uncommitted: int
+    uncommitted_ms: float
+
+
+class PartitionAggregate:
+    """The partitions of a cluster or a topic.
+
+    `behind`: the progress by key, of partitions where any of it is above 0.
+    """
+
+    __slots__ = (
+        "_totals",
+        "at_min",
+        "behind",
+        "blind",
+        "known_lag_ms",
+        "known_lag_records",
+        "known_uncommitted",
+        "known_uncommitted_ms",
+        "leader_alone",
+        "leaderless",
+        "off_preferred",
+        "partitions",
+        "stop_unknown",
+        "under_min",
+        "under_replicated",
+    )
+
+    def __init__(self) -> None:
+        self.partitions = self.leaderless = self.under_replicated = self.under_min = self.at_min = 0
+        self.leader_alone = self.blind = self.off_preferred = self.stop_unknown = 0
+        self.known_lag_records = self.known_lag_ms = 0
+        self.known_uncommitted = self.known_uncommitted_ms = 0
+        self.behind: dict[str, PartitionProgress] = {}
+        # Computed on demand, and kept until the progress of a partition changes.
+        self._totals: _Totals | None = None
+
+    def count(self, status: PartitionStatus, sign: int) -> None:
+        """Adds a partition (1) or removes it (-1)."""
+        self.partitions += sign
+        self.leaderless += sign * status.leaderless
+        self.under_replicated += sign * status.under_replicated
+        self.under_min += sign * status.under_min
+        self.at_min += sign * status.at_min
+        self.leader_alone += sign * status.leader_alone
+        self.blind += sign * status.blind
+        self.off_preferred += sign * status.off_preferred
+        self.stop_unknown += sign * status.stop_unknown
+        self.known_lag_records += sign * status.knows_lag_records
+        self.known_lag_ms += sign * status.knows_lag_ms
+        self.known_uncommitted += sign * status.knows_uncommitted
+        self.known_uncommitted_ms += sign * status.knows_uncommitted_ms
+
+    def update(self, key: str, progress: PartitionProgress) -> None:
+        """Replaces the progress of a partition."""
+        self._totals = None
+        lag_records, lag_ms, uncommitted, uncommitted_ms, _ = progress
+        if lag_records or lag_ms or uncommitted or uncommitted_ms:
+            self.behind[key] = progress
+        else:
+            self.behind.pop(key, None)
+
+    @property
+    def used(self) -> bool:
+        return self.partitions > 0
+
+    @property
+    def lag_records(self) -> int | None:
+        return self._compute().lag_records if self.known_lag_records else None
+
+    @property
+    def lag_ms(self) -> float | None:
+        return self._compute().lag_ms if self.known_lag_ms else None
+
+    @property
+    def uncommitted(self) -> int | None:
+        return self._compute().uncommitted if self.known_uncommitted else None
+
+    @property
+    def uncommitted_ms(self) -> float | None:
+        return self._compute().uncommitted_ms if self.known_uncommitted_ms else None
+
+    def _compute(self) -> _Totals:
+        if self._totals is None:
+            max_records, waiting, max_ms, max_waiting_ms = 0, 0, 0.0, 0.0
+            for lag_records, lag_ms, uncommitted, uncommitted_ms, _ in self.behind.values():
+                if lag_records is not None and lag_records > max_records:
+                    max_records = lag_records
+                if lag_ms is not None and lag_ms > max_ms:
+                    max_ms = lag_ms
+                if uncommitted is not None:
+                    waiting += uncommitted
+                if uncommitted_ms is not None and uncommitted_ms > max_waiting_ms:
+                    max_waiting_ms = uncommitted_ms
+            self._totals = _Totals(max_records, max_ms, waiting, max_waiting_ms)
+        return self._totals
+
+
+class BrokerAggregate:
+    """The replicas that a broker hosts. `behind`: by key, its followers with a lag above 0."""
+
+    __slots__ = (
+        "behind",
+        "effects",
+        "known_lag_ms",
+        "known_lag_records",
+        "leaders",
+        "out_of_sync",
+        "preferred",
+        "replicas",
+    )
+
+    def __init__(self) -> None:
+        self.replicas = self.leaders = self.preferred = self.out_of_sync = 0
+        self.known_lag_records = self.known_lag_ms = 0
+        self.effects: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
+        self.behind: dict[str, FollowerLag] = {}
+
+    def count(self, host: Host, sign: int) -> None:
+        """Adds a replica (1) or removes it (-1)."""
+        self.replicas += sign
+        self.out_of_sync += sign * host.out_of_sync
+        if host.effect is not None:
+            self.effects[host.effect] += sign
+
+    def count_follower(self, key: str, follower: FollowerLag, sign: int) -> None:
+        """Adds the lag of a follower on the broker (1) or removes it (-1)."""
+        _, lag_records, lag_ms = follower
+        self.known_lag_records += sign * (lag_records is not None)
+        self.known_lag_ms += sign * (lag_ms is not None)
+        if sign > 0:
+            self.update(key, follower)
+        else:
+            self.behind.pop(key, None)
+
+    def update(self, key: str, follower: FollowerLag) -> None:
+        """Replaces the lag of a follower that is counted already."""
+        _, lag_records, lag_ms = follower
+        if lag_records or lag_ms:
+            self.behind[key] = follower
+        else:
+            self.behind.pop(key, None)
+
+    @property
+    def used(self) -> bool:
+        return bool(
+            self.replicas
+            or self.leaders
+            or self.preferred
+            or self.known_lag_records
+            or self.known_lag_ms
+        )
+
+    @property
+    def lag_records(self) -> int | None:
+        if not self.known_lag_records:
+            return None
+        known = (records for _, records, _ in self.behind.values() if records is not None)
+        return max(known, default=0)
+
+    @property
+    def lag_ms(self) -> float | None:
+        if not self.known_lag_ms:
+            return None
+        known = (lag_ms for _, _, lag_ms in self.behind.values() if lag_ms is not None)
+        return max(known, default=0.0)

@@ -1,0 +1,88 @@
+"""The series of the cluster and broker tiers, which are always served."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from tidemark.core.records import OpenAlert, View
+from tidemark.core.signals import SIGNALS
+from tidemark_exporters.export.counters import EventCounters
+from tidemark_exporters.export.table import Table
+from tidemark_exporters.export.text_format import format_labels
+from tidemark_exporters.export.values import BROKER_VALUES, CLUSTER_VALUES, Value, to_seconds
+
+# label set -> value of one metric; None (unknown) makes no line
+Series = dict[str, Value]
+ALERT_OPEN = "tidemark_alert_open"
+
+
+def cluster_series(
+    table: Table, counters: EventCounters, now: float, stale_seconds: float
+) -> dict[str, Series]:
+    """By metric. `now`: Unix seconds."""
+    found: dict[str, Series] = {}
+
+    def put(name: str, value: Value, **labels: object) -> None:
+        found.setdefault(name, {})[format_labels(**labels)] = value
+
+    for cluster, newest in table.newest.items():
+        counters.add_cluster(cluster)
+        age = round(max(0.0, now - newest), 3)
+        put("tidemark_last_pass_timestamp_seconds", newest, kafka_cluster=cluster)
+        put("tidemark_view_age_seconds", age, kafka_cluster=cluster)
+    for view in table.clusters.values():
+        _put_cluster_view(view, counters, put)
+    for cluster, aggregate in table.cluster_aggregates.items():
+        for name, of_cluster in CLUSTER_VALUES.items():
+            put(name, of_cluster(aggregate), kafka_cluster=cluster)
+    for (cluster, broker), hosted in table.broker_aggregates.items():
+        counters.add_broker(cluster, broker)
+        for name, of_broker in BROKER_VALUES.items():
+            put(name, of_broker(hosted), kafka_cluster=cluster, broker=broker)
+        if now - table.newest.get(cluster, 0.0) > stale_seconds:
+            # Old views do not show whether a broker is safe to stop now.
+            continue
+        for effect, count in hosted.effects.items():
+            # A partition of unknown effect counts for every broker.
+            unknown = table.cluster_aggregates[cluster].stop_unknown * (effect == "unknown")
+            put(
+                "tidemark_broker_stop_impact_partitions",
+                count + unknown,
+                kafka_cluster=cluster,
+                broker=broker,
+                effect=effect,
+            )
+    open_now = count_alerts(table.open_alerts(), ALERT_OPEN)
+    # An alert that ends falls to 0 instead of disappearing.
+    counters.ever_open.update(open_now)
+    found[ALERT_OPEN] = {labels: open_now.get(labels, 0) for labels in sorted(counters.ever_open)}
+    counters.set_changes(table.elections, table.expands)
+    found.update({name: dict(values) for name, values in counters.values.items()})
+    return found
+
+
+def count_alerts(alerts: Iterable[OpenAlert], name: str) -> Series:
+    """Alerts by the labels of the metric `name`, which are labels of alerts too."""
+    labels = SIGNALS[name].labels
+    counts = Counter(tuple(alert.labels.get(label, "") for label in labels) for alert in alerts)
+    return {
+        format_labels(**dict(zip(labels, values, strict=True))): count
+        for values, count in counts.items()
+    }
+
+
+def _put_cluster_view(view: View, counters: EventCounters, put: Callable[..., None]) -> None:
+    cluster = view.kafka_cluster
+    put("tidemark_pass_period_seconds", to_seconds(view.period_ms), kafka_cluster=cluster)
+    put("tidemark_quorum_leader", view.quorum_leader, kafka_cluster=cluster)
+    put("tidemark_quorum_epoch", view.quorum_epoch, kafka_cluster=cluster)
+    put("kafka_brokers", len(view.broker_outcomes) or None, kafka_cluster=cluster)
+    for node, lag_ms in view.metadata_lag_ms.items():
+        lag = to_seconds(lag_ms)
+        put("tidemark_broker_metadata_lag_seconds", lag, kafka_cluster=cluster, broker=node)
+    for node, offset in view.metadata_log_end_offsets.items():
+        put("tidemark_broker_metadata_log_end_offset", offset, kafka_cluster=cluster, broker=node)
+    for broker, outcome in view.broker_outcomes.items():
+        counters.add_broker(cluster, broker)
+        put("tidemark_broker_up", int(outcome == "ok"), kafka_cluster=cluster, broker=broker)

@@ -1,0 +1,51 @@
+"""The exporter's metrics about itself."""
+
+from __future__ import annotations
+
+import platform
+
+from prometheus_client import ProcessCollector, disable_created_metrics, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
+
+from tidemark import __version__
+from tidemark.core.signals import DETAIL_TIERS
+from tidemark.metrics import SignalRegistry
+from tidemark_exporters.export.exposition import Exposition
+
+
+class ExportMetrics:
+    """One registry for one exporter."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = registry = SignalRegistry()
+        ProcessCollector(registry=registry)
+        registry.gauge("tidemark_build_info").labels(
+            version=__version__, python=platform.python_version()
+        ).set(1)
+        self.ready = registry.gauge("tidemark_export_ready")
+        self.records_read = registry.counter("tidemark_export_records_read_total")
+        self.undecodable = registry.counter("tidemark_export_records_undecodable_total")
+        self.events = registry.counter("tidemark_event_records_total")
+        self.dead_letters = registry.counter("tidemark_dead_letters_total")
+        self._refresh_seconds = registry.gauge("tidemark_export_refresh_duration_seconds")
+        self._refreshed_at = registry.gauge("tidemark_export_refresh_timestamp_seconds")
+        self._series = registry.gauge("tidemark_series")
+        self._series_dropped = registry.counter("tidemark_series_dropped_total")
+        for tier in DETAIL_TIERS:
+            self._series_dropped.labels(tier=tier)
+
+    def record_refresh(self, exposition: Exposition, seconds: float, now: float) -> None:
+        """Takes over one refresh that began at `now` (Unix seconds)."""
+        self._refresh_seconds.set(seconds)
+        self._refreshed_at.set(now)
+        for tier, count in exposition.series.items():
+            self._series.labels(tier=tier).set(count)
+        for tier, count in exposition.dropped.items():
+            self._series_dropped.labels(tier=tier).inc(count)
+
+    def render(self, *, openmetrics_format: bool = False) -> bytes:
+        """Prometheus' text, or OpenMetrics with its end mark."""
+        if openmetrics_format:
+            return bytes(openmetrics.generate_latest(self.registry))  # type: ignore[no-untyped-call]
+        return generate_latest(self.registry)

@@ -1,0 +1,64 @@
+"""Connections to Kafka: unreachable servers, options, outcomes of errors."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tests.collect.fake_broker import FakeBroker
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.kafka.client import (
+    _answering_servers,
+    check_reachable,
+    checked_options,
+    choose_connection,
+    outcome_of,
+)
+from tidemark.settings import Connection, Settings
+
+
+def test_a_server_that_never_answers_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=f"{address} did not answer in time"):
+            check_reachable(Connection(bootstrap_servers=[address]), 0.5)
+
+
+def test_a_server_that_never_answers_delays_no_other() -> None:
+    broker = FakeBroker(1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        silent = f"127.0.0.1:{listener.getsockname()[1]}"
+        answering = f"127.0.0.1:{broker.port}"
+        connection = Connection(bootstrap_servers=[silent, answering])
+        check_reachable(connection)
+        # The client gets this server only: it tries one at random until its own timeout.
+        assert _answering_servers(connection, 10.0, 0.05) == [answering]
+    broker.close()
+
+
+def test_client_options_are_checked() -> None:
+    with pytest.raises(ConfigError, match=r"client.sasl_mechanisms is no option"):
+        checked_options(Connection(client={"sasl_mechanisms": "PLAIN"}))
+    with pytest.raises(ConfigError, match="`kafka` is no"):
+        checked_options(Connection(bootstrap_servers=["kafka"]))
+    assert (
+        checked_options(Connection(client={"sasl_mechanism": "PLAIN"}))["sasl_mechanism"] == "PLAIN"
+    )
+
+
+def test_outcomes_of_errors() -> None:
+    assert outcome_of(ConnectionError("111 ECONNREFUSED")) == "refused"
+    assert outcome_of(TimeoutError("timed out")) == "timed_out"
+    assert outcome_of(OSError("No route to host")) == "unreachable"
+
+
+def test_bootstrap_servers_of_the_command_line_replace_the_configured_ones() -> None:
+    settings = Settings(
+        kafka=Connection(bootstrap_servers=["a:1"], client={"sasl_mechanism": "PLAIN"})
+    )
+    assert choose_connection(settings, None) is settings.kafka
+    chosen = choose_connection(settings, "b:1, c:2,")
+    assert (chosen.bootstrap_servers, chosen.client) == (["b:1", "c:2"], settings.kafka.client)
+    with pytest.raises(ConfigError, match="--bootstrap is empty"):
+        choose_connection(settings, ",")

@@ -1,0 +1,146 @@
+"""The reader of a topic: it reads on after an outage, and verbs fail with one clear line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka import errors as kafka_errors
+from structlog.testing import capture_logs
+
+from tidemark.core.errors import ClusterError
+from tidemark.kafka import topic_reader
+from tidemark.kafka.topic_reader import Message, TopicReader, values
+from tidemark.settings import Connection
+
+TIMEOUT = kafka_errors.KafkaTimeoutError("offsets by timestamps")
+DENIED = kafka_errors.TopicAuthorizationFailedError("topic")
+UNREADABLE = r"cannot read topic topic: .*Check that Kafka is up and that the user may read it"
+
+
+class Consumer:
+    """A consumer of one partition with offsets from 3 to 6; given answers come first.
+
+    An exception among the answers is raised.
+    """
+
+    def __init__(self) -> None:
+        self.numbers = {0}
+        self.polls: list[Any] = []
+        self.ends: list[Any] = [7]
+        self.offset: Any = 0
+        self.closed = False
+
+    def partitions_for_topic(self, _topic: str) -> set[int]:
+        return self.numbers
+
+    def assign(self, _partitions: object) -> None:
+        pass
+
+    def seek(self, _partition: object, offset: int) -> None:
+        self.offset = offset
+
+    def beginning_offsets(self, partitions: list[Any]) -> dict[Any, int]:
+        return dict.fromkeys(partitions, 3)
+
+    def end_offsets(self, partitions: list[Any]) -> dict[Any, int]:
+        return dict.fromkeys(partitions, given(self.ends.pop(0)))
+
+    def poll(self, timeout_ms: int) -> dict[str, list[Message]]:
+        offsets = given(self.polls.pop(0)) if self.polls else []
+        self.offset = max([self.offset, *(offset + 1 for offset in offsets)])
+        return {"partition": [message(offset) for offset in offsets]}
+
+    def position(self, _partition: object) -> Any:
+        return given(self.offset)
+
+    def close(self, *, autocommit: bool) -> None:
+        self.closed = not autocommit
+
+
+def given(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def message(offset: int) -> Message:
+    """The one at 5 is a tombstone."""
+    return Message(0, offset, b"key", None if offset == 5 else b"%d" % offset)
+
+
+@pytest.fixture
+def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
+    made = Consumer()
+    monkeypatch.setattr(topic_reader, "make_consumer", lambda *_, **__: made)
+    return made
+
+
+def test_reading_begins_at_the_beginning_or_at_the_given_positions(consumer: Consumer) -> None:
+    reader = TopicReader(Connection(), "topic")
+    offsets = [consumer.offset]
+    for position in (6, 1):
+        reader.start({0: position})
+        offsets.append(consumer.offset)
+    assert offsets == [3, 6, 3]
+
+
+def test_read_to_end_ends_where_the_topic_ended_at_the_start(consumer: Consumer) -> None:
+    consumer.polls = [[3, 4], [], [5, 6], [7]]
+    with TopicReader(Connection(), "topic") as reader:
+        messages = list(reader.read_to_end())
+        assert messages == [message(offset) for offset in (3, 4, 5, 6)]
+        assert list(values(messages)) == [b"3", b"4", b"6"]
+        assert reader.fetch() == [message(7)]
+    assert consumer.closed
+
+
+def test_a_topic_that_returns_nothing_before_its_end_is_an_error(
+    consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_reader, "SILENT_SECONDS", 0.0)
+    with pytest.raises(ClusterError, match="topic topic cannot be read to its end: no record for"):
+        list(TopicReader(Connection(), "topic").read_to_end())
+
+
+def test_poll_rides_out_an_outage_and_logs_it_once(consumer: Consumer) -> None:
+    reader = TopicReader(Connection(), "topic")
+    consumer.polls = [TIMEOUT, kafka_errors.NotLeaderForPartitionError(), [3]]
+    with capture_logs() as logged:
+        assert [reader.poll(0) for _ in range(3)] == [[], [], [message(3)]]
+    assert [entry["event"] for entry in logged] == [
+        "topic cannot be read for now",
+        "topic can be read again",
+    ]
+
+
+def test_positions_and_ends_are_unknown_while_no_broker_reports_them(consumer: Consumer) -> None:
+    consumer.ends += [TIMEOUT, 9]
+    reader = TopicReader(Connection(), "topic")
+    assert [reader.end_now(), reader.end_now()] == [None, {0: 9}]
+    caught_up = []
+    for consumer.offset in (TIMEOUT, 6, 7):
+        caught_up.append(reader.caught_up())
+    assert caught_up == [False, False, True]
+
+
+def test_fetch_and_read_to_end_fail_on_a_timeout_too(consumer: Consumer) -> None:
+    consumer.polls = [TIMEOUT, TIMEOUT]
+    reader = TopicReader(Connection(), "topic")
+    with pytest.raises(ClusterError, match=UNREADABLE):
+        reader.fetch()
+    with pytest.raises(ClusterError, match=UNREADABLE):
+        next(reader.read_to_end())
+
+
+def test_a_missing_right_ends_the_reader_with_one_line(consumer: Consumer) -> None:
+    consumer.polls = [DENIED]
+    with pytest.raises(ClusterError, match=UNREADABLE):
+        TopicReader(Connection(), "topic").poll(0)
+
+
+def test_a_topic_that_does_not_exist_is_an_error_and_closes_the_client(consumer: Consumer) -> None:
+    consumer.numbers = set()
+    with pytest.raises(ClusterError, match="topic topic does not exist"):
+        TopicReader(Connection(), "topic")
+    assert consumer.closed
