@@ -109,7 +109,7 @@ def test_check_config_takes_the_file_from_the_environment(
         ("collct: {}", "unknown field `collct`"),
         (
             "kafka: {client: {security_protocl: SSL}}",
-            "client.security_protocl is no option of kafka-python; did you mean `security_protocol`?",
+            "client.security_protocl is not an option of kafka-python; did you mean `security_protocol`?",
         ),
         (
             "clusters: [{name: a, client: {sasl_plain_password_file: /nonexistent/secret}}]",

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from tidemark.collect.passes import Passes
 from tidemark.collect.publish import Publisher
 from tidemark.core.errors import ConfigError
-from tidemark.settings import address
+from tidemark.settings import parse_address
 
 
 class CollectMetrics:
@@ -62,7 +62,7 @@ class CollectMetrics:
 
     def serve(self, listen: str) -> Any:
         """Starts the HTTP server. Raises ConfigError when the address cannot be bound."""
-        host, port = address(listen)
+        host, port = parse_address(listen)
         try:
             server, _ = start_http_server(port, host, self.registry)
         except OSError as error:

@@ -16,12 +16,12 @@ from kafka.net.selector import NetworkSelector
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
-from tidemark.settings import Connection, Topics, address, client_options
+from tidemark.kafka.options import client_options
+from tidemark.settings import Connection, Topics, parse_address
 
 __all__ = [
     "check_reachable",
     "checked_options",
-    "client_options",
     "ensure_topics",
     "make_admin",
     "make_consumer",
@@ -175,7 +175,7 @@ def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options`, with the bootstrap servers checked, our client id, and a receive limit that fits large clusters."""
     options = client_options(connection)
     for server in connection.bootstrap_servers:
-        address(server)
+        parse_address(server)
     return {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark", **options}
 
 

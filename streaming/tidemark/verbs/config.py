@@ -11,7 +11,8 @@ import click
 
 from tidemark import __version__
 from tidemark.core.errors import TidemarkError
-from tidemark.settings import Settings, client_options, load_settings
+from tidemark.kafka.options import client_options
+from tidemark.settings import Settings, load_settings
 
 
 @click.command(
