@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection
 
@@ -78,12 +79,18 @@ def _check_notify(notify: Notify) -> None:
 
 
 def _check_expressions(settings: Settings) -> None:
-    expressions = [e for c in settings.clusters for e in (*c.topics_allow, *c.topics_deny)]
-    expressions += [e for r in settings.notify.routes for e in (*r.clusters, *r.alerts)]
-    for window in settings.notify.maintenance:
-        expressions += [*window.clusters, *window.topics, *window.brokers, *window.alerts]
-    expressions += [override.topics for override in settings.detect.overrides]
-    for expression in expressions:
+    notify = settings.notify
+    lists = [
+        *(names for c in settings.clusters for names in (c.topics_allow, c.topics_deny)),
+        *(names for r in notify.routes for names in (r.clusters, r.alerts)),
+        *(
+            names
+            for w in notify.maintenance
+            for names in (w.clusters, w.topics, w.brokers, w.alerts)
+        ),
+        [override.topics for override in settings.detect.overrides],
+    ]
+    for expression in itertools.chain(*lists):
         try:
             re.compile(expression)
         except re.error as error:
@@ -93,15 +100,19 @@ def _check_expressions(settings: Settings) -> None:
 
 
 def _check_addresses(settings: Settings) -> None:
-    for connection in (settings.kafka, *settings.clusters):
-        for server in connection.bootstrap_servers:
-            parse_address(server)
-    for listen in (settings.collect.listen, settings.stream.listen, settings.export.listen):
-        if listen is not None:
-            parse_address(listen)
-    urls = [settings.collect.watchdog_url, settings.notify.external_url]
-    urls += [receiver.url for receiver in settings.notify.receivers]
-    urls += [url for manager in settings.notify.alertmanagers for url in manager.urls]
+    notify = settings.notify
+    addresses = (
+        *(server for c in (settings.kafka, *settings.clusters) for server in c.bootstrap_servers),
+        *(settings.collect.listen, settings.stream.listen, settings.export.listen),
+    )
+    for address in addresses:
+        if address is not None:
+            parse_address(address)
+    urls = (
+        *(settings.collect.watchdog_url, notify.external_url),
+        *(receiver.url for receiver in notify.receivers),
+        *(url for manager in notify.alertmanagers for url in manager.urls),
+    )
     for url in urls:
         # A URL may contain a secret: the message shows its beginning only.
         _require(
