@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -87,9 +88,14 @@ def test_progress_is_reported_for_files_but_not_for_pipes(
     monkeypatch.setattr(
         sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"line\n" * 1000)))
     )
-    piped: list[str] = []
-    assert len(list(read_lines(["-"], piped.append))) == 1000
-    assert piped == []
+    reader, writer = os.pipe()
+    os.write(writer, b"line\n" * 1000)
+    os.close(writer)
+    reports.clear()
+    for pipe in ("-", f"/dev/fd/{reader}"):
+        assert [line.fault for line in read_lines([pipe], reports.append)] == [None] * 1000
+    assert reports == []
+    os.close(reader)
 
 
 def test_sources_are_checked_before_anything_is_read(tmp_path: Path) -> None:

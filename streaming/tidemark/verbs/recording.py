@@ -57,7 +57,7 @@ def read_lines(
     `report` gets the progress every few seconds. A pipe has none: its end is unknown.
     """
     files = [Path(source) for source in sources if source != STDIN]
-    if len(files) < len(sources):
+    if len(files) < len(sources) or not all(file.is_file() for file in files):
         report = None
     sizes = [file.stat().st_size for file in files]
     report_at = time.monotonic() + PROGRESS_SECONDS
@@ -73,7 +73,7 @@ def read_lines(
                     yield line
                 if report and line.number % 64 == 0 and time.monotonic() >= report_at:
                     report_at = time.monotonic() + PROGRESS_SECONDS
-                    percent = 100 * (sum(sizes[:index]) + raw.tell()) // max(sum(sizes), 1)
+                    percent = 100 * (sum(sizes[:index]) + raw.tell()) // sum(sizes)
                     report(f"{source}: line {line.number}, {percent} % of all")
 
 
