@@ -107,10 +107,13 @@ def show_replicas(
 
 def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Observation]:
     """The observations of a topic's partitions, ascending. Raises ClusterError without any."""
+    found: dict[int, Observation] = {}
     for done in few_passes(cluster, settings, [re.escape(topic)]):
-        events = (event for batch in done.batches for event in batch.events)
-        found = [event for event in events if isinstance(event, Observation)]
-        complete = all(o.effective_min_in_sync_replicas is not None for o in found)
+        for event in (event for batch in done.batches for event in batch.events):
+            # A later pass leaves out a partition that did not change.
+            if isinstance(event, Observation):
+                found[event.partition] = event
+        complete = all(o.effective_min_in_sync_replicas is not None for o in found.values())
         if done.number >= (MIN_PASSES if complete else MAX_PASSES):
             break
     if not found:
@@ -120,4 +123,4 @@ def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Obser
             f"cluster {cluster.name} shows no topic {topic}, "
             f"or this user may not describe it.{hint}"
         )
-    return sorted(found, key=lambda observation: observation.partition)
+    return [found[partition] for partition in sorted(found)]
