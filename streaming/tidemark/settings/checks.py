@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Collection
 
@@ -80,17 +79,13 @@ def _check_notify(notify: Notify) -> None:
 
 def _check_expressions(settings: Settings) -> None:
     notify = settings.notify
-    lists = [
-        *(names for c in settings.clusters for names in (c.topics_allow, c.topics_deny)),
-        *(names for r in notify.routes for names in (r.clusters, r.alerts)),
-        *(
-            names
-            for w in notify.maintenance
-            for names in (w.clusters, w.topics, w.brokers, w.alerts)
-        ),
-        [override.topics for override in settings.detect.overrides],
-    ]
-    for expression in itertools.chain(*lists):
+    expressions = (
+        *(e for c in settings.clusters for e in (*c.topics_allow, *c.topics_deny)),
+        *(e for r in notify.routes for e in (*r.clusters, *r.alerts)),
+        *(e for w in notify.maintenance for e in (*w.clusters, *w.topics, *w.brokers, *w.alerts)),
+        *(override.topics for override in settings.detect.overrides),
+    )
+    for expression in expressions:
         try:
             re.compile(expression)
         except re.error as error:

@@ -20,9 +20,8 @@ Name = Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,100}$")]
 class Connection(Struct, kw_only=True, forbid_unknown_fields=True):
     """How to reach a Kafka cluster.
 
-    `client` holds kafka-python's own options: security_protocol, sasl_*, ssl_*. The value of an
-    option whose name ends in `_file` is read from that file: sasl_plain_password_file sets
-    sasl_plain_password.
+    `client` holds kafka-python's own options: security_protocol, sasl_*, ssl_*. Any of them can be
+    read from a file: sasl_plain_password_file sets sasl_plain_password.
     """
 
     bootstrap_servers: Annotated[list[str], Meta(min_length=1)] = field(
@@ -38,8 +37,8 @@ class Cluster(Connection, kw_only=True, forbid_unknown_fields=True):
     # Regular expressions, matched whole. Deny wins. Internal topics are watched too.
     topics_allow: list[str] = field(default_factory=lambda: [".*"])
     topics_deny: list[str] = []
-    # Several collectors can share a cluster: this one takes partitions whose crc32 mod `shards`
-    # is `shard`.
+    # Several collectors can share a cluster: this one takes partitions with a crc32 that is `shard`
+    # modulo `shards`.
     shard: Annotated[int, Meta(ge=0)] = 0
     shards: PositiveInt = 1
 

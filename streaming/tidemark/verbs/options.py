@@ -15,8 +15,8 @@ config_option = click.option(
 bootstrap_option = click.option(
     "--bootstrap",
     metavar="HOST:PORT,…",
-    help="Bootstrap servers, instead of those of the configuration.",
+    help="Bootstrap servers to use instead of the configured ones.",
 )
 cluster_option = click.option(
-    "--cluster", "name", metavar="NAME", help="Cluster of the configuration."
+    "--cluster", "name", metavar="NAME", help="Cluster to use, by its configured name."
 )

@@ -22,7 +22,7 @@ def list_coordinated(
 ) -> str | None:
     """A line with their names; null for ordinary topics. `partitions` is the topic's number.
 
-    Names whose records are lost are unknown to the coordinator and missing here.
+    The coordinator does not know, and cannot list, names with lost records.
     """
     risk = AT_RISK.get(topic)
     if risk is None:

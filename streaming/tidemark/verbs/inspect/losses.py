@@ -42,7 +42,7 @@ class Loss(Struct, kw_only=True, rename={"start": "from", "end": "to"}):
     # No record of the range was written before the first time, every record by the second.
     from_time: str | None
     to_time: str | None
-    # The range above, whose records may have been acknowledged with acks=1.
+    # The range above it: producers with acks=1 may have got an acknowledgement for its records.
     exposed_from: int | None
     exposed_to: int | None
     confidence: str
