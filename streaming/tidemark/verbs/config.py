@@ -66,7 +66,7 @@ def _test_receiver(settings: Settings, name: str) -> None:
     for line in lines:
         click.echo(line, err=not line.startswith("ok: "))
     if not success:
-        raise TidemarkError(f"receiver `{name}` did not accept the test notification.")
+        raise TidemarkError(f"receiver `{name}` did not take the test notification.")
 
 
 @click.command("version")
