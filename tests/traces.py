@@ -1,8 +1,8 @@
-"""Recorded faults as events: `python -m tests.traces FILE` prints batches that `tidemark replay -` reads.
+"""Recorded faults as events: `python -m tests.traces FILE | tidemark replay -`.
 
-Takes broker samples only, never the producer's own lines. One sampling round is one pass, its time the trace's `t`
-(counted from ORIGIN). A `hw` counts as leader-fenced where that broker names itself leader, `leo_epoch` equals `epoch`
-if present, and both errors are 0.
+Reads broker samples and ignores producer lines. One sampling round is one pass, `t` seconds after
+ORIGIN. A `hw` counts as leader-fenced where the broker names itself leader, `leo_epoch` equals
+`epoch` if present, and both errors are 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Sample = dict[str, Any]
 
 
 def rounds(lines: Iterable[str]) -> Iterator[list[Sample]]:
-    """Groups samples into rounds: a round ends where a broker comes again."""
+    """Groups samples into rounds. A round ends before the second sample of a broker."""
     current: list[Sample] = []
     for line in lines:
         sample = json.loads(line)
@@ -47,12 +47,12 @@ def rounds(lines: Iterable[str]) -> Iterator[list[Sample]]:
 
 
 def batches(lines: Iterable[str], topic: str = "trace") -> Iterator[Batch]:
-    """One batch a round: the partition's observation and the pass that closes it."""
+    """One batch per round: the observation of the partition, and the pass."""
     previous: float | None = None
     hosts: set[int] = set()
     for number, samples in enumerate(rounds(lines)):
         at = ORIGIN + max(sample["t"] for sample in samples)
-        # Who hosts it, where no sample tells: everybody who was asked for it so far.
+        # Where no sample has the assigned replicas: all brokers that were asked so far.
         hosts |= {sample["broker"] for sample in samples}
         observation = _observation(samples, sorted(hosts), topic, at)
         period = 200.0 if previous is None else max(1.0, (at - previous) * 1000.0)

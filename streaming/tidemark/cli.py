@@ -1,6 +1,6 @@
-"""The one command. Each verb lives beside the code it runs and is imported only when it is called.
+"""The command line. Each verb's module is imported only when the verb is used.
 
-Exit codes: 0 ok, 1 runtime, 2 usage or configuration, 3 a finding.
+Exit status: 0 success, 1 runtime error, 2 wrong usage or configuration, 3 findings.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import click
 from tidemark import __version__
 from tidemark.core.errors import TidemarkError
 
-# verb -> module:command, and the line `tidemark --help` shows without importing it
+# verb -> module:command, and the line of `tidemark --help`, which imports no verb
 VERBS = {
     "collect": (
         "tidemark.collect.command:collect",
@@ -22,37 +22,40 @@ VERBS = {
     ),
     "stream": (
         "tidemark.stream.command:stream",
-        "Run the Structured Streaming job: events to views and alerts.",
+        "Turn events into views and alerts with Spark Structured Streaming.",
     ),
-    "export": ("tidemark_exporters.command:export", "Serve metrics and deliver alerts."),
+    "export": (
+        "tidemark_exporters.command:export",
+        "Serve metrics, the status page and its API, and deliver alerts.",
+    ),
     "replay": (
         "tidemark.verbs.replay.command:replay",
-        "Feed events from files or - through the reducer and the detectors.",
+        "Run recorded events through the detectors.",
     ),
     "inspect": (
         "tidemark.verbs.inspect.command:inspect",
-        "Show a topic's or partition's replicas, straight from the brokers; or what was lost.",
+        "Show the replicas of a topic, or list lost records.",
     ),
     "safe-to-stop": (
         "tidemark.verbs.safe_to_stop.command:safe_to_stop",
-        "What stopping a broker now would take offline or down to a last copy.",
+        "List the partitions that stopping a broker would affect.",
     ),
     "ack": ("tidemark.verbs.ack.command:ack", "Close an event alert."),
     "model": (
         "tidemark.verbs.model:model",
-        "Play replication step by step, and search its protocols for what breaks them.",
+        "Step through Kafka's replication protocols and search them for violations.",
     ),
     "demo": (
         "tidemark.demo.command:demo",
-        "Play faults on a real local cluster and show whether the alerts came.",
+        "Inject faults into a local cluster and check the alerts.",
     ),
     "check-config": ("tidemark.verbs.config:check_config", "Check the configuration."),
-    "version": ("tidemark.verbs.config:version", "Print the version."),
+    "version": ("tidemark.verbs.config:version", "Print the versions that a bug report needs."),
 }
 
 
 class Verbs(click.Group):
-    """Loads a verb's module when the verb is used, so that each machine needs only what its verb needs."""
+    """Imports verbs on use, so that a machine needs only the dependencies of its own verbs."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -73,11 +76,14 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tidemark")
 def cli() -> None:
-    """Tidemark watches the replication of Apache Kafka clusters, live."""
+    """Tidemark monitors the replication of Apache Kafka clusters.
+
+    Exit status: 0 success, 1 runtime error, 2 wrong usage or configuration, 3 findings.
+    """
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs a verb; operating errors become one line on standard error and an exit code."""
+    """Runs a verb. Operating errors become one line on standard error and an exit status."""
     try:
         code = cli.main(args=arguments, prog_name="tidemark", standalone_mode=False)
     except click.exceptions.Abort:
@@ -89,7 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(f"tidemark: {error}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # The reader of our output went away (`| head`); Python would complain again at exit.
+        # The reader of the output is gone (`| head`). Without this Python reports it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

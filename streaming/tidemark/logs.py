@@ -1,4 +1,4 @@
-"""Logs of the long-running verbs: events with fields, to standard error, as text or one JSON object a line."""
+"""Logs of the long-running verbs: structured, on standard error, as text or JSON lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import structlog
 
 
 def configure_logs(log_format: Literal["text", "json"]) -> None:
-    """Sets structlog up for the whole process; a verb calls it once its configuration is read."""
+    """Configures structlog for the whole process. Verbs call it after reading their settings."""
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if log_format == "json"

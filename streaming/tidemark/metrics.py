@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from tidemark.core.errors import TidemarkError
 from tidemark.core.signals import SIGNALS, Kind
-from tidemark.settings import address
+from tidemark.settings import parse_address
 
 
 class SignalRegistry(CollectorRegistry):
@@ -31,7 +31,7 @@ class SignalRegistry(CollectorRegistry):
 
         Raises ConfigError when `listen` is no host:port, `failure` when the port is not available.
         """
-        host, port = address(listen)
+        host, port = parse_address(listen)
         try:
             server, _ = start_http_server(port, host, self)
         except OSError as error:

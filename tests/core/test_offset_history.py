@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tidemark.core.offset_history import (
     SIZE,
     OffsetHistory,
+    add_sample,
     age_ms,
     from_oldest,
     log_end_by,
     passed_at,
-    add_sample,
     samples,
 )
 

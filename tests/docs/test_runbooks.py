@@ -18,7 +18,7 @@ import yaml
 from tests.conftest import ROOT
 from tests.docs.test_docs import anchors
 from tests.docs.texts import missing_texts
-from tests.verbs.replay.make import trace
+from tests.verbs.recordings import trace
 from tidemark.cli import cli
 from tidemark.core.identity import alert_name, group_of
 from tidemark.core.records import Alert, decode_record, view_key
@@ -26,8 +26,8 @@ from tidemark.detect import DETECTORS
 from tidemark.detect.detector import Detector
 from tidemark.detect.thresholds import Detection
 from tidemark.settings import Topics
-from tidemark.verbs.replay.folding import Replay
-from tidemark.verbs.replay.reading import Line
+from tidemark.verbs.recording import Line
+from tidemark.verbs.replay.reducer import LineReducer
 from tidemark_exporters.notify.heartbeat import Heartbeat
 from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.query import Query
@@ -253,11 +253,11 @@ def test_runbook_addresses_end_in_an_anchor_of_the_page(alert: str) -> None:
 
 def test_alerts_that_fire_lead_to_the_page() -> None:
     """Those of a recorded unclean election, through the reducer; and the dead man's switch, which the exporter makes itself."""
-    replay = Replay(Detection())
+    reducer = LineReducer(Detection())
     told = [
         row
         for number, line in enumerate(trace("unclean"), 1)
-        for row in replay.feed(Line(0, number, line))
+        for row in reducer.reduce(Line(0, number, line))
     ]
     records = [decode_record(row.value) for row in told if row.value is not None]
     alerts = [record for record in records if isinstance(record, Alert)]

@@ -10,7 +10,7 @@ from tests.evolve.observed import answer, fold, observation, silent
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import LossCandidate, PartitionState, decode_state, encode_state
-from tidemark.core.sparse_state import AuditFinding, SparseState, Regression
+from tidemark.core.sparse_state import AuditFinding, Regression, SparseState
 from tidemark.evolve.fast_path import take_steady
 
 

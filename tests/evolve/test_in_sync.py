@@ -9,7 +9,7 @@ import pytest
 from tidemark.core.cluster import BrokerSeen, ClusterState, NodeState
 from tidemark.core.events import MetadataChange, Observation, Replica
 from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, PartitionState
-from tidemark.evolve.in_sync import recorded_cause, sampled_cause, cause_text, apply_in_sync
+from tidemark.evolve.in_sync import apply_in_sync, cause_text, recorded_cause, sampled_cause
 
 OWN = "the leader's own shrink"
 

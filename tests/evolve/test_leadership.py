@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import MAX_EPOCH_STARTS, MetadataPosition, SparseState, Regression
+from tidemark.core.sparse_state import MAX_EPOCH_STARTS, MetadataPosition, Regression, SparseState
 from tidemark.evolve.leadership import PREVIOUS_HISTORY_SECONDS, begin_leadership, is_new_leadership
 
 
@@ -48,7 +48,10 @@ def test_what_was_true_of_the_leader_before_is_forgotten_and_its_ring_kept_a_whi
     assert (after.offset_history, after.lineage, after.lineage_complete_from) == ([], None, None)
     assert (after.leader_end_before, after.leader_end_after) == (None, None)
     assert (after.high_watermark, after.high_watermark_moved_at) == (None, 110.0)
-    assert (after.previous_offset_history, after.previous_offset_history_until) == ([1, 2], 110.0 + PREVIOUS_HISTORY_SECONDS)
+    assert (after.previous_offset_history, after.previous_offset_history_until) == (
+        [1, 2],
+        110.0 + PREVIOUS_HISTORY_SECONDS,
+    )
 
 
 def test_a_leadership_that_was_never_read_leaves_the_ring_before_it() -> None:
@@ -91,7 +94,9 @@ def test_an_epoch_began_when_the_state_before_it_was_seen_last_or_when_the_metad
     assert epoch_starts(recorded, led(2, 5)) == [(103.0, 5)]
     sampled = led(1, 4, sparse=SparseState(metadata=MetadataPosition(7, 0, 90.0)))
     assert epoch_starts(sampled, led(2, 5)) == [(100.0, 5)]
-    assert epoch_starts(led(1, 4, sparse=SparseState(epoch_starts=[(1.0, 4)])), led(2, 5)) == [(100.0, 5)]
+    assert epoch_starts(led(1, 4, sparse=SparseState(epoch_starts=[(1.0, 4)])), led(2, 5)) == [
+        (100.0, 5)
+    ]
 
 
 def test_each_epoch_that_a_look_jumped_over_began_too() -> None:
@@ -103,7 +108,9 @@ def test_each_epoch_that_a_look_jumped_over_began_too() -> None:
 
 
 def test_epochs_that_began_are_kept_in_order_up_to_a_bound() -> None:
-    after = led(2, 6, sparse=SparseState(epoch_starts=[(90.0, 5)], regression=Regression(1, 2, 3.0)))
+    after = led(
+        2, 6, sparse=SparseState(epoch_starts=[(90.0, 5)], regression=Regression(1, 2, 3.0))
+    )
     old = after.sparse
     assert epoch_starts(led(1, 5), after) == [(90.0, 5), (100.0, 6)]
     assert after.sparse is not None and after.sparse.regression is None, (

@@ -162,7 +162,11 @@ def test_a_new_leadership_begins_when_the_record_was_written_and_its_ring_is_kep
 ):
     state = recorded()
     after = evolve_change(state, change(leader=2, leader_epoch=5, record_at=15.0))
-    assert (after.offset_history, after.previous_offset_history, after.previous_offset_history_until) == ([], state.offset_history, 620.0)
+    assert (
+        after.offset_history,
+        after.previous_offset_history,
+        after.previous_offset_history_until,
+    ) == ([], state.offset_history, 620.0)
     assert after.sparse is not None and after.sparse.epoch_starts == [(15.0, 5)]
     same = evolve_change(state, change())
     assert same.offset_history == state.offset_history

@@ -473,7 +473,12 @@ def test_a_new_leadership_begins_its_own_history() -> None:
             samples=[],
         ),
     )
-    assert (after.offset_history, after.lineage, after.lineage_complete_from, after.high_watermark) == (
+    assert (
+        after.offset_history,
+        after.lineage,
+        after.lineage_complete_from,
+        after.high_watermark,
+    ) == (
         [],
         None,
         None,
@@ -482,7 +487,9 @@ def test_a_new_leadership_begins_its_own_history() -> None:
     assert (after.leader_end_before, after.leader_end_after) == (None, None)
     assert after.previous_offset_history == before.offset_history
     after = fold(before, observation(**NEW))
-    assert after.offset_history == [20_000, 100], "what the old leader had is no sample of the new one's"
+    assert after.offset_history == [20_000, 100], (
+        "what the old leader had is no sample of the new one's"
+    )
 
 
 def test_the_ring_of_the_leadership_before_stays_ten_minutes() -> None:
@@ -492,7 +499,10 @@ def test_the_ring_of_the_leadership_before_stays_ten_minutes() -> None:
     until = 20.0 + PREVIOUS_HISTORY_SECONDS
     kept = fold(state, observation(**{**NEW, "observed_at": until}))
     assert kept.previous_offset_history == offset_history
-    assert fold(state, observation(**{**NEW, "observed_at": until + 0.1})).previous_offset_history == []
+    assert (
+        fold(state, observation(**{**NEW, "observed_at": until + 0.1})).previous_offset_history
+        == []
+    )
 
 
 def test_the_leaders_log_end_is_dated_by_the_earlier_of_its_samples() -> None:
@@ -503,8 +513,14 @@ def test_the_leaders_log_end_is_dated_by_the_earlier_of_its_samples() -> None:
         leader_log_end_offset_after=105,
     )
     state = fold(None, first)
-    assert (state.leader_end_before, state.leader_end_after, state.offset_history) == (100, 105, [9_500, 100])
-    assert fold(None, observation(leader_after_at=9.9, leader_log_end_offset_after=105)).offset_history == [
+    assert (state.leader_end_before, state.leader_end_after, state.offset_history) == (
+        100,
+        105,
+        [9_500, 100],
+    )
+    assert fold(
+        None, observation(leader_after_at=9.9, leader_log_end_offset_after=105)
+    ).offset_history == [
         10_000,
         100,
     ]
@@ -519,7 +535,9 @@ def test_the_leaders_log_end_is_dated_by_the_earlier_of_its_samples() -> None:
         observed_at=11.0, leader_log_end_offset_before=None, leader_log_end_offset_after=None
     )
     assert fold(state, neither).offset_history == state.offset_history
-    assert fold(state, observation(observed_at=11.0)).offset_history == add_sample(state.offset_history, 11.0, 100)
+    assert fold(state, observation(observed_at=11.0)).offset_history == add_sample(
+        state.offset_history, 11.0, 100
+    )
 
 
 def lineage(entries: list[tuple[int, int]] | None, complete_from: int | None) -> Observation:
@@ -755,6 +773,8 @@ def test_a_look_that_shows_the_records_there_refutes_the_first_read() -> None:
 def test_a_first_read_ends_with_the_leadership_that_it_spoke_of() -> None:
     once = fold(None, observation(), short())
     assert (
-        fold(once, observation(leader=2, leader_epoch=6, samples=[silent(1), silent(2)])).loss_candidate
+        fold(
+            once, observation(leader=2, leader_epoch=6, samples=[silent(1), silent(2)])
+        ).loss_candidate
         is None
     )

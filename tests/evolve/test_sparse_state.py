@@ -15,8 +15,8 @@ from tidemark.core.sparse_state import (
     SUSPICION_SECONDS,
     Adding,
     Anomaly,
-    SparseState,
     Regression,
+    SparseState,
     Suspicion,
 )
 
@@ -180,7 +180,9 @@ DAMAGE = "epoch 4 ends at 40 after epoch 3 ended at 50"
 
 
 def test_a_lineage_that_is_out_of_order_is_an_anomaly_since_it_was_first_read() -> None:
-    assert sparse(read(10.0, DAMAGED)).anomalies == [Anomaly(2, DAMAGE, 10.0, 10.0, of_newest=False)]
+    assert sparse(read(10.0, DAMAGED)).anomalies == [
+        Anomaly(2, DAMAGE, 10.0, 10.0, of_newest=False)
+    ]
     assert sparse(read(10.0, DAMAGED), read(11.0, DAMAGED)).anomalies == [
         Anomaly(2, DAMAGE, 10.0, 11.0, of_newest=False)
     ]
@@ -231,7 +233,8 @@ def test_records_of_an_epoch_above_the_leaders_are_an_anomaly_of_the_newest_entr
         "its newest entry refutes it"
     )
     assert (
-        sparse(read(10.0, leaders=[(5, 100)]), read(11.0, leaders=[(3, 9), (4, 100)])).anomalies == []
+        sparse(read(10.0, leaders=[(5, 100)]), read(11.0, leaders=[(3, 9), (4, 100)])).anomalies
+        == []
     )
     assert sparse(read(10.0, leaders=[(5, 100)], leader=None)).anomalies == [], (
         "nobody knows whose it is"
@@ -241,7 +244,9 @@ def test_records_of_an_epoch_above_the_leaders_are_an_anomaly_of_the_newest_entr
 
 def test_a_follower_is_held_against_the_epoch_that_it_knows_itself() -> None:
     said = "epoch 5 is above the leader epoch 4 that the broker knows"
-    assert sparse(read(10.0, [(5, 100)])).anomalies == [Anomaly(2, said, 10.0, 10.0, of_newest=True)]
+    assert sparse(read(10.0, [(5, 100)])).anomalies == [
+        Anomaly(2, said, 10.0, 10.0, of_newest=True)
+    ]
     assert sparse(read(10.0, [(5, 100)]), read(11.0, [(4, 100)])).anomalies == []
     ahead = observation(samples=[answer(1), answer(2, leader_epoch=5, lineage=[(5, 100)])])
     assert sparse(ahead).anomalies == [], (
@@ -259,7 +264,8 @@ def test_a_lineage_of_a_leader_that_was_never_sampled_is_held_against_the_metada
     unsampled = {"samples": [answer(2)], "lineage_complete_from": 3}
     assert sparse(observation(lineage=[(3, 9), (4, 100)], **unsampled)).anomalies == []
     assert [
-        item.broker for item in sparse(observation(lineage=[(3, 9), (5, 100)], **unsampled)).anomalies
+        item.broker
+        for item in sparse(observation(lineage=[(3, 9), (5, 100)], **unsampled)).anomalies
     ] == [1]
 
 
@@ -267,9 +273,9 @@ def test_a_deposed_leaders_lineage_is_held_against_what_it_knows() -> None:
     state = fold(None, observation(leader=2, leader_epoch=5))
     late = observation(observed_at=11.0, lineage=[(5, 100)])
     said = "epoch 5 is above the leader epoch 4 that the broker knows"
-    assert [(item.broker, item.what) for item in (fold(state, late).sparse or SparseState()).anomalies] == [
-        (1, said)
-    ]
+    assert [
+        (item.broker, item.what) for item in (fold(state, late).sparse or SparseState()).anomalies
+    ] == [(1, said)]
 
 
 def test_anomalies_of_one_broker_do_not_hide_those_of_another() -> None:
@@ -315,9 +321,13 @@ def test_an_in_sync_replica_that_ends_below_what_was_committed_before_is_short()
 
 def test_what_any_epoch_committed_and_is_not_known_to_be_lost_must_be_there() -> None:
     state = fold(None, observation(), observation(leader_epoch=5, committed=50))
-    assert (fold(state, ends(11.0, 89, leader_epoch=5)).sparse or SparseState()).short == [(2, 89, 90)]
+    assert (fold(state, ends(11.0, 89, leader_epoch=5)).sparse or SparseState()).short == [
+        (2, 89, 90)
+    ]
     state.committed[0].lost_from = 70
-    assert (fold(state, ends(11.0, 69, leader_epoch=5)).sparse or SparseState()).short == [(2, 69, 70)]
+    assert (fold(state, ends(11.0, 69, leader_epoch=5)).sparse or SparseState()).short == [
+        (2, 69, 70)
+    ]
     assert (fold(state, ends(11.0, 70, leader_epoch=5)).sparse or SparseState()).short == []
 
 
@@ -342,9 +352,9 @@ def test_before_epochs_a_first_read_that_no_second_confirms_leaves_a_suspicion()
     assert sparse(first(), before_epochs(11.0, 60)).suspicion is None, (
         "the second read may be a proof yet"
     )
-    assert sparse(first(), before_epochs(11.0, 60), before_epochs(12.0, 130)).suspicion == Suspicion(
-        60, 90, 2, 12.0
-    )
+    assert sparse(
+        first(), before_epochs(11.0, 60), before_epochs(12.0, 130)
+    ).suspicion == Suspicion(60, 90, 2, 12.0)
     proven = sparse(first(), before_epochs(11.0, 60), before_epochs(12.0, 60))
     assert proven.suspicion is None
 
@@ -361,11 +371,13 @@ def test_a_suspicion_stays_for_its_time_and_ends_with_a_proof_or_the_topic() -> 
     state = fold(None, first(), before_epochs(11.0, 60), before_epochs(12.0, 130))
     state.loss_candidate = None
     until = 12.0 + SUSPICION_SECONDS
-    assert (fold(state, before_epochs(until - 1, 140)).sparse or SparseState()).suspicion == Suspicion(
-        60, 90, 2, 12.0
-    )
+    assert (
+        fold(state, before_epochs(until - 1, 140)).sparse or SparseState()
+    ).suspicion == Suspicion(60, 90, 2, 12.0)
     assert (fold(state, before_epochs(until, 140)).sparse or SparseState()).suspicion is None
-    assert (fold(state, before_epochs(13.0, 140, topic_id="b")).sparse or SparseState()).suspicion is None
+    assert (
+        fold(state, before_epochs(13.0, 140, topic_id="b")).sparse or SparseState()
+    ).suspicion is None
     proven = fold(state, before_epochs(13.0, 60), before_epochs(14.0, 60))
     assert proven.loss_candidate is not None and proven.loss_candidate.confirmed
     assert (proven.sparse or SparseState()).suspicion is None
@@ -397,4 +409,6 @@ def test_what_was_proven_or_can_be_refuted_is_no_suspicion(told: LossCandidate) 
 
 def test_no_suspicion_is_raised_while_nobody_leads() -> None:
     state = fold(None, first(), before_epochs(11.0, 60))
-    assert (fold(state, before_epochs(12.0, 130, leader=None)).sparse or SparseState()).suspicion is None
+    assert (
+        fold(state, before_epochs(12.0, 130, leader=None)).sparse or SparseState()
+    ).suspicion is None

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 from tests.export.make import NOW, alert
-from tidemark.evolve import in_sync as membership
+from tests.scenarios.world import World
 from tidemark_exporters.evidence import range_text, ranges
 from tidemark_exporters.export.counters import (
-    CAUSES_OF_SHRINKS,
     FIRED,
     LOST,
     SHRINKS,
@@ -151,12 +147,16 @@ def test_a_shrink_is_counted_by_leader_and_by_suspected_cause() -> None:
     }
 
 
-def test_the_causes_are_those_of_the_reducer() -> None:
-    source = inspect.getsource(membership)
-    assert set(re.findall(r'return "([^"]+)"', source)) | set(membership.CAUSES.values()) <= set(
-        CAUSES_OF_SHRINKS
-    )
-    assert all(f'"{cause}"' in source for cause in CAUSES_OF_SHRINKS)
+def test_a_cause_from_the_metadata_log_counts_as_that_cause() -> None:
+    world = World()
+    world.run("partition orders-0 replicas=1,2,3 min_isr=1")
+    world.run("pass 2 add=5")
+    world.run("record isr=1,2 cause=fenced")
+    world.run("pass 1 isr=1,2")
+    counters = EventCounters()
+    for change in world.alerts.values():
+        counters.count(change)
+    assert counters.values[SHRINKS_BY_CAUSE] == {'kafka_cluster="main",cause="fencing"': 1}
 
 
 def test_shrinks_are_counted_for_the_removed_broker() -> None:

@@ -500,7 +500,10 @@ def test_the_progress_of_the_metadata_quorum() -> None:
         }
     )
     table = Table()
-    quorum = cluster_views(state, "east", Rules(3, 2, 1.0, "", {}), "c", 1, 1000.0, NOW)[0]
+    rules = Rules(3, 2, 1.0, "", {})
+    quorum, *_ = cluster_views(
+        state, "east", rules, collector="c", pass_number=1, period_ms=1000.0, now=NOW
+    )
     table.apply("east", quorum)
     found = {
         (s.name.removeprefix("tidemark_broker_metadata_"), s.labels["broker"]): s.value

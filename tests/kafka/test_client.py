@@ -38,7 +38,7 @@ def test_a_server_that_never_answers_delays_no_other() -> None:
 
 
 def test_client_options_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"client.sasl_mechanisms is no option"):
+    with pytest.raises(ConfigError, match=r"client.sasl_mechanisms is not an option"):
         checked_options(Connection(client={"sasl_mechanisms": "PLAIN"}))
     with pytest.raises(ConfigError, match="`kafka` is no"):
         checked_options(Connection(bootstrap_servers=["kafka"]))

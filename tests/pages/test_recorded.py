@@ -8,7 +8,7 @@ import pytest
 
 from tests.pages.make import STALE_SECONDS
 from tests.pages.markup import Element, page
-from tests.verbs.replay.make import trace
+from tests.verbs.recordings import trace
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import Fold

@@ -10,9 +10,9 @@ from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, BrokerState, Pass
 from tidemark.core.leader_epochs import MAX_COMMITTED
 from tidemark.core.offset_history import SIZE
 from tidemark.core.partition import (
+    MAX_ALERTS,
     MAX_EVENT_ALERTS,
     MAX_ISR_HISTORY,
-    MAX_ALERTS,
     MAX_SHRINKS,
     PartitionState,
 )
@@ -56,7 +56,13 @@ def test_every_list_of_a_partition_has_its_bound() -> None:
     assert len(state.lineage or []) <= MAX_LINEAGE
     assert len(sparse.epoch_starts) == MAX_EPOCH_STARTS
     assert len(sparse.anomalies) <= MAX_ANOMALIES
-    for held in (state.replicas, sparse.adding, sparse.checkpoints, sparse.divergences, sparse.short):
+    for held in (
+        state.replicas,
+        sparse.adding,
+        sparse.checkpoints,
+        sparse.divergences,
+        sparse.short,
+    ):
         assert len(held) <= MAX_REPLICAS
     assert len(state.alerts) <= MAX_ALERTS + MAX_EVENT_ALERTS
     assert sum(life.incident is not None for life in state.alerts) <= MAX_EVENT_ALERTS

@@ -56,7 +56,9 @@ def test_state_of_the_first_version_reads_on() -> None:
     # What version 1 did not have is unknown, and its detectors were fewer; all else is what it was.
     dated = [replace(entry, dated=True) for entry in known.committed]
     assert (
-        replace(known, sparse=fresh.sparse, alerts=fresh.alerts, committed=dated, shrinks=fresh.shrinks)
+        replace(
+            known, sparse=fresh.sparse, alerts=fresh.alerts, committed=dated, shrinks=fresh.shrinks
+        )
         == fresh
     )
     # The causes are words too.
@@ -84,7 +86,13 @@ def test_state_of_the_first_version_reads_on() -> None:
     dated = [replace(entry, dated=True) for entry in again.committed]
     spoken = {"alerts": there.alerts, "shrinks": there.shrinks}
     assert (
-        replace(again, sparse=there.sparse, published_digest=there.published_digest, committed=dated, **spoken)
+        replace(
+            again,
+            sparse=there.sparse,
+            published_digest=there.published_digest,
+            committed=dated,
+            **spoken,
+        )
         == there
     )
 

@@ -12,7 +12,11 @@ NOW = 1_000.0
 
 def lags(offset_history: list[int]) -> dict[int, tuple[int | None, float | None]]:
     state = PartitionState(
-        leader=1, leader_end_before=10, assigned=[1, 2, 3], observed_at=NOW, offset_history=offset_history
+        leader=1,
+        leader_end_before=10,
+        assigned=[1, 2, 3],
+        observed_at=NOW,
+        offset_history=offset_history,
     )
     state.replicas = [
         ReplicaState(broker=1, log_end_offset=10),

@@ -1,4 +1,4 @@
-"""When a maintenance window is open, by the clock on the wall of its time zone."""
+"""When a maintenance window is open, in local time of its time zone, and which alerts it mutes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.settings import load_settings
-from tidemark.settings.maintenance import Maintenance, span_of
+from tidemark.settings import Maintenance, load_settings, read_schedule
 
 
 def at(text: str) -> float:
@@ -33,7 +32,7 @@ def window(**changes: Any) -> Maintenance:
     ],
 )
 def test_once(moment: str, is_open: bool) -> None:
-    assert (span_of(window()).until(at(moment)) is not None) is is_open
+    assert (read_schedule(window()).open_until(at(moment)) is not None) is is_open
 
 
 @pytest.mark.parametrize(
@@ -50,35 +49,38 @@ def test_once(moment: str, is_open: bool) -> None:
 )
 def test_weekly_over_midnight(moment: str, is_open: bool) -> None:
     assert (
-        span_of(window(start="22:00", end="02:00", days=["saturday"])).until(at(moment)) is not None
+        read_schedule(window(start="22:00", end="02:00", days=["saturday"])).open_until(at(moment))
+        is not None
     ) is is_open
 
 
 def test_weekly_within_a_day() -> None:
-    span = span_of(window(start="08:00", end="09:30", days=["monday", "tuesday"]))
-    assert span.until(at("2026-11-23 08:00")) == at("2026-11-23 09:30")
-    assert span.until(at("2026-11-23 09:30")) is None
-    assert span.until(at("2026-11-25 08:30")) is None
+    schedule = read_schedule(window(start="08:00", end="09:30", days=["monday", "tuesday"]))
+    assert schedule.open_until(at("2026-11-23 08:00")) == at("2026-11-23 09:30")
+    assert schedule.open_until(at("2026-11-23 09:30")) is None
+    assert schedule.open_until(at("2026-11-25 08:30")) is None
 
 
-def test_times_are_those_of_the_zone_in_summer_and_in_winter() -> None:
-    span = span_of(window(start="22:00", end="02:00", days=["saturday"], time_zone="Europe/Berlin"))
-    assert span.until(at("2026-11-21 21:00")) == at("2026-11-22 01:00")
-    assert span.until(at("2026-07-04 20:00")) == at("2026-07-05 00:00")
-    # The clocks go back at 03:00 on 25 October 2026: the window is not longer for it.
-    assert span.until(at("2026-10-24 20:00")) == at("2026-10-25 00:00")
+def test_times_follow_the_zone_in_summer_and_winter() -> None:
+    schedule = read_schedule(
+        window(start="22:00", end="02:00", days=["saturday"], time_zone="Europe/Berlin")
+    )
+    assert schedule.open_until(at("2026-11-21 21:00")) == at("2026-11-22 01:00")
+    assert schedule.open_until(at("2026-07-04 20:00")) == at("2026-07-05 00:00")
+    # The clocks go back at 03:00 on 25 October 2026: the window still ends at 02:00.
+    assert schedule.open_until(at("2026-10-24 20:00")) == at("2026-10-25 00:00")
 
 
-def test_an_offset_of_its_own_wins_over_the_zone() -> None:
-    span = span_of(
+def test_an_explicit_offset_wins_over_the_zone() -> None:
+    schedule = read_schedule(
         window(
             start="2026-11-21T22:00:00+05:30",
             end="2026-11-22T02:00:00+05:30",
             time_zone="Europe/Berlin",
         )
     )
-    assert span.until(at("2026-11-21 16:29")) is None
-    assert span.until(at("2026-11-21 16:30")) == at("2026-11-21 20:30")
+    assert schedule.open_until(at("2026-11-21 16:29")) is None
+    assert schedule.open_until(at("2026-11-21 16:30")) == at("2026-11-21 20:30")
 
 
 @pytest.mark.parametrize(
@@ -90,19 +92,18 @@ def test_an_offset_of_its_own_wins_over_the_zone() -> None:
         ("2026-11-21T22:00:00+00:00", "2026-11-22 02:00", "[]"),
     ],
 )
-def test_yaml_without_quotes_means_the_same(
-    start: str, end: str, days: str, tmp_path: Path
-) -> None:
+def test_times_need_no_quotes_in_yaml(start: str, end: str, days: str, tmp_path: Path) -> None:
     path = tmp_path / "tidemark.yaml"
     path.write_text(
-        f"notify:\n  maintenance:\n    - name: work\n      days: {days}\n      start: {start}\n      end: {end}\n"
+        "notify:\n  maintenance:\n    - name: work\n"
+        f"      days: {days}\n      start: {start}\n      end: {end}\n"
     )
     (found,) = load_settings(path, {}).notify.maintenance
-    assert span_of(found).until(at("2026-11-21 23:00")) == at("2026-11-22 02:00")
+    assert read_schedule(found).open_until(at("2026-11-21 23:00")) == at("2026-11-22 02:00")
 
 
 @pytest.mark.parametrize(
-    ("matchers", "fits"),
+    ("matchers", "matches"),
     [
         ({}, True),
         (
@@ -121,16 +122,18 @@ def test_yaml_without_quotes_means_the_same(
         ({"alerts": []}, False),
     ],
 )
-def test_all_matchers_must_fit_whole(matchers: dict[str, list[str]], fits: bool) -> None:
+def test_all_matchers_must_match_whole_labels(
+    matchers: dict[str, list[str]], matches: bool
+) -> None:
     labels = {
         "kafka_cluster": "east",
         "topic": "orders",
         "broker": "2",
         "alertname": "KafkaFollowerLag",
     }
-    assert window(**matchers).matches(labels) is fits
+    assert window(**matchers).matches(labels) is matches
 
 
-def test_an_absent_label_fits_only_what_fits_nothing() -> None:
+def test_an_absent_label_matches_as_empty_text() -> None:
     assert window().matches({"alertname": "TidemarkStreamStalled"})
     assert not window(topics=["orders"]).matches({"alertname": "KafkaFollowerLag"})

@@ -1,4 +1,4 @@
-"""docs/reference-config.yaml lists every option with its default: no more, no fewer, no other."""
+"""docs/reference-config.yaml lists every option with its default, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ import yaml
 from msgspec import Struct
 
 from tidemark.detect.thresholds import Override
-from tidemark.settings import Alertmanager, Cluster, Connection, Receiver, Settings, load_settings
-from tidemark.settings.maintenance import Maintenance
+from tidemark.settings import (
+    Alertmanager,
+    Cluster,
+    Connection,
+    Maintenance,
+    Receiver,
+    Settings,
+    load_settings,
+)
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference-config.yaml"
 # Its default differs from machine to machine.
-OF_THE_MACHINE = ("collect", "collector")
+MACHINE_SPECIFIC = ("collect", "collector")
 
 
 def options(document: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
@@ -35,7 +42,7 @@ def documented() -> dict[tuple[str, ...], Any]:
     return options(yaml.safe_load(REFERENCE.read_text(encoding="utf-8")))
 
 
-def test_every_option_stands_there_with_its_default() -> None:
+def test_every_option_is_listed_with_its_default() -> None:
     defaults = options(msgspec.to_builtins(Settings()))
     assert documented().keys() == defaults.keys()
     differing = {
@@ -43,23 +50,23 @@ def test_every_option_stands_there_with_its_default() -> None:
         for path, value in documented().items()
         if value != defaults[path]
     }
-    assert differing.keys() == {OF_THE_MACHINE}
+    assert differing.keys() == {MACHINE_SPECIFIC}
 
 
-def test_the_file_is_accepted_as_it_stands() -> None:
+def test_the_file_loads_as_the_defaults() -> None:
     settings = load_settings(REFERENCE, {})
     settings.collect.collector = Settings().collect.collector
     assert settings == Settings()
 
 
-def test_every_option_has_a_comment_or_speaks_for_itself() -> None:
-    """A section's comment, one above the option, or one above its neighbours: no block of options without any."""
+def test_every_block_of_options_has_a_comment() -> None:
+    """A comment on the section, on the option or on its neighbours."""
     blocks = re.split(r"\n\s*\n", REFERENCE.read_text(encoding="utf-8"))
     assert [block for block in blocks if "#" not in block] == []
 
 
 @pytest.mark.parametrize("kind", [Cluster, Receiver, Alertmanager, Maintenance, Override])
-def test_the_options_of_list_entries_are_described(kind: type[Struct]) -> None:
+def test_options_of_list_entries_are_described(kind: type[Struct]) -> None:
     text = REFERENCE.read_text(encoding="utf-8")
     inherited = {field.name for field in msgspec.structs.fields(Connection)}
     names = {field.name for field in msgspec.structs.fields(kind)} - inherited - {"name"}

@@ -1,28 +1,30 @@
-"""`tidemark ack`: which alert is meant, what is sent, and that the reducer closes it once."""
+"""`tidemark ack`: the selection of alerts, the event that is sent, and what the reducer does."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import pytest
 
 from tests.scenarios.world import World
-from tidemark.cli import main
+from tests.verbs.run import tidemark
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
-from tidemark.core.records import Alert, decode_record, encode_record
+from tidemark.core.records import Alert, encode_record
 from tidemark.kafka.topic_reader import Message
 from tidemark.reduce.rows import RawRecord
 from tidemark.verbs.ack import command
-from tidemark.verbs.ack.choice import (
+from tidemark.verbs.ack.selection import (
     ack_record,
-    chosen_alerts,
     describe,
     newest_alerts,
     open_events,
+    select_alerts,
 )
+from tidemark.verbs.alert_records import decode_alerts
 
-Captured = pytest.CaptureFixture[str]
+run = partial(tidemark, "ack")
 LOSS = (
     "partition orders-0 replicas=1,2,3 min_isr=2",
     "pass 3 add=10 lineage=0:30",
@@ -38,42 +40,45 @@ def world() -> World:
     return made
 
 
-def of(made: World, name: str) -> Alert:
-    return next(alert for alert in made.alerts.values() if alert.labels["alertname"] == name)
+def loss_of(made: World) -> Alert:
+    (loss,) = (a for a in made.alerts.values() if a.labels["alertname"] == "KafkaCommittedDataLoss")
+    return loss
 
 
-def test_an_alert_is_found_by_fingerprint_its_beginning_id_or_incident() -> None:
+def test_alerts_are_selected_by_fingerprint_prefix_id_or_incident() -> None:
     newest = newest_alerts(world().alerts.values())
-    loss = of(world(), "KafkaCommittedDataLoss")
-    for mark in (
+    loss = loss_of(world())
+    for selector in (
         loss.fingerprint,
         loss.fingerprint[:8],
         f" {loss.fingerprint.upper()}",
         loss.id,
         loss.labels["incident"],
     ):
-        assert [alert.fingerprint for alert in chosen_alerts(newest, mark)] == [loss.fingerprint]
+        assert [alert.fingerprint for alert in select_alerts(newest, selector)] == [
+            loss.fingerprint
+        ]
     assert loss.fingerprint in [alert.fingerprint for alert in open_events(newest)]
     assert all("incident" in alert.labels for alert in open_events(newest))
 
 
-def test_a_state_cannot_be_acknowledged_nor_what_is_not_there() -> None:
+def test_alerts_about_states_and_unknown_alerts_are_refused() -> None:
     newest = newest_alerts(world().alerts.values())
     state = next(alert for alert in newest.values() if "incident" not in alert.labels)
-    with pytest.raises(ConfigError, match="is a state: it ends by itself"):
-        chosen_alerts(newest, state.fingerprint)
-    for mark in ("0000000000000000", state.fingerprint[:5], ""):
+    with pytest.raises(ConfigError, match="is about a state: it resolves when"):
+        select_alerts(newest, state.fingerprint)
+    for selector in ("0000000000000000", state.fingerprint[:5], ""):
         with pytest.raises(ConfigError, match="no alert of the last 7 days"):
-            chosen_alerts(newest, mark)
-    twins = {key: of(world(), "KafkaCommittedDataLoss") for key in ("abcdef01", "abcdef02")}
+            select_alerts(newest, selector)
+    twins = {key: loss_of(world()) for key in ("abcdef01", "abcdef02")}
     with pytest.raises(ConfigError, match="2 alerts begin with abcdef"):
-        chosen_alerts(twins, "abcdef")
+        select_alerts(twins, "abcdef")
 
 
-def test_the_reducer_closes_it_once() -> None:
+def test_the_reducer_closes_an_alert_once() -> None:
     made = world()
     assert made.fold is not None
-    loss = of(made, "KafkaCommittedDataLoss")
+    loss = loss_of(made)
     record = ack_record(loss, "ada", "sent again from upstream", made.clock + 1)
     batch = decode_batch(record)
     (event,) = batch.events
@@ -81,30 +86,20 @@ def test_the_reducer_closes_it_once() -> None:
     ended = []
     for offset in (900, 901):
         made.fold.record(RawRecord(0, offset, 0.0, record))
-        ended.append(
-            [
-                r
-                for row in made.fold.rows
-                if isinstance(r := decode_record(row.value or b"{}"), Alert)
-            ]
-        )
+        alerts = decode_alerts(row.value or b"" for row in made.fold.rows)
+        ended.append([(alert.fingerprint, alert.state, alert.reason) for alert in alerts])
         made.fold.rows.clear()
-    assert [
-        [(alert.fingerprint, alert.state, alert.reason) for alert in alerts] for alerts in ended
-    ] == [
-        [(loss.fingerprint, "resolved", "acked")],
-        [],
-    ]
+    assert ended == [[(loss.fingerprint, "resolved", "acked")], []]
 
 
-def test_an_operators_clock_that_is_behind_still_ends_it_afterwards() -> None:
-    loss = of(world(), "KafkaCommittedDataLoss")
+def test_an_operators_clock_that_is_behind_does_not_end_an_alert_before_its_start() -> None:
+    loss = loss_of(world())
     (event,) = decode_batch(ack_record(loss, "ada", None, loss.at - 3600)).events
     assert event.observed_at == loss.at  # type: ignore[union-attr]
 
 
 class Log:
-    """In place of the topic: what it holds, and what comes after."""
+    """Replaces the topic: the alerts that it holds, and the records that follow."""
 
     def __init__(self, alerts: list[Alert]) -> None:
         self.alerts, self.later = alerts, list[bytes]()
@@ -128,7 +123,6 @@ def messages(*values: bytes) -> list[Message]:
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    monkeypatch.delenv("TIDEMARK_CONFIG", raising=False)
     made = Log(list(world().alerts.values()))
     monkeypatch.setattr(command, "TopicReader", lambda *_: made)
     return made
@@ -141,67 +135,48 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return records
 
 
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["ack", *arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
-
-
-def test_without_a_name_the_open_events_are_listed(log: Log, capsys: Captured) -> None:
-    assert run() == 0
-    told = capsys.readouterr().out
-    loss = of(world(), "KafkaCommittedDataLoss")
-    assert f"{loss.fingerprint}  since 2023-11-14T22:13:2" in told
-    assert "committed records of orders-0 are gone" in told
+def test_without_an_argument_open_events_are_listed(log: Log) -> None:
+    out = run().out
+    loss = loss_of(world())
+    assert f"{loss.fingerprint}  2023-11-14 22:13:2" in out
+    assert "committed records of orders-0 are lost" in out
     log.alerts.clear()
-    assert run() == 0
-    assert capsys.readouterr().out == "no event alert is open.\n"
+    assert run().out == "no event alert is open.\n"
 
 
-def test_it_sends_waits_and_says_that_it_was_closed(
-    log: Log, sent: list[bytes], capsys: Captured
-) -> None:
-    loss = of(world(), "KafkaCommittedDataLoss")
+def test_ack_sends_waits_and_confirms(log: Log, sent: list[bytes]) -> None:
+    loss = loss_of(world())
     resolved = {"state": "resolved", "reason": "acked", "at": loss.at + 9, "ends_at": loss.at + 9}
     fields: dict[str, Any] = {name: getattr(loss, name) for name in loss.__struct_fields__}
     log.later = [encode_record(Alert(**{**fields, **resolved}))]
-    assert run(loss.fingerprint, "--by", "ada", "--comment", "known") == 0
-    assert capsys.readouterr().out == f"closed: {describe(loss)}, acked by ada.\n"
+    out = run(loss.fingerprint, "--by", "ada", "--comment", "known").out
+    assert out == f"closed: {describe(loss)}, acked by ada.\n"
     (event,) = decode_batch(sent[0]).events
     assert (event.fingerprint, event.by, event.comment) == (loss.fingerprint, "ada", "known")  # type: ignore[union-attr]
-    log.alerts += [
-        decode for record in log.later if isinstance(decode := decode_record(record), Alert)
-    ]
-    assert run(loss.fingerprint) == 0
-    assert "is closed already: acked at 2023-11-14T22:13:" in capsys.readouterr().out
+    log.alerts += decode_alerts(log.later)
+    assert "is already closed: acked at 2023-11-14T22:13:" in run(loss.fingerprint).out
     assert len(sent) == 1
 
 
-def test_without_a_stream_it_says_that_nothing_was_closed_yet(
-    log: Log, sent: list[bytes], capsys: Captured
-) -> None:
-    assert run(of(world(), "KafkaCommittedDataLoss").fingerprint, "--wait", "0") == 0
-    assert (
-        "The stream has not closed it yet; is `tidemark stream` running?" in capsys.readouterr().out
-    )
+def test_without_a_stream_ack_reports_that_nothing_is_closed(log: Log, sent: list[bytes]) -> None:
+    out = run(loss_of(world()).fingerprint, "--wait", "0").out
+    assert "The stream has not closed it yet; is `tidemark stream` running?" in out
     assert len(sent) == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("feedfeedfeedfeed",), "no alert of the last 7 days"),
-        (("x", "--by", "a" * 256), "--by has 256 characters; it may have 255"),
-        (("x", "--comment", "a" * 1025), "--comment has 1025 characters; it may have 1024"),
+        (("x", "--by", "a" * 256), "--by has 256 characters; the maximum is 255"),
+        (("x", "--comment", "a" * 1025), "--comment has 1025 characters; the maximum is 1024"),
         (("x", "--bootstrap", ""), "--bootstrap is empty"),
     ],
 )
 def test_wrong_usage_is_one_line(
-    arguments: tuple[str, ...], told: str, log: Log, sent: list[bytes], capsys: Captured
+    arguments: tuple[str, ...], message: str, log: Log, sent: list[bytes]
 ) -> None:
-    assert run(*arguments) == 2
-    captured = capsys.readouterr()
-    assert told in captured.err
+    captured = run(*arguments, code=2)
+    assert message in captured.err
     assert captured.err.count("\n") == 1
     assert sent == []

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final, get_args
 
+from tidemark.core.causes import Cause
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, Severity
 from tidemark.detect import DETECTORS
@@ -35,16 +36,6 @@ KINDS: Final = {
     TRUNCATIONS: ("below_high_watermark", "above_high_watermark", "unknown"),
     UNCLEAN: ("confirmed", "suspected", "last_known_leader"),
 }
-# The values of `suspected_cause` in the evidence of KafkaIsrChange; any other counts as unknown.
-CAUSES_OF_SHRINKS: Final = (
-    "the leader's own shrink",
-    "does not answer",
-    "stopped or fenced",
-    "fencing",
-    "controlled shutdown",
-    "reassignment",
-)
-UNKNOWN_CAUSE: Final = "unknown"
 
 
 class EventCounters:
@@ -72,7 +63,7 @@ class EventCounters:
         for name, kinds in KINDS.items():
             for kind in kinds:
                 self._add(name, 0, kafka_cluster=cluster, kind=kind)
-        for cause in (*CAUSES_OF_SHRINKS, UNKNOWN_CAUSE):
+        for cause in Cause:
             self._add(SHRINKS_BY_CAUSE, 0, kafka_cluster=cluster, cause=cause)
         self._add(ELECTIONS, 0, kafka_cluster=cluster)
 
@@ -126,8 +117,8 @@ class EventCounters:
         if not isinstance(before, list) or not isinstance(after, list):
             return
         cause, leader = evidence.get("suspected_cause"), evidence.get("leader")
-        if cause not in CAUSES_OF_SHRINKS:
-            cause = UNKNOWN_CAUSE
+        if cause not in set(Cause):
+            cause = Cause.UNKNOWN
         changed_at = str(evidence.get("changed_at", alert.at))
         for broker in set(before) - set(after):
             added = self._growth(("shrink", alert.fingerprint, changed_at, str(broker)), 1)

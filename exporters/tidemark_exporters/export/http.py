@@ -14,7 +14,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 import structlog
 
 from tidemark.core.errors import TidemarkError
-from tidemark.settings import address
+from tidemark.settings import parse_address
 from tidemark_exporters.export.exposition import Exposition
 from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.text_format import CONTENT_TYPE, CONTENT_TYPE_OPENMETRICS
@@ -160,7 +160,7 @@ def serve(site: Site, listen: str) -> _Server:
 
     Raises ConfigError when `listen` is no HOST:PORT, TidemarkError when it is not available.
     """
-    host, port = address(listen)
+    host, port = parse_address(listen)
     try:
         server = _Server((host, port), _Handler)
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tidemark.core.records import Alert
-from tidemark.settings.maintenance import Maintenance, span_of
+from tidemark.settings import Maintenance, read_schedule
 from tidemark_exporters.notify.gather import LOSS
 
 # Whether an alert is held back at a moment (Unix seconds).
@@ -21,7 +21,7 @@ class Windows:
     """The configured windows. Asked for each alert: which of them are open is worked out once a second."""
 
     def __init__(self, windows: Iterable[Maintenance]) -> None:
-        self._windows = [(window, span_of(window)) for window in windows]
+        self._windows = [(window, read_schedule(window)) for window in windows]
         # The second that was looked at last, and the windows open then: one value, for several threads ask.
         self._looked: tuple[int, list[tuple[Maintenance, float]]] = (-1, [])
 
@@ -49,8 +49,8 @@ class Windows:
         if int(now) != second:
             found = [
                 (window, until)
-                for window, span in self._windows
-                if (until := span.until(int(now))) is not None
+                for window, schedule in self._windows
+                if (until := schedule.open_until(int(now))) is not None
             ]
             self._looked = (int(now), found)
         return found

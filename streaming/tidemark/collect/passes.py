@@ -15,7 +15,7 @@ from tidemark.collect.pack import Packer, Place, Record
 from tidemark.collect.plan import BrokerPlan
 from tidemark.collect.sample import Sampler
 from tidemark.core.events import OK, TIMED_OUT, BrokerAnswer, BrokerState, Gone, Pass
-from tidemark.settings import Cluster, Collect, address
+from tidemark.settings import Cluster, Collect, parse_address
 
 SMALL_CLUSTER: Final = 2_000
 # A sampler has this many time-outs in all; one that trickles is cut off.
@@ -41,7 +41,7 @@ class Passes:
     ) -> None:
         self.cluster = cluster
         self.inventory = Inventory(cluster, groups)
-        bootstrap = [address(server) for server in cluster.bootstrap_servers]
+        bootstrap = [parse_address(server) for server in cluster.bootstrap_servers]
         self.control = Control(loop, options, self.inventory, bootstrap)
         self.links: dict[int, Link] = {}
         self.plans: dict[int, BrokerPlan] = {}

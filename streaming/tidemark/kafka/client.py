@@ -17,7 +17,8 @@ from kafka.net.selector import NetworkSelector
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
-from tidemark.settings import Connection, Settings, address, client_options
+from tidemark.kafka.options import client_options
+from tidemark.settings import Connection, Settings, parse_address
 
 # A Fetch response for 20,000 replicas exceeds kafka-python's default of 1 MB.
 MAX_ANSWER_BYTES: Final = 100_000_000
@@ -48,7 +49,7 @@ def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options` after a check of the bootstrap servers, with our client id and limits."""
     options = client_options(connection)
     for server in connection.bootstrap_servers:
-        address(server)
+        parse_address(server)
     return {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark", **options}
 
 

@@ -1,5 +1,7 @@
-"""Configuration: the schema of every option, where values come from, and the checks at load."""
+"""Configuration: the schema of every option, the sources of values, and the checks at load."""
 
+from tidemark.settings.checks import parse_address
+from tidemark.settings.maintenance import Maintenance, Schedule, read_schedule
 from tidemark.settings.schema import (
     Alertmanager,
     Cluster,
@@ -12,10 +14,8 @@ from tidemark.settings.schema import (
     Settings,
     Stream,
     Topics,
-    address,
-    client_options,
-    load_settings,
 )
+from tidemark.settings.sources import load_settings, read_document
 
 __all__ = [
     "Alertmanager",
@@ -23,13 +23,16 @@ __all__ = [
     "Collect",
     "Connection",
     "Export",
+    "Maintenance",
     "Notify",
     "Receiver",
     "Route",
+    "Schedule",
     "Settings",
     "Stream",
     "Topics",
-    "address",
-    "client_options",
     "load_settings",
+    "parse_address",
+    "read_document",
+    "read_schedule",
 ]

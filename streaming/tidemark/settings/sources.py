@@ -1,7 +1,13 @@
-"""Where settings come from: a YAML file and environment variables, laid over one another as one plain document."""
+"""Sources of settings: flags > environment variables > YAML file > defaults.
+
+An option's variable is its path in capitals: kafka.bootstrap_servers is
+`TIDEMARK_KAFKA_BOOTSTRAP_SERVERS=a:9092,b:9092`. An unknown key in the file is an error. Unknown
+variables are ignored: orchestrators set `TIDEMARK_…` variables of their own.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,78 +17,95 @@ import yaml
 from msgspec import Struct, inspect
 
 from tidemark.core.errors import ConfigError
+from tidemark.settings.checks import check
+from tidemark.settings.schema import Settings
 
-PREFIX = "TIDEMARK"
+
+def load_settings(
+    path: str | Path | None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Merges all sources and checks the result. `flags` maps dotted paths to values; None is unset.
+
+    Raises ConfigError with the wrong option and what it accepts.
+    """
+    document = read_document(Path(path)) if path is not None else {}
+    environ = os.environ if environ is None else environ
+    for name, option, kind in variables(Settings):
+        if name in environ:
+            _set(document, option, _parse_variable(name, environ[name], kind))
+    for dotted, value in (flags or {}).items():
+        if value is not None:
+            _set(document, dotted.split("."), value)
+    try:
+        # A section that the file leaves empty has its defaults.
+        given = {section: value for section, value in document.items() if value is not None}
+        settings = msgspec.convert(given, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        where = f" in {path}" if path is not None else ""
+        raise ConfigError(
+            f"configuration{where}: {error}. docs/reference-config.yaml lists every option."
+        ) from None
+    check(settings)
+    return settings
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file; an empty file is an empty one. Raises ConfigError naming the file and what is wrong."""
+    """The mapping in a YAML file, {} for an empty file. Raises ConfigError with file and reason."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
-            f"cannot read the configuration {path}: {error.strerror}. Give an existing file by --config."
+            f"cannot read the configuration {path}: {error.strerror}. "
+            "Give an existing file with --config."
         ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML: {one_line(error)}") from None
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
+        raise ConfigError(f"{path} is not YAML: {_one_line(error)}") from None
+    if not isinstance(document, dict | None):
         raise ConfigError(
             f"{path}: the top level must be a mapping, found {type(document).__name__}."
         )
-    return document
+    return document or {}
 
 
 def variables(
-    kind: type[Struct], path: tuple[str, ...] = ()
+    kind: type[Struct], path: tuple[str, ...] = ("tidemark",)
 ) -> Iterator[tuple[str, tuple[str, ...], inspect.Type]]:
     """(variable, path, type) of every option: stream.trigger_ms is TIDEMARK_STREAM_TRIGGER_MS."""
     for option in msgspec.structs.fields(kind):
-        here = (*path, option.name)
+        inner = (*path, option.name)
         if isinstance(option.type, type) and issubclass(option.type, Struct):
-            yield from variables(option.type, here)
+            yield from variables(option.type, inner)
         else:
-            yield "_".join((PREFIX, *here)).upper(), here, inspect.type_info(option.type)
+            yield "_".join(inner).upper(), inner[1:], inspect.type_info(option.type)
 
 
-def from_environment(
-    kind: type[Struct], environ: Mapping[str, str]
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """(path, value) of every option that a variable sets. Other variables are left alone: orchestrators inject theirs.
-
-    Lists of words are separated by commas; lists of structures and mappings are written as YAML (or JSON) in one line.
-    """
-    for name, path, kind_of_value in variables(kind):
-        if name in environ:
-            yield path, _value(name, environ[name], kind_of_value)
-
-
-def put(document: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Sets one option in the document; raises ConfigError where a section of the file is no mapping."""
-    for step in path[:-1]:
-        inner = document.setdefault(step, {})
-        if inner is None:
-            inner = document[step] = {}
-        if not isinstance(inner, dict):
-            raise ConfigError(
-                f"configuration: `{step}` must be a mapping, found {type(inner).__name__}."
-            )
-        document = inner
-    document[path[-1]] = value
-
-
-def one_line(error: Exception) -> str:
-    """An error's text without line breaks."""
-    return " ".join(str(error).split())
-
-
-def _value(name: str, text: str, kind: inspect.Type) -> Any:
+def _parse_variable(name: str, text: str, kind: inspect.Type) -> Any:
+    """Lists of strings are separated by commas, other lists and mappings are YAML in one line."""
     if isinstance(kind, inspect.ListType) and isinstance(kind.item_type, inspect.StrType):
         return [word.strip() for word in text.split(",") if word.strip()]
     if isinstance(kind, inspect.ListType | inspect.DictType):
         try:
             return yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise ConfigError(f"{name} is not YAML: {one_line(error)}") from None
+            raise ConfigError(f"{name} is not YAML: {_one_line(error)}") from None
     return None if text == "" and isinstance(kind, inspect.UnionType) else text
+
+
+def _set(document: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Sets one option. Raises ConfigError where the file has a section that is not a mapping."""
+    *sections, option = path
+    for section in sections:
+        if document.get(section) is None:
+            document[section] = {}
+        document = document[section]
+        if not isinstance(document, dict):
+            raise ConfigError(
+                f"configuration: `{section}` must be a mapping, found {type(document).__name__}."
+            )
+    document[option] = value
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

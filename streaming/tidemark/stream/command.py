@@ -40,7 +40,7 @@ POLL_SECONDS: Final = 0.2
 @click.option("--once", is_flag=True, help="Work off what the topic holds now, then end.")
 def stream(config: Path | None, checkpoint: str | None, once: bool) -> None:
     """Folds events into views and alerts with Spark Structured Streaming."""
-    settings = load_settings(config, overrides={"stream.checkpoint": checkpoint})
+    settings = load_settings(config, flags={"stream.checkpoint": checkpoint})
     configure_logs(settings.log_format)
     run(settings, once)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidemark.core.errors import ConfigError
-from tidemark.settings import Connection, Stream, client_options
+from tidemark.kafka.options import client_options
+from tidemark.settings import Connection, Stream
 
 # kafka-python's name with dots for underscores is the Java name.
 SAME_NAME: Final = frozenset(

@@ -4,7 +4,8 @@ import click
 
 from tidemark.core.epoch_ranges import Stretch, filled, parting, stretches
 from tidemark.core.events import Observation, Replica
-from tidemark.verbs.inspect.drawing import drawing, heading, table
+from tidemark.verbs.inspect.drawing import draw_logs
+from tidemark.verbs.inspect.replica_table import heading, replica_table
 
 
 def observation() -> Observation:
@@ -43,8 +44,8 @@ def observation() -> Observation:
     )
 
 
-def test_the_table_says_what_is_known_and_what_is_not() -> None:
-    rows = [row.split() for row in table(observation())]
+def test_the_table_shows_known_and_unknown_values() -> None:
+    rows = [row.split() for row in replica_table(observation())]
     assert rows[1] == ["1", "follower", "no", "8", "8", "1…3", "0", "?", "0"]
     assert rows[2] == ["2", "leader", "yes", "10", "9", "0", "9", "2"]
     assert rows[3] == ["3", "follower", "no", "?", "?", "?", "?", "?", "?", "timed_out"]
@@ -54,14 +55,14 @@ def test_the_table_says_what_is_known_and_what_is_not() -> None:
     )
 
 
-def test_bars_show_epochs_marks_and_the_parting() -> None:
-    lines = [click.unstyle(line) for line in drawing(observation(), width=20)]
+def test_bars_show_epochs_marks_and_the_divergence() -> None:
+    lines = [click.unstyle(line) for line in draw_logs(observation(), width=20)]
     assert lines[0].split() == ["0", "10"]
     assert lines[1] == "1  " + "0" * 16
     assert lines[2] == "   " + " " * 16 + "X"
     assert lines[3] == "2  " + "0" * 10 + "2" * 10
     assert lines[4] == "   " + " " * 18 + "H" + " " + "E"
-    assert "1 parts from leader 2 at offset 5: the same offset, different leader epochs" in lines
+    assert "1 diverges from leader 2 at offset 5: the same offset, different leader epochs" in lines
     assert "2  epochs end at: 0→5 2→10" in lines
 
 

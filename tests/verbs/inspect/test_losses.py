@@ -1,38 +1,28 @@
-"""`tidemark inspect --losses`: one line a loss, whatever order its records come in, and nothing that is none."""
+"""`tidemark inspect --losses`: one line per loss, in any order of its records."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.verbs.replay.make import recording, trace, write
-from tidemark.cli import main
+from tests.verbs.recordings import recording, trace, write
+from tests.verbs.run import tidemark
 from tidemark.core.errors import ConfigError
-from tidemark.core.records import Alert, encode_record
-from tidemark.verbs.inspect.losses import COLUMNS, as_csv, as_json, chosen, losses_of, since_time
+from tidemark.core.records import Alert, AlertState, encode_record
+from tidemark.verbs.inspect.losses import COLUMNS, LossFilter, as_csv, parse_since, read_losses
 
-Captured = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(autouse=True)
-def without_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TIDEMARK_CONFIG", raising=False)
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["inspect", *arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+run = partial(tidemark, "inspect")
 
 
 def alert(
-    state: str = "firing",
+    state: AlertState = "firing",
     at: float = 100.0,
     incident: str = "0a1b2c3d",
     topic: str = "orders",
@@ -54,9 +44,16 @@ def alert(
         "confidence": "proven",
     }
     return Alert(
-        id=f"f.{at}.{state}", fingerprint=f"f{incident}", state=state, labels=labels, annotations={"description": "d"},  # type: ignore[arg-type]
-        evidence={**evidence, **changed.pop("evidence", {})}, starts_at=min(at, 100.0), at=at, **changed,
-    )  # fmt: skip
+        id=f"f.{at}.{state}",
+        fingerprint=f"f{incident}",
+        state=state,
+        labels=labels,
+        annotations={"description": "d"},
+        evidence={**evidence, **changed.pop("evidence", {})},
+        starts_at=min(at, 100.0),
+        at=at,
+        **changed,
+    )
 
 
 def test_the_newest_record_of_a_loss_counts_in_any_order() -> None:
@@ -68,14 +65,14 @@ def test_the_newest_record_of_a_loss_counts_in_any_order() -> None:
         [acked, fired, wider],
         [fired, acked, wider, fired, acked],
     ):
-        (loss,) = losses_of(records)
+        (loss,) = read_losses(records)
         assert (loss.start, loss.end, loss.state) == (4, 12, "acked")
-    (loss,) = losses_of([wider, fired])
-    assert (loss.start, loss.state, loss.found_at) == (4, "open", 100.0)
+    (loss,) = read_losses([wider, fired])
+    assert (loss.start, loss.state, loss.found_at) == (4, "open", "1970-01-01T00:01:40.000Z")
 
 
-def test_every_loss_has_a_line_in_the_order_of_places() -> None:
-    losses = losses_of(
+def test_losses_are_sorted_by_place_and_filtered() -> None:
+    losses = read_losses(
         [
             alert(incident="b"),
             alert(topic="a"),
@@ -91,10 +88,9 @@ def test_every_loss_has_a_line_in_the_order_of_places() -> None:
         ("orders", 20),
     ]
     assert len({loss.incident for loss in losses}) == 2
-    assert len(chosen(losses, "orders", 3, "main", None)) == 2
-    assert (
-        chosen(losses, "orders", 3, "other", None) == chosen(losses, None, None, None, 100.5) == []
-    )
+    assert sum(map(LossFilter("orders", 3, "main", 100.0).matches, losses)) == 2
+    assert not any(map(LossFilter("orders", 3, "other").matches, losses))
+    assert not any(map(LossFilter(found_since=100.5).matches, losses))
 
 
 @pytest.mark.parametrize(
@@ -108,20 +104,24 @@ def test_every_loss_has_a_line_in_the_order_of_places() -> None:
         {"proven": [-1, 4]},
     ],
 )
-def test_without_a_range_nothing_is_claimed(evidence: dict[str, Any]) -> None:
-    assert losses_of([alert(evidence=evidence)]) == []
-    assert losses_of([alert(partition="x")]) == []
+def test_alerts_without_a_valid_range_are_ignored(evidence: dict[str, Any]) -> None:
+    assert read_losses([alert(evidence=evidence)]) == []
+    assert read_losses([alert(partition="x")]) == []
 
 
-def test_csv_has_the_promised_columns_first_and_empty_for_unknown() -> None:
-    losses = losses_of(
+def test_csv_begins_with_the_documented_columns_and_leaves_unknown_values_empty() -> None:
+    losses = read_losses(
         [alert(), alert(topic="z", evidence={"written_between": [None, 1e300], "exposed": None})]
     )
     heading, known, unknown = csv.reader(io.StringIO(as_csv(losses)))
     assert (
-        tuple(heading[:7])
+        tuple(heading)
         == COLUMNS
-        == ("cluster", "topic", "partition", "from", "to", "from_time", "to_time")
+        == (
+            *("cluster", "topic", "partition", "from", "to", "from_time", "to_time"),
+            *("exposed_from", "exposed_to", "confidence", "state", "found_at", "incident"),
+            "fingerprint",
+        )
     )
     assert known[:9] == [
         "main",
@@ -135,7 +135,7 @@ def test_csv_has_the_promised_columns_first_and_empty_for_unknown() -> None:
         "14",
     ]
     assert unknown[:9] == ["main", "z", "3", "5", "12", "", "", "", ""]
-    assert json.loads(as_json(losses[1])) == dict(
+    assert msgspec.to_builtins(losses[1]) == dict(
         zip(heading, [None if v == "" else v for v in unknown], strict=True)
     ) | {
         "partition": 3,
@@ -146,65 +146,62 @@ def test_csv_has_the_promised_columns_first_and_empty_for_unknown() -> None:
 
 
 def test_since_is_an_age_or_a_time() -> None:
-    assert since_time("90m", 10_000.0) == 4_600.0
-    assert since_time("1970-01-02", 0.0) == since_time("1970-01-02T01:00:00+01:00", 0.0) == 86_400.0
+    assert parse_since("90m", 10_000.0) == 4_600.0
+    assert (
+        parse_since("1970-01-02", 0.0) == parse_since("1970-01-02T01:00:00+01:00", 0.0) == 86_400.0
+    )
     for text in ("yesterday", "9x", "24 h", ""):
         with pytest.raises(ConfigError, match="--since"):
-            since_time(text, 0.0)
+            parse_since(text, 0.0)
 
 
-def test_losses_of_a_recording(tmp_path: Path, capsys: Captured) -> None:
+def test_losses_in_a_recording(tmp_path: Path) -> None:
     path = write(tmp_path / "e.jsonl", trace("unclean"))
-    assert run("--losses", "--csv", "--from", path) == 3
-    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    (row,) = csv.DictReader(io.StringIO(run("--losses", "--csv", "--from", path, code=3).out))
     assert (row["topic"], row["from"], row["to"], row["state"]) == ("trace", "5", "12", "open")
     assert "2001-09-09T01:46:4" in row["from_time"] < row["to_time"]
-    assert run("--losses", "--from", path) == 3
-    told = capsys.readouterr().out
-    assert "[5, 12)" in told
-    assert "1 loss, 7 committed records gone." in told
-    assert run("--losses", "trace", "1", "--from", path) == 0
-    assert "no committed record is known to be lost there." in capsys.readouterr().out
+    out = run("--losses", "--from", path, code=3).out
+    assert "[5, 12)" in out
+    assert "7 committed records lost in 1 range." in out
+    out = run("--losses", "trace", "1", "--from", path).out
+    assert out == "no committed record is known to be lost there.\n"
 
 
-def test_no_loss_is_exit_0(tmp_path: Path, capsys: Captured) -> None:
+def test_without_losses_the_exit_code_is_0(tmp_path: Path) -> None:
     path = write(tmp_path / "e.jsonl", recording("partition t-0 replicas=1,2,3", "pass 5 add=3"))
-    assert run("--losses", "--from", path) == 0
-    assert capsys.readouterr().out == "no committed record is known to be lost.\n"
-    assert run("--losses", "--json", "--from", path) == 0
-    assert capsys.readouterr().out == ""
+    assert run("--losses", "--from", path).out == "no committed record is known to be lost.\n"
+    assert run("--losses", "--json", "--from", path).out == ""
 
 
-def test_alert_records_and_broken_lines_of_a_file(tmp_path: Path, capsys: Captured) -> None:
+def test_alert_records_and_unreadable_lines_of_a_file(tmp_path: Path) -> None:
     resolved = encode_record(alert("resolved", 120.0, reason="expired", ends_at=120.0))
     wrong = encode_record(alert(topic="b")).replace(b'"at":100.0', b'"at":"noon"')
     path = write(
         tmp_path / "a.jsonl",
         [encode_record(alert()), wrong, b'{"type":"al', resolved, encode_record(alert(topic="c"))],
     )
-    assert run("--losses", "--json", "--from", path) == 3
-    told = capsys.readouterr()
-    assert [(loss["topic"], loss["state"]) for loss in map(json.loads, told.out.splitlines())] == [
+    captured = run("--losses", "--json", "--from", path, code=3)
+    losses = [json.loads(line) for line in captured.out.splitlines()]
+    assert [(loss["topic"], loss["state"]) for loss in losses] == [
         ("c", "open"),
         ("orders", "expired"),
     ]
-    assert [line.split(":")[1].strip() for line in told.err.splitlines()] == [
+    assert [line.split(":")[1].strip() for line in captured.err.splitlines()] == [
         f"unreadable  {path} line {number}" for number in (2, 3)
     ]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
-        ((), "name a topic, or ask for --losses"),
-        (("t", "--csv"), "belong to --losses"),
-        (("--losses", "--csv", "--json"), "give one of them"),
+        ((), "give a topic or --losses"),
+        (("t", "--csv"), "need --losses"),
+        (("--losses", "--csv", "--json"), "exclude each other"),
         (("--losses", "--from", "/nonexistent"), "cannot read /nonexistent"),
         (("--losses", "--bootstrap", ","), "--bootstrap is empty"),
     ],
 )
-def test_wrong_usage_is_one_line(arguments: tuple[str, ...], told: str, capsys: Captured) -> None:
-    assert run(*arguments) == 2
-    captured = capsys.readouterr()
-    assert told in captured.err
+def test_wrong_usage_is_one_line(arguments: tuple[str, ...], message: str) -> None:
+    captured = run(*arguments, code=2)
+    assert message in captured.err
     assert captured.err.count("\n") == 1

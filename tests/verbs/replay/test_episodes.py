@@ -1,9 +1,8 @@
-"""Two sets of alerts compared: what counts as the same alert, and what as one that came or went."""
+"""Two sets of alerts compared: the same alert, a new one, one that is gone."""
 
 from __future__ import annotations
 
 from tidemark.core.records import Alert, Severity
-from tidemark.reduce.rows import alert_row
 from tidemark.verbs.replay.episodes import Episodes, compare, summary
 
 
@@ -27,43 +26,47 @@ def episodes(
                     id=f"{at}.{state}", fingerprint=f"{name}{severity}", state=state, labels=labels,  # type: ignore[arg-type]
                     annotations={"description": "d"}, starts_at=start, at=at,
                 )  # fmt: skip
-                found.take([alert_row(alert)])
+                found.add(alert)
     return found
 
 
-def told(old: Episodes, new: Episodes) -> list[tuple[str, str, float]]:
-    return [(change.change, change.kind, change.episode.fired_at) for change in compare(old, new)]
+def changed(old: Episodes, new: Episodes) -> list[tuple[str, str, float]]:
+    return [
+        (change.change, change.episode.kind, change.episode.alert.at)
+        for change in compare(old, new)
+    ]
 
 
-def test_a_shifted_alert_is_the_same() -> None:
-    assert told(episodes((10.0, 50.0)), episodes((14.0, 48.0))) == []
-    assert told(episodes((10.0, None)), episodes((14.0, None))) == []
-    assert told(episodes((10.0, 20.0)), episodes((21.0, 30.0))) == [
+def test_an_alert_that_fires_earlier_or_later_is_the_same() -> None:
+    assert changed(episodes((10.0, 50.0)), episodes((14.0, 48.0))) == []
+    assert changed(episodes((10.0, None)), episodes((14.0, None))) == []
+    assert changed(episodes((10.0, 20.0)), episodes((21.0, 30.0))) == [
         ("gone", "ticket", 10.0),
         ("come", "ticket", 21.0),
     ]
 
 
-def test_flapping_that_ends_spares_the_further_ones() -> None:
-    assert told(episodes((10.0, 20.0), (25.0, 30.0), (35.0, 40.0)), episodes((10.0, 40.0))) == [
+def test_where_flapping_ends_the_other_episodes_are_gone() -> None:
+    assert changed(episodes((10.0, 20.0), (25.0, 30.0), (35.0, 40.0)), episodes((10.0, 40.0))) == [
         ("gone", "ticket", 25.0),
         ("gone", "ticket", 35.0),
     ]
-    assert told(episodes((10.0, 40.0)), episodes((10.0, 20.0), (25.0, 40.0))) == [
+    assert changed(episodes((10.0, 40.0)), episodes((10.0, 20.0), (25.0, 40.0))) == [
         ("come", "ticket", 25.0)
     ]
 
 
-def test_notes_do_not_count_and_pages_are_told_from_tickets() -> None:
+def test_info_alerts_are_ignored_and_pages_differ_from_tickets() -> None:
     note, page = (
         episodes((1.0, 2.0), severity="info"),
         episodes((1.0, 2.0), severity="critical", name="KafkaOffline"),
     )
-    assert told(note, Episodes()) == []
+    assert changed(note, Episodes()) == []
     changes = compare(page, episodes((3.0, None)))
-    assert [(c.change, c.kind) for c in changes] == [("gone", "page"), ("come", "ticket")]
+    assert [(c.change, c.episode.kind) for c in changes] == [("gone", "page"), ("come", "ticket")]
     assert summary(page, episodes((3.0, None)), changes) == (
-        "pages: 1 before, 0 with the new thresholds (+0 -1); tickets: 0 before, 1 with the new thresholds (+1 -0)"
+        "pages: 1 before, 0 with the new thresholds (+0 -1); "
+        "tickets: 0 before, 1 with the new thresholds (+1 -0)"
     )
     assert (
         changes[1].line()

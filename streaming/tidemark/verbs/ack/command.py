@@ -1,4 +1,4 @@
-"""`tidemark ack`: an operator closes an event alert."""
+"""`tidemark ack`: close an event alert."""
 
 from __future__ import annotations
 
@@ -13,138 +13,137 @@ from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import Alert
-from tidemark.kafka.client import choose_connection, make_producer, quiet_client_logs
+from tidemark.core.text import rfc3339, table, utc
+from tidemark.kafka.client import choose_connection, make_producer, quiet_client_logs, reason_of
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.settings import Settings, load_settings
-from tidemark.verbs.ack.choice import (
+from tidemark.verbs.ack.selection import (
     ack_record,
-    chosen_alerts,
     describe,
     is_open,
     newest_alerts,
     open_events,
+    select_alerts,
 )
-from tidemark.verbs.inspect.losses import iso
-from tidemark.verbs.inspect.losses_command import alerts_in
+from tidemark.verbs.alert_records import decode_alerts
+from tidemark.verbs.options import bootstrap_option, config_option
 
 SEND_SECONDS: Final = 15.0
 
 
-@click.command(
-    "ack",
-    help="Close an event alert (a loss, an unclean election, …). Without FINGERPRINT: list those that are open.",
-)
-@click.argument("mark", metavar="[FINGERPRINT|ID|INCIDENT]", required=False)
-@click.option(
-    "--config", type=click.Path(path_type=Path), envvar="TIDEMARK_CONFIG", help="The YAML file."
-)
-@click.option(
-    "--bootstrap",
-    metavar="HOST:PORT,…",
-    help="The Kafka that holds Tidemark's topics, without a file.",
-)
-@click.option("--by", help="Who closes it; the login name by default.")
-@click.option("--comment", help="Why.")
+@click.command("ack")
+@click.argument("selector", metavar="[FINGERPRINT|ID|INCIDENT]", required=False)
+@config_option
+@bootstrap_option
+@click.option("--by", metavar="NAME", help="Your name. Default: the login name.")
+@click.option("--comment", metavar="TEXT", help="The reason.")
 @click.option(
     "--wait",
     "seconds",
     type=click.FloatRange(0, 600),
     default=10.0,
     show_default=True,
-    help="Seconds to wait for the stream's word.",
+    help="Seconds to wait until the stream has closed the alert.",
 )
 def ack(
-    mark: str | None,
+    selector: str | None,
     config: Path | None,
     bootstrap: str | None,
     by: str | None,
     comment: str | None,
     seconds: float,
 ) -> None:
+    """Close an event alert, such as a loss or an unclean election.
+
+    The prefix of a fingerprint is enough. Without an argument, list the open event alerts.
+    """
     quiet_client_logs()
     settings = load_settings(config)
     settings.kafka = choose_connection(settings, bootstrap)
-    who = by if by is not None else _login()
-    for option, value, limit in (("--by", who, 255), ("--comment", comment or "", 1024)):
-        if len(value) > limit:
-            raise ConfigError(f"{option} has {len(value)} characters; it may have {limit}.")
+    by = by if by is not None else _login_name()
+    for option, text, maximum in (("--by", by, 255), ("--comment", comment or "", 1024)):
+        if len(text) > maximum:
+            raise ConfigError(f"{option} has {len(text)} characters; the maximum is {maximum}.")
     with TopicReader(settings.kafka, settings.topics.alerts) as log:
-        newest = newest_alerts(alerts_in(values(log.read_to_end())))
-        if mark is None:
+        newest = newest_alerts(decode_alerts(values(log.read_to_end())))
+        if selector is None:
             _list(open_events(newest))
             return
-        chosen = chosen_alerts(newest, mark)
-        for alert in chosen:
+        selected = select_alerts(newest, selector)
+        for alert in selected:
             if not is_open(alert):
-                click.echo(
-                    f"{describe(alert)} is closed already: {alert.reason or 'resolved'} at {iso(alert.ends_at or alert.at)}. Nothing to do."
-                )
-        left = [alert for alert in chosen if is_open(alert)]
-        if not left:
-            return
-        _send(settings, [ack_record(alert, who, comment, time.time()) for alert in left])
-        _confirm(log, left, who, seconds)
+                ended = f"{alert.reason or 'resolved'} at {rfc3339(alert.ends_at or alert.at)}"
+                click.echo(f"{describe(alert)} is already closed: {ended}.")
+        to_close = [alert for alert in selected if is_open(alert)]
+        if to_close:
+            _send(settings, [ack_record(alert, by, comment, time.time()) for alert in to_close])
+            _confirm(log, to_close, by, seconds)
 
 
-def _login() -> str:
-    """The login name; a process without one (a container's random user) has to be told."""
+def _login_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        raise ConfigError(
-            "this user has no login name; say who closes the alert by --by NAME."
-        ) from None
+        # A container that runs as an arbitrary user id.
+        raise ConfigError("this user has no login name; give one with --by NAME.") from None
 
 
 def _list(alerts: Sequence[Alert]) -> None:
-    if not alerts:
-        click.echo("no event alert is open.")
-    for alert in alerts:
-        click.echo(
-            f"{alert.fingerprint}  since {iso(alert.starts_at)}  {alert.labels['severity']:8}  {alert.annotations.get('description', '')}"
+    rows = [
+        (
+            a.fingerprint,
+            utc(a.starts_at),
+            a.labels["severity"],
+            a.annotations.get("description", ""),
         )
+        for a in alerts
+    ]
+    lines = table([("FINGERPRINT", "SINCE", "SEVERITY", "DESCRIPTION"), *rows])
+    click.echo("\n".join(lines) if rows else "no event alert is open.")
 
 
 def _send(settings: Settings, records: list[bytes]) -> None:
-    """Every record to every Kafka partition: whichever group holds the alert closes it, the others find nothing."""
+    """Sends every record to every Kafka partition: only the group that holds the alert uses it."""
     topic = settings.topics.replica_state
     producer: Any = make_producer(
         settings.kafka, acks="all", enable_idempotence=True, compression_type="gzip"
     )
     try:
-        numbers = producer.partitions_for(topic)
-        if not numbers:
+        partitions = producer.partitions_for(topic)
+        if not partitions:
             raise ClusterError(
-                f"topic {topic} does not exist. Start `tidemark collect` once, which creates it, or check topics.prefix."
+                f"topic {topic} does not exist. Start `tidemark collect` once to create it, "
+                "or check topics.prefix."
             )
         sent = [
-            producer.send(topic, value=record, partition=number)
+            producer.send(topic, value=record, partition=partition)
             for record in records
-            for number in sorted(numbers)
+            for partition in sorted(partitions)
         ]
         deadline = time.monotonic() + SEND_SECONDS
         for future in sent:
             future.get(timeout=max(0.1, deadline - time.monotonic()))
     except kafka_errors.KafkaError as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = reason_of(error)
         raise ClusterError(
-            f"cannot write to topic {topic}: {reason}. Nothing may have been closed: run it again."
+            f"cannot write to topic {topic}: {reason}. The alerts may still be open: try again."
         ) from None
     finally:
         producer.close(timeout=5)
 
 
-def _confirm(log: TopicReader, alerts: Sequence[Alert], who: str, seconds: float) -> None:
-    """Says what was sent, and of each alert whether the stream has closed it."""
+def _confirm(log: TopicReader, alerts: Sequence[Alert], by: str, seconds: float) -> None:
+    """Reports for each alert whether the stream closed it in time."""
     waiting = {alert.fingerprint: alert for alert in alerts}
     deadline = time.monotonic() + seconds
     while waiting and time.monotonic() < deadline:
-        for found in alerts_in(values(log.fetch())):
-            alert = waiting.get(found.fingerprint)
-            if alert is not None and not is_open(found) and found.at >= alert.at:
-                del waiting[found.fingerprint]
-                click.echo(f"closed: {describe(alert)}, {found.reason or 'resolved'} by {who}.")
+        for record in decode_alerts(values(log.fetch())):
+            alert = waiting.get(record.fingerprint)
+            if alert is not None and not is_open(record) and record.at >= alert.at:
+                del waiting[record.fingerprint]
+                click.echo(f"closed: {describe(alert)}, {record.reason or 'resolved'} by {by}.")
     for alert in waiting.values():
         click.echo(
-            f"sent: {describe(alert)}, by {who}. The stream has not closed it yet; is `tidemark stream` running?"
+            f"sent: {describe(alert)}, by {by}. The stream has not closed it yet; "
+            "is `tidemark stream` running?"
         )

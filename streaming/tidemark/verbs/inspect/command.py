@@ -1,4 +1,4 @@
-"""`tidemark inspect`: one look at a topic's or a partition's replicas, straight from the brokers; or the list of what was lost."""
+"""`tidemark inspect`: a topic's replicas as the brokers report them, or the list of losses."""
 
 from __future__ import annotations
 
@@ -6,64 +6,44 @@ import difflib
 import re
 import time
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
 
-from tidemark.collect.command import chosen_settings
-from tidemark.collect.loop import Loop
-from tidemark.collect.passes import Passes
-from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
-from tidemark.kafka.client import (
-    check_reachable,
-    checked_options,
-    choose_connection,
-    quiet_client_logs,
-)
-from tidemark.settings import Cluster, Collect, Settings, load_settings
-from tidemark.verbs.inspect.coordinated import coordinated
-from tidemark.verbs.inspect.drawing import drawing, heading, table
+from tidemark.kafka.client import choose_connection
+from tidemark.settings import Cluster, Collect, load_settings
+from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster
+from tidemark.verbs.inspect.coordinator import list_coordinated
+from tidemark.verbs.inspect.drawing import draw_logs
+from tidemark.verbs.inspect.losses import LossFilter, parse_since
 from tidemark.verbs.inspect.losses_command import show_losses
+from tidemark.verbs.inspect.replica_table import heading, replica_table
+from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
 
-# A later pass has what the first one started to read aside: minimum in-sync replicas, eligible leaders, reassignments.
-# A configuration that may not be read is not waited for longer than this.
-MIN_PASSES = 2
-MAX_PASSES = 8
-PAUSE_SECONDS = 0.2
+# min.insync.replicas may be unreadable for lack of a permission: stop waiting for it.
+MAX_PASSES: Final = 8
 
 
-@click.command(
-    "inspect",
-    help="Show a topic's or partition's replicas, straight from the brokers; or what was lost.",
-)
+@click.command("inspect")
 @click.argument("topic", required=False)
 @click.argument("partition", type=click.IntRange(min=0), required=False)
-@click.option(
-    "--config", type=click.Path(path_type=Path), envvar="TIDEMARK_CONFIG", help="The YAML file."
-)
-@click.option("--bootstrap", metavar="HOST:PORT,…", help="Ask this cluster, without a file.")
-@click.option("--cluster", "name", help="The cluster of the file to ask.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Observations (or losses) as JSON, one a line."
-)
-@click.option(
-    "--losses",
-    is_flag=True,
-    help="List committed records that are gone, from the topic of alerts; exit 3 when there are any.",
-)
+@config_option
+@bootstrap_option
+@cluster_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+@click.option("--losses", is_flag=True, help="List lost committed records.")
 @click.option(
     "--csv",
     "as_csv",
     is_flag=True,
-    help="Losses as CSV; `to` is the first offset that is not lost.",
+    help="Losses as CSV. `to` is the first offset that is not lost.",
 )
+@click.option("--from", "source", metavar="FILE|-", help="Losses in a file of events or alerts.")
 @click.option(
-    "--from", "source", metavar="FILE|-", help="Losses from a file of events or alerts instead."
-)
-@click.option(
-    "--since", metavar="TIME|AGE", help="Losses found since then: 24h, 7d, 2026-11-21T14:00:00Z."
+    "--since", metavar="TIME|AGE", help="Losses found since: 24h, 7d, 2026-11-21T14:00:00Z."
 )
 def inspect(
     topic: str | None,
@@ -77,88 +57,70 @@ def inspect(
     source: str | None,
     since: str | None,
 ) -> int:
+    """Show the replicas of TOPIC as the brokers report them now.
+
+    With PARTITION, also draw each replica's log and compare it with the leader's.
+
+    With --losses, list the committed records that are lost, from Tidemark's topic of alerts.
+    TOPIC, PARTITION and --cluster then narrow the list. Exit status: 0 none, 3 losses found.
+    """
     settings = load_settings(config)
     if losses:
         if as_csv and as_json:
-            raise ConfigError("--csv and --json are two forms: give one of them.")
+            raise ConfigError("--csv and --json exclude each other.")
         settings.kafka = choose_connection(settings, bootstrap)
-        return show_losses(
-            settings,
-            (topic, partition, name),
-            source,
-            since,
-            "csv" if as_csv else "json" if as_json else "table",
-        )
+        found_since = None if since is None else parse_since(since, time.time())
+        wanted = LossFilter(topic, partition, name, found_since)
+        form = "csv" if as_csv else "json" if as_json else "table"
+        return show_losses(settings, wanted, source, form)
     if as_csv or source is not None or since is not None:
-        raise ConfigError("--csv, --from and --since belong to --losses.")
+        raise ConfigError("--csv, --from and --since need --losses.")
     if topic is None:
-        raise ConfigError("name a topic, or ask for --losses.")
-    show_replicas(chosen_settings(settings, bootstrap, name), topic, partition, as_json=as_json)
+        raise ConfigError("give a topic or --losses.")
+    cluster = live_cluster(settings, bootstrap, name)
+    show_replicas(cluster, settings.collect, topic, partition, as_json=as_json)
     return 0
 
 
-def show_replicas(settings: Settings, topic: str, partition: int | None, *, as_json: bool) -> None:
-    """Looks at the brokers and prints a table of each partition's replicas; of a single partition the logs drawn too."""
-    quiet_client_logs()
-    if len(settings.clusters) > 1:
-        raise ConfigError(
-            f"several clusters are configured; name one by --cluster: {', '.join(c.name for c in settings.clusters)}."
-        )
-    cluster = settings.clusters[0]
-    check_reachable(cluster)
-    found = look(cluster, settings.collect, topic)
-    partitions = len(found)
-    if partition is not None:
-        found = [observation for observation in found if observation.partition == partition]
-        if not found:
-            raise ClusterError(f"topic {topic} has no partition {partition}.")
-    for observation in found:
+def show_replicas(
+    cluster: Cluster, settings: Collect, topic: str, partition: int | None, *, as_json: bool
+) -> None:
+    """Prints each partition's replicas, and of a single partition also the logs."""
+    observations = observe_topic(cluster, settings, topic)
+    selected = [o for o in observations if partition in (None, o.partition)]
+    if not selected:
+        raise ClusterError(f"topic {topic} has no partition {partition}.")
+    for observation in selected:
         if as_json:
             click.echo(msgspec.json.encode(observation))
             continue
-        click.echo(heading(observation))
-        lines = table(observation) + (["", *drawing(observation)] if partition is not None else [])
+        lines = replica_table(observation)
         if partition is not None:
-            whose = coordinated(cluster, topic, partition, partitions, observation.leader)
-            lines += [] if whose is None else ["", whose]
+            lines += ["", *draw_logs(observation)]
+            coordinated = list_coordinated(
+                cluster, topic, partition, len(observations), observation.leader
+            )
+            lines += [] if coordinated is None else ["", coordinated]
+        click.echo(heading(observation))
         click.echo("\n".join(f"  {line}".rstrip() for line in lines) + "\n")
 
 
-def look(cluster: Cluster, settings: Collect, topic: str) -> list[Observation]:
-    """The observations of a topic's partitions, ascending. Raises ClusterError when no broker knows the topic."""
-    watched = msgspec.structs.replace(
-        cluster, topics_allow=[re.escape(topic)], topics_deny=[], shard=0, shards=1
-    )
-    options = checked_options(cluster)
-    loop = Loop(**options)
-    passes = Passes(loop, options, watched, settings, 1, int(time.time() * 1000))
-    observations: list[Observation] = []
-
-    async def run() -> None:
-        for number in range(MAX_PASSES):
-            if number:
-                await loop.sleep(PAUSE_SECONDS)
-            if number >= MIN_PASSES and all(
-                o.effective_min_in_sync_replicas is not None for o in observations
-            ):
-                return
-            records = await passes.run(set())
-            observations[:] = [
-                e
-                for r in records
-                for e in decode_batch(r.payload).events
-                if isinstance(e, Observation)
-            ]
-
-    try:
-        loop.run(run)
-    finally:
-        passes.close()
-        loop.close()
-    if not observations:
-        close = difflib.get_close_matches(topic, passes.inventory.listed, n=1)
+def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Observation]:
+    """The observations of a topic's partitions, ascending. Raises ClusterError without any."""
+    found: dict[int, Observation] = {}
+    for done in few_passes(cluster, settings, [re.escape(topic)]):
+        for event in (event for batch in done.batches for event in batch.events):
+            # A later pass leaves out a partition that did not change.
+            if isinstance(event, Observation):
+                found[event.partition] = event
+        complete = all(o.effective_min_in_sync_replicas is not None for o in found.values())
+        if done.number >= (MIN_PASSES if complete else MAX_PASSES):
+            break
+    if not found:
+        close = difflib.get_close_matches(topic, done.topics, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise ClusterError(
-            f"cluster {cluster.name} shows no topic {topic}, or this user may not describe it.{hint}"
+            f"cluster {cluster.name} shows no topic {topic}, "
+            f"or this user may not describe it.{hint}"
         )
-    return sorted(observations, key=lambda observation: observation.partition)
+    return [found[partition] for partition in sorted(found)]

@@ -1,4 +1,4 @@
-"""Text of `tidemark inspect`: a table of replicas, and each replica's log drawn as a bar by leader epoch."""
+"""Each replica's log as a bar of its leader epochs, for `tidemark inspect`."""
 
 from __future__ import annotations
 
@@ -10,85 +10,19 @@ from tidemark.core.epoch_ranges import Stretch, parting, stretches
 from tidemark.core.events import Observation, Replica
 
 WIDTH: Final = 64
-COLUMNS: Final = (
-    "broker",
-    "role",
-    "in sync",
-    "LEO",
-    "HW",
-    "lag",
-    "log start",
-    "LSO",
-    "leader epoch",
-    "error",
-)
 _COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _UNKNOWN: Final = "?"
 
 
-def heading(observation: Observation) -> str:
-    leader = "none" if observation.leaderless else _shown(observation.leader)
-    parts = [
-        f"{observation.topic}-{observation.partition}",
-        f"leader {leader}",
-        f"epoch {_shown(observation.leader_epoch)}",
-        f"in sync {_list(observation.in_sync_replicas)} of {_list(observation.replicas)}",
-        f"min in sync {_shown(observation.effective_min_in_sync_replicas)}",
-        f"committed to {_shown(observation.committed)}",
-    ]
-    if observation.eligible_leader_replicas:
-        parts.append(f"eligible {_list(observation.eligible_leader_replicas)}")
-    if observation.adding or observation.removing:
-        parts.append(f"adding {_list(observation.adding)} removing {_list(observation.removing)}")
-    return ", ".join(parts)
+def draw_logs(observation: Observation, width: int = WIDTH) -> list[str]:
+    """Bars on a common scale of offsets, the epochs' end offsets, and where logs diverge.
 
-
-def table(observation: Observation) -> list[str]:
-    """One row per assigned replica under the heading row, columns aligned."""
-    rows = [COLUMNS, *(_row(observation, sample) for sample in observation.samples)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
-    return [
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
-def _row(observation: Observation, sample: Replica) -> tuple[str, ...]:
-    in_sync = observation.in_sync_replicas
-    return (
-        str(sample.broker),
-        "leader" if sample.broker == observation.leader else "follower",
-        _UNKNOWN if in_sync is None else "yes" if sample.broker in in_sync else "no",
-        _shown(sample.log_end_offset),
-        _shown(sample.high_watermark),
-        _lag(observation, sample),
-        _shown(sample.log_start_offset),
-        _shown(sample.last_stable_offset),
-        _shown(sample.leader_epoch),
-        sample.error or "",
-    )
-
-
-def _lag(observation: Observation, sample: Replica) -> str:
-    """Records behind the leader: from what the leader had before to what it had after this replica was read."""
-    if sample.broker == observation.leader:
-        return ""
-    before, after, end = (
-        observation.leader_log_end_offset_before,
-        observation.leader_log_end_offset_after,
-        sample.log_end_offset,
-    )
-    if before is None or end is None:
-        return _UNKNOWN
-    low, high = max(before - end, 0), max((after if after is not None else before) - end, 0)
-    return str(low) if low == high else f"{low}…{high}"
-
-
-def drawing(observation: Observation, width: int = WIDTH) -> list[str]:
-    """Bars over one scale of offsets: a digit or letter per leader epoch, `H` under the high watermark, `E` under the log's end."""
+    A bar has a digit or letter per leader epoch; below it `H` marks the high watermark and `E` the
+    log end offset.
+    """
     known = [s for s in observation.samples if s.log_end_offset is not None]
     if not known:
-        return ["no replica's log could be read"]
+        return ["no replica reported its log"]
     first = min(s.log_start_offset or 0 for s in known)
     last = max(s.log_end_offset or 0 for s in known)
     scale = _Scale(first, max(last, first + 1), width)
@@ -98,7 +32,7 @@ def drawing(observation: Observation, width: int = WIDTH) -> list[str]:
     for sample in known:
         lines.append(f"{sample.broker:>{label}}  {_bar(logs[sample.broker], scale)}")
         lines.append(f"{'':{label}}  {_marks(sample, scale)}".rstrip())
-    lines.append(f"{'':{label}}  each digit a leader epoch; E log end, H high watermark, X both")
+    lines.append(f"{'':{label}}  digits: leader epoch; E: log end, H: high watermark, X: both")
     for sample in known:
         lineage = observation.lineage if sample.broker == observation.leader else sample.lineage
         if lineage is not None:
@@ -122,7 +56,10 @@ def _log_of(observation: Observation, sample: Replica) -> list[Stretch]:
 def _compared(leader: int, broker: int, logs: dict[int, list[Stretch]]) -> str:
     at = parting(logs[leader], logs[broker])
     if at is not None:
-        return f"{broker} parts from leader {leader} at offset {at}: the same offset, different leader epochs"
+        return (
+            f"{broker} diverges from leader {leader} at offset {at}: "
+            "the same offset, different leader epochs"
+        )
     reach = min(log[-1].end if log else 0 for log in (logs[leader], logs[broker]))
     return f"{broker} agrees with leader {leader} up to offset {reach}"
 
@@ -168,11 +105,3 @@ def _marks(sample: Replica, scale: _Scale) -> str:
         column = min(scale.column(max(sample.high_watermark, scale.first)), scale.width)
         marks[column] = "X" if marks[column] == "E" else "H"
     return "".join(marks)
-
-
-def _shown(value: int | None) -> str:
-    return _UNKNOWN if value is None else str(value)
-
-
-def _list(values: list[int] | None) -> str:
-    return _UNKNOWN if values is None else "[" + ",".join(map(str, values)) + "]"

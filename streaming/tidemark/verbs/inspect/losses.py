@@ -1,4 +1,4 @@
-"""What was lost, from alert records: one entry per loss, with what is needed to send the records again from upstream."""
+"""Losses of committed records, from alert records, with what it takes to send the records again."""
 
 from __future__ import annotations
 
@@ -10,205 +10,153 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from tidemark.core.errors import ConfigError
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert
+from tidemark.core.text import rfc3339, table
+from tidemark.verbs.alert_records import newest_by
 
 LOSS: Final = alert_name("COMMITTED_DATA_LOSS")
-# The columns that scripts rely on, in this order; further ones may follow them.
-COLUMNS: Final = ("cluster", "topic", "partition", "from", "to", "from_time", "to_time")
-MORE_COLUMNS: Final = (
-    "exposed_from",
-    "exposed_to",
-    "confidence",
-    "state",
-    "found_at",
-    "incident",
-    "fingerprint",
-)
-_TABLE: Final = (
-    "cluster",
-    "topic",
-    "partition",
-    "lost",
-    "records",
-    "written between",
-    "exposed",
-    "confidence",
-    "state",
-    "found",
-    "fingerprint",
-)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_ORDER: Final = {"firing": 0, "update": 1, "resolved": 2}
+_IDENTITY: Final = ("kafka_cluster", "topic", "partition", "incident")
+_HEADING: Final = (
+    *("CLUSTER", "TOPIC", "PARTITION", "LOST", "RECORDS", "WRITTEN BETWEEN", "EXPOSED"),
+    *("CONFIDENCE", "STATE", "FOUND", "FINGERPRINT"),
+)
 
 
-class Loss(NamedTuple):
-    """Offsets [start, end) that were committed and are gone. Times are Unix seconds; null is not known."""
+class Loss(Struct, kw_only=True, rename={"start": "from", "end": "to"}):
+    """The lost offsets [start, end) of a partition.
+
+    Encoded, its fields are the columns of the CSV and the keys of the JSON form. Scripts rely on
+    their order; new ones come last. Times are RFC 3339; null is unknown.
+    """
 
     cluster: str
     topic: str
     partition: int
     start: int
     end: int
-    # Nothing of the range was written before the one and all of it by the other.
-    start_at: float | None
-    end_at: float | None
-    # [from, to) above the range, that producers with acks=1 may have been promised.
-    exposed: tuple[int, int] | None
+    # No record of the range was written before the first time, every record by the second.
+    from_time: str | None
+    to_time: str | None
+    # The range above it: producers with acks=1 may have got an acknowledgement for its records.
+    exposed_from: int | None
+    exposed_to: int | None
     confidence: str
     # open, or why the alert ended: acked, expired, deleted, …
     state: str
-    found_at: float
+    found_at: str
     incident: str
     fingerprint: str
 
 
-def losses_of(alerts: Iterable[Alert]) -> list[Loss]:
-    """The newest record of each loss, whatever became of its alert, by cluster, topic, partition and time.
+COLUMNS: Final = Loss.__struct_encode_fields__
 
-    Records come at least once and in any order; what is no loss, or names no range, is passed over.
-    """
-    newest: dict[tuple[str, ...], Alert] = {}
-    for alert in alerts:
-        if alert.labels.get("alertname") != LOSS:
-            continue
-        key = tuple(
-            alert.labels.get(name, "")
-            for name in ("kafka_cluster", "topic", "partition", "incident")
+
+class LossFilter(NamedTuple):
+    """Selects losses; null selects all."""
+
+    topic: str | None = None
+    partition: int | None = None
+    cluster: str | None = None
+    # Unix seconds.
+    found_since: float | None = None
+
+    def matches(self, loss: Loss) -> bool:
+        return (
+            self.topic in (None, loss.topic)
+            and self.partition in (None, loss.partition)
+            and self.cluster in (None, loss.cluster)
+            and (self.found_since is None or loss.found_at >= rfc3339(self.found_since))
         )
-        known = newest.get(key)
-        if known is None or (known.at, _ORDER[known.state]) <= (alert.at, _ORDER[alert.state]):
-            newest[key] = alert
-    found = [loss for alert in newest.values() if (loss := _loss(alert)) is not None]
+
+
+def parse_since(text: str, now: float) -> float:
+    """Unix seconds of `24h`, `90m` or `7d` before `now`, or of an ISO 8601 time (default UTC)."""
+    age = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    try:
+        if age is not None:
+            return now - timedelta(**{_UNITS[age[2]]: int(age[1])}).total_seconds()
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            f"--since {text}: give an age (90m, 24h, 7d) or a time (2026-11-21T14:00:00Z)."
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def read_losses(alerts: Iterable[Alert]) -> list[Loss]:
+    """Each loss once, open or not, by cluster, topic, partition and time. Ignores other alerts."""
+    newest = newest_by(
+        lambda alert: tuple(alert.labels.get(name, "") for name in _IDENTITY),
+        (alert for alert in alerts if alert.labels.get("alertname") == LOSS),
+    )
     return sorted(
-        found,
+        (loss for alert in newest.values() if (loss := _read_loss(alert)) is not None),
         key=lambda loss: (loss.cluster, loss.topic, loss.partition, loss.found_at, loss.start),
     )
 
 
-def _loss(alert: Alert) -> Loss | None:
+def as_csv(losses: Iterable[Loss]) -> str:
+    """A heading and a line per loss. Unknown values are empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(map(msgspec.structs.astuple, losses))
+    return out.getvalue()
+
+
+def as_table(losses: Sequence[Loss]) -> list[str]:
+    """Aligned columns under a heading. Unknown values are `?`."""
+    rows = [
+        (
+            *(loss.cluster, loss.topic, str(loss.partition)),
+            *(f"[{loss.start}, {loss.end})", str(loss.end - loss.start)),
+            f"{loss.from_time or '?'} … {loss.to_time or '?'}",
+            "?" if loss.exposed_from is None else f"[{loss.exposed_from}, {loss.exposed_to})",
+            *(loss.confidence, loss.state, loss.found_at, loss.fingerprint),
+        )
+        for loss in losses
+    ]
+    return table([_HEADING, *rows])
+
+
+def _read_loss(alert: Alert) -> Loss | None:
+    """None where the record has no valid range or partition."""
     labels, evidence = alert.labels, alert.evidence
-    proven = _range(evidence.get("proven"))
-    if proven is None or not labels.get("partition", "").isdecimal():
+    start, end = _range(evidence.get("proven"))
+    if start is None or end is None or not labels.get("partition", "").isdecimal():
         return None
     written = evidence.get("written_between")
-    start_at, end_at = written if isinstance(written, list) and len(written) == 2 else (None, None)
+    from_time, to_time = written if isinstance(written, list) and len(written) == 2 else (None,) * 2
+    exposed_from, exposed_to = _range(evidence.get("exposed"))
     return Loss(
         cluster=labels.get("kafka_cluster", ""),
         topic=labels.get("topic", ""),
         partition=int(labels["partition"]),
-        start=proven[0],
-        end=proven[1],
-        start_at=_time(start_at),
-        end_at=_time(end_at),
-        exposed=_range(evidence.get("exposed")),
+        start=start,
+        end=end,
+        from_time=_time(from_time),
+        to_time=_time(to_time),
+        exposed_from=exposed_from,
+        exposed_to=exposed_to,
         confidence=str(evidence.get("confidence", "")),
         state="open" if alert.state != "resolved" else alert.reason or "resolved",
-        found_at=_time(alert.starts_at) or 0.0,
+        found_at=_time(alert.starts_at) or rfc3339(0.0),
         incident=labels.get("incident", ""),
         fingerprint=alert.fingerprint,
     )
 
 
-def chosen(
-    losses: Iterable[Loss],
-    topic: str | None,
-    partition: int | None,
-    cluster: str | None,
-    since: float | None,
-) -> list[Loss]:
-    """Those that a topic, a partition, a cluster and a time of finding select; null selects all."""
-    return [
-        loss
-        for loss in losses
-        if topic in (None, loss.topic)
-        and partition in (None, loss.partition)
-        and cluster in (None, loss.cluster)
-        and (since is None or loss.found_at >= since)
-    ]
+def _range(value: Any) -> tuple[int, int] | tuple[None, None]:
+    match value:
+        case [int(start), int(end)] if 0 <= start < end:
+            return start, end
+    return None, None
 
 
-def since_time(text: str, now: float) -> float:
-    """Unix seconds of `24h`, `90m`, `7d`, or of an ISO 8601 time (UTC where it names no zone). Raises ConfigError."""
-    match = re.fullmatch(r"(\d{1,9})([smhd])", text)
-    try:
-        if match is not None:
-            return now - timedelta(**{_UNITS[match[2]]: int(match[1])}).total_seconds()
-        moment = datetime.fromisoformat(text)
-    except (ValueError, OverflowError):
-        raise ConfigError(
-            f"--since {text}: write how long ago (90m, 24h, 7d) or a time (2026-11-21T14:00:00Z)."
-        ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def as_csv(losses: Sequence[Loss]) -> str:
-    """A heading and one line a loss; `from` is lost, `to` is the first offset that is not. Unknown is empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS + MORE_COLUMNS)
-    for loss in losses:
-        writer.writerow(["" if value is None else value for value in document(loss).values()])
-    return out.getvalue()
-
-
-def as_json(loss: Loss) -> bytes:
-    """One loss as an object with the columns as its keys; unknown is null."""
-    return msgspec.json.encode(document(loss))
-
-
-def document(loss: Loss) -> dict[str, Any]:
-    """The columns by name; times in ISO 8601, UTC."""
-    exposed = loss.exposed or (None, None)
-    values = (
-        *loss[:5], iso(loss.start_at), iso(loss.end_at),
-        *exposed, loss.confidence, loss.state, iso(loss.found_at), loss.incident, loss.fingerprint,
-    )  # fmt: skip
-    return dict(zip(COLUMNS + MORE_COLUMNS, values, strict=True))
-
-
-def as_table(losses: Sequence[Loss]) -> list[str]:
-    """Aligned columns under a heading."""
-    rows = [tuple(name.upper() for name in _TABLE), *(_row(loss) for loss in losses)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_TABLE))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
-def iso(seconds: float | None) -> str | None:
-    """2026-11-21T14:00:00.000Z."""
-    return (
-        None
-        if seconds is None
-        else datetime.fromtimestamp(seconds, UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
-
-
-def _row(loss: Loss) -> tuple[str, ...]:
-    exposed = "?" if loss.exposed is None else f"[{loss.exposed[0]}, {loss.exposed[1]})"
-    written = f"{iso(loss.start_at) or '?'} … {iso(loss.end_at) or '?'}"
-    return (
-        loss.cluster, loss.topic, str(loss.partition), f"[{loss.start}, {loss.end})", str(loss.end - loss.start), written, exposed,
-        loss.confidence, loss.state, str(iso(loss.found_at)), loss.fingerprint,
-    )  # fmt: skip
-
-
-def _range(value: Any) -> tuple[int, int] | None:
-    if (
-        isinstance(value, list)
-        and len(value) == 2
-        and all(isinstance(offset, int) for offset in value)
-        and 0 <= value[0] < value[1]
-    ):
-        return value[0], value[1]
-    return None
-
-
-def _time(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and 0 <= value < 1e11 else None
+def _time(value: Any) -> str | None:
+    return rfc3339(value) if isinstance(value, int | float) and 0 <= value < 1e11 else None

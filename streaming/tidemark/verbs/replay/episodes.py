@@ -1,151 +1,114 @@
-"""Which alerts would have come, and which not, under other thresholds: two foldings of one recording, compared."""
+"""Alerts that come or go under other thresholds: the results of two reducers, compared."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+import math
+from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
-from tidemark.core.records import Alert, Severity, decode_record
-from tidemark.reduce.rows import Row
-from tidemark.verbs.replay.timeline import moment
+from tidemark.core.records import Alert
+from tidemark.core.text import duration, utc
+from tidemark.verbs.alert_records import place
 
-# What people are called or written for; the rest is a note.
-COMPARED: Final[dict[Severity, str]] = {"critical": "page", "warning": "ticket"}
+# By severity. Info alerts call for no reaction and are not compared.
+KINDS: Final = {"critical": "page", "warning": "ticket"}
 
 
 @dataclass(slots=True)
 class Episode:
-    """One alert from its firing to its end; null while it is open when the recording ends."""
+    """One alert from firing to its end. Null: still open when the recording ends."""
 
-    labels: dict[str, str]
-    description: str
-    fired_at: float
+    kind: str
+    alert: Alert
     ended_at: float | None = None
 
     def overlaps(self, other: Episode) -> bool:
-        """Whether both were open at one time."""
-        infinite = float("inf")
-        return self.fired_at <= (other.ended_at or infinite) and other.fired_at <= (
-            self.ended_at or infinite
+        """Whether both were open at the same time."""
+        return self.alert.at <= (other.ended_at or math.inf) and other.alert.at <= (
+            self.ended_at or math.inf
         )
 
 
-@dataclass(slots=True)
-class Change:
-    """An alert that only one of the two thresholds gives."""
+class Change(NamedTuple):
+    """An episode under one set of thresholds only: the new ones (come) or the old ones (gone)."""
 
     change: Literal["come", "gone"]
-    kind: str
     episode: Episode
 
     def line(self) -> str:
-        """For people."""
-        labels = self.episode.labels
-        place = "/".join(
-            labels[name] for name in ("kafka_cluster", "topic", "partition") if name in labels
-        )
-        broker = f" broker {labels['broker']}" if "broker" in labels else ""
-        ended = (
-            "open at the end"
-            if self.episode.ended_at is None
-            else f"for {self.episode.ended_at - self.episode.fired_at:.1f} s"
-        )
-        sign = "+" if self.change == "come" else "-"
-        start = moment(self.episode.fired_at)
-        return f"{sign} {start}  {self.kind:6}  {labels['alertname']}  {place}{broker}  {ended}: {self.episode.description}"
+        kind, alert, ended_at = self.episode.kind, self.episode.alert, self.episode.ended_at
+        broker = f" broker {alert.labels['broker']}" if "broker" in alert.labels else ""
+        seconds = (ended_at or alert.at) - alert.at
+        length = "open at the end" if ended_at is None else f"for {duration(1000 * seconds)}"
+        where = f"{alert.labels['alertname']}  {place(alert)}{broker}"
+        text = f"{utc(alert.at)}  {kind:6}  {where}  {length}: {alert.annotations['description']}"
+        return f"{'+' if self.change == 'come' else '-'} {text}"
 
     def document(self) -> dict[str, Any]:
-        """For machines; times are Unix seconds."""
-        episode = self.episode
+        """The JSON form. Times are Unix seconds."""
+        alert = self.episode.alert
         return {
             "type": "change",
             "change": self.change,
-            "kind": self.kind,
-            "labels": episode.labels,
-            "description": episode.description,
-            "fired_at": episode.fired_at,
-            "ended_at": episode.ended_at,
+            "kind": self.episode.kind,
+            "labels": alert.labels,
+            "description": alert.annotations["description"],
+            "fired_at": alert.at,
+            "ended_at": self.episode.ended_at,
         }
 
 
 class Episodes:
-    """Collects the episodes of one folding, by fingerprint. Grows with the number of alerts in the recording."""
+    """The episodes of one reducer by fingerprint. Grows with the alerts in the recording."""
 
     def __init__(self) -> None:
         self.by_fingerprint: dict[str, list[Episode]] = defaultdict(list)
 
-    def take(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            record = (
-                decode_record(row.value)
-                if row.destination == "alerts" and row.value is not None
-                else None
-            )
-            if isinstance(record, Alert):
-                self._take(record)
-
-    def _take(self, alert: Alert) -> None:
+    def add(self, alert: Alert) -> None:
         known = self.by_fingerprint[alert.fingerprint]
-        if alert.state == "firing":
-            known.append(Episode(alert.labels, alert.annotations["description"], alert.at))
+        kind = KINDS.get(alert.labels["severity"])
+        if alert.state == "firing" and kind is not None:
+            known.append(Episode(kind, alert))
         elif alert.state == "resolved" and known and known[-1].ended_at is None:
             known[-1].ended_at = alert.at
 
     def counts(self) -> dict[str, int]:
-        """Pages and tickets."""
-        found = dict.fromkeys(COMPARED.values(), 0)
-        for episodes in self.by_fingerprint.values():
-            kind = _kind(episodes)
-            if kind is not None:
-                found[kind] += len(episodes)
-        return found
+        """The number of pages and tickets."""
+        kinds = [episode.kind for known in self.by_fingerprint.values() for episode in known]
+        return {kind: kinds.count(kind) for kind in KINDS.values()}
 
 
 def compare(old: Episodes, new: Episodes) -> list[Change]:
-    """Pages and tickets of one folding that the other does not have, by time.
+    """Pages and tickets of only one side, by time.
 
-    An alert that fires earlier or later under the new thresholds, while the old one is open, is the same alert; of one that
-    flapped and no longer does, the further episodes are gone.
+    An alert that fires while the other side's is open is the same alert. Where an alert flapped and
+    now fires once, its other episodes are gone.
     """
     changes: list[Change] = []
-    for mark in {**old.by_fingerprint, **new.by_fingerprint}:
-        before, after = old.by_fingerprint.get(mark, []), new.by_fingerprint.get(mark, [])
-        kind = _kind(before or after)
-        if kind is None:
-            continue
-        left = list(after)
-        for episode in before:
-            match = next((other for other in left if episode.overlaps(other)), None)
+    for fingerprint in {**old.by_fingerprint, **new.by_fingerprint}:
+        unmatched = list(new.by_fingerprint.get(fingerprint, []))
+        for episode in old.by_fingerprint.get(fingerprint, []):
+            match = next((other for other in unmatched if episode.overlaps(other)), None)
             if match is None:
-                changes.append(Change("gone", kind, episode))
+                changes.append(Change("gone", episode))
             else:
-                left.remove(match)
-        changes += [Change("come", kind, episode) for episode in left]
-    return sorted(
-        changes,
-        key=lambda change: (
-            change.episode.fired_at,
-            change.kind,
-            sorted(change.episode.labels.items()),
-        ),
-    )
+                unmatched.remove(match)
+        changes += [Change("come", episode) for episode in unmatched]
+    return sorted(changes, key=_by_time)
+
+
+def _by_time(change: Change) -> tuple[float, str, list[tuple[str, str]]]:
+    alert = change.episode.alert
+    return alert.at, change.episode.kind, sorted(alert.labels.items())
 
 
 def summary(old: Episodes, new: Episodes, changes: list[Change]) -> str:
-    """One line: how many there were, how many there would be."""
+    """The numbers of pages and tickets on both sides, in one line."""
     before, after = old.counts(), new.counts()
-    parts = []
-    for kind in COMPARED.values():
-        come = sum(change.kind == kind and change.change == "come" for change in changes)
-        gone = sum(change.kind == kind and change.change == "gone" for change in changes)
-        parts.append(
-            f"{kind}s: {before[kind]} before, {after[kind]} with the new thresholds (+{come} -{gone})"
-        )
-    return "; ".join(parts)
-
-
-def _kind(episodes: list[Episode]) -> str | None:
-    severity: Any = episodes[0].labels["severity"] if episodes else None
-    return COMPARED.get(severity)
+    numbers = Counter((change.change, change.episode.kind) for change in changes)
+    return "; ".join(
+        f"{kind}s: {before[kind]} before, {after[kind]} with the new thresholds "
+        f"(+{numbers['come', kind]} -{numbers['gone', kind]})"
+        for kind in KINDS.values()
+    )

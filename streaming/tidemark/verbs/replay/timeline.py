@@ -1,101 +1,84 @@
-"""Rows as a time line for people: every alert, and a view when leadership, membership or an answer changed."""
+"""Rows as a time line: every alert, and each change of leadership, in-sync set or answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 import click
 
 from tidemark.core.records import Alert, DeadLetter, ReplicaView, View, decode_record
+from tidemark.core.text import duration, utc
 from tidemark.reduce.rows import Row
+from tidemark.verbs.alert_records import place
+from tidemark.verbs.replay.reducer import unreadable_letter
 
 WIDTH: Final = 16
-LEGEND: Final = "replicas: = committed, H high watermark, - above it, E log end, X both; from the lowest mark to the highest"
-_BLANK: Final = " " * 23
+LEGEND: Final = (
+    "replicas: = committed, H high watermark, - above it, E log end, X both; "
+    "from the lowest mark to the highest"
+)
+_NO_TIME: Final = " " * 23
 _COLOURS: Final = {"critical": "red", "warning": "yellow"}
 
 
 class TimeLine:
-    """`sources` are the names of what is read, for what could not be. Remembers the last view shown of each partition."""
+    """Remembers the last view shown of each partition. `sources` are the names of the inputs."""
 
     def __init__(self, sources: Sequence[str]) -> None:
         self._sources = sources
         self._shown: dict[str, View] = {}
 
     def lines(self, row: Row) -> list[str]:
-        """The lines that a row is worth; none when it says nothing new."""
+        """The lines for a row. None if it shows nothing new."""
+        key = row.key.decode()
         if row.value is None:
-            self._shown.pop(row.key.decode(), None)
-            return [f"{_BLANK}  gone      {row.key.decode()}"]
+            self._shown.pop(key, None)
+            return [f"{_NO_TIME}  gone      {key}"]
         record = decode_record(row.value)
         match record:
             case Alert():
-                return [alert_line(record)]
+                return [_alert_line(record)]
             case DeadLetter():
-                return [f"{_BLANK}  {unreadable(record, self._sources)}"]
-            case View():
-                return self._view_lines(row.key.decode(), record)
-
-    def _view_lines(self, key: str, view: View) -> list[str]:
-        if view.scope != "partition":
-            return []
-        changes = list(_changes(self._shown.get(key), view))
-        if not changes:
-            return []
-        self._shown[key] = view
-        return [
-            f"{moment(view.at)}  view      {key}  {', '.join(changes)}",
-            f"{_BLANK}            {drawn(view)}",
-        ]
+                return [f"{_NO_TIME}  {unreadable_letter(record, self._sources)}"]
+            case View(scope="partition"):
+                changes = ", ".join(_changes(self._shown.get(key), record))
+                if changes:
+                    self._shown[key] = record
+                    marks = f"{_NO_TIME}            {draw_marks(record)}"
+                    return [f"{utc(record.at)}  view      {key}  {changes}", marks]
+        return []
 
 
-def unreadable(letter: DeadLetter, sources: Sequence[str]) -> str:
-    """What could not be read, where and why."""
-    where = "" if letter.field == "$" else f", {letter.field}"
-    return (
-        f"unreadable  {sources[letter.partition]} line {letter.offset + 1}{where}: {letter.reason}"
-    )
-
-
-def alert_line(alert: Alert) -> str:
-    """A transition: when, what, where, and its description or how long it lasted."""
-    labels = alert.labels
-    place = "/".join(
-        labels[name] for name in ("kafka_cluster", "topic", "partition") if name in labels
-    )
-    state = alert.state if alert.reason is None else f"{alert.state} ({alert.reason})"
-    text = alert.annotations["description"]
-    if alert.ends_at is not None:
-        # A description names its broker itself.
-        whose = f"broker {labels['broker']}, " if "broker" in labels else ""
-        text = f"{whose}after {alert.ends_at - alert.starts_at:.1f} s"
-    severity = click.style(f"{labels['severity']:8}", fg=_COLOURS.get(labels["severity"]))
-    return f"{moment(alert.at)}  {state:9} {severity} {labels['alertname']}  {place}  {text}"
-
-
-def drawn(view: View) -> str:
-    """Each replica's log as a short bar over one scale, which shows the marks against one another and not the whole log."""
+def draw_marks(view: View) -> str:
+    """A short bar per replica that compares their marks. It does not show the whole log."""
     known = [r for r in view.replicas if r.log_end_offset is not None]
     marks = [m for r in known for m in (r.log_end_offset, r.high_watermark) if m is not None]
     low, high = min(marks, default=0), max(marks, default=0)
-    return "   ".join(_bar(replica, low, high) for replica in view.replicas)
+    return "   ".join(_draw_replica(replica, low, high) for replica in view.replicas)
 
 
-def moment(seconds: float) -> str:
-    """UTC, to the millisecond."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:23]
+def _alert_line(alert: Alert) -> str:
+    """When, what, where, and the description or how long the alert was open."""
+    labels = alert.labels
+    state = alert.state if alert.reason is None else f"{alert.state} ({alert.reason})"
+    text = alert.annotations["description"]
+    if alert.ends_at is not None:
+        broker = f"broker {labels['broker']}, " if "broker" in labels else ""
+        text = f"{broker}after {duration(1000 * (alert.ends_at - alert.starts_at))}"
+    severity = click.style(f"{labels['severity']:8}", fg=_COLOURS.get(labels["severity"]))
+    where = f"{labels['alertname']}  {place(alert)}"
+    return f"{utc(alert.at)}  {state:9} {severity} {where}  {text}"
 
 
 def _changes(old: View | None, new: View) -> Iterator[str]:
-    leader = _leader(new)
     if old is None or old.topic_id != new.topic_id:
-        yield from () if old is None else ("created anew",)
-        yield f"leader {leader}, epoch {_shown(new.leader_epoch)}, in sync {_shown(new.in_sync_replicas)} of {new.assigned}"
+        yield from () if old is None else ("created again",)
+        in_sync = f"in sync {_text(new.in_sync_replicas)} of {new.assigned}"
+        yield f"leader {_leader(new)}, epoch {_text(new.leader_epoch)}, {in_sync}"
     else:
         pairs = (
-            ("leader", _leader(old), leader),
+            ("leader", _leader(old), _leader(new)),
             ("epoch", old.leader_epoch, new.leader_epoch),
             ("in sync", old.in_sync_replicas, new.in_sync_replicas),
             ("eligible", old.eligible_leader_replicas or [], new.eligible_leader_replicas or []),
@@ -103,25 +86,21 @@ def _changes(old: View | None, new: View) -> Iterator[str]:
             ("adding", old.adding, new.adding),
             ("removing", old.removing, new.removing),
         )
-        yield from (
-            f"{name} {_shown(before)} → {_shown(after)}"
-            for name, before, after in pairs
-            if before != after
-        )
+        for name, before, after in pairs:
+            if before != after:
+                yield f"{name} {_text(before)} → {_text(after)}"
         if bool(old.missed_passes) != bool(new.missed_passes):
             yield "not seen" if new.missed_passes else "seen again"
-    before = {} if old is None else {replica.broker: replica.error for replica in old.replicas}
+    errors = {} if old is None else {replica.broker: replica.error for replica in old.replicas}
     for replica in new.replicas:
-        if replica.error != before.get(replica.broker):
-            yield (
-                f"{replica.broker} answers again"
-                if replica.error is None
-                else f"{replica.broker} does not answer ({replica.error})"
-            )
+        if replica.error != errors.get(replica.broker):
+            error = replica.error
+            answer = "answers again" if error is None else f"does not answer ({error})"
+            yield f"{replica.broker} {answer}"
 
 
-def _bar(replica: ReplicaView, low: int, high: int) -> str:
-    end, mark = replica.log_end_offset, replica.high_watermark
+def _draw_replica(replica: ReplicaView, low: int, high: int) -> str:
+    end, high_watermark = replica.log_end_offset, replica.high_watermark
     if end is None:
         return f"{replica.broker} ?"
 
@@ -129,18 +108,17 @@ def _bar(replica: ReplicaView, low: int, high: int) -> str:
         return (WIDTH - 1) * (min(offset, high) - low) // (high - low) if high > low else WIDTH - 1
 
     at = column(end)
-    bar = ["="] * at + ["E"]
-    if mark is not None:
-        for index in range(column(mark), at):
-            bar[index] = "-"
-        bar[min(column(mark), at)] = "X" if column(mark) >= at else "H"
+    bar = "=" * at + "E"
+    if high_watermark is not None:
+        mark = min(column(high_watermark), at)
+        bar = "=" * mark + ("X" if mark == at else f"H{'-' * (at - mark - 1)}E")
     stale = "" if replica.error is None else " last seen"
-    return f"{replica.broker} {''.join(bar).ljust(WIDTH)} HW {_shown(mark)} LEO {end}{stale}"
+    return f"{replica.broker} {bar.ljust(WIDTH)} HW {_text(high_watermark)} LEO {end}{stale}"
 
 
 def _leader(view: View) -> str:
-    return "none" if view.leaderless else _shown(view.leader)
+    return "none" if view.leaderless else _text(view.leader)
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
     return "?" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Recordings with numbers that no cluster writes, in an order that no collector keeps: every verb reads them to their end."""
+"""Damaged recordings, with impossible numbers and in any order: every verb reads to the end."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.event_strategies import batches
-from tests.verbs.replay.make import recording, trace
+from tests.verbs.recordings import recording, trace
 from tidemark.core.codec import encode_batch, salvage_batch
 from tidemark.core.errors import WireError
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.inspect.losses import as_csv, as_table, losses_of
-from tidemark.verbs.inspect.losses_command import alerts_in
-from tidemark.verbs.replay.folding import Replay
-from tidemark.verbs.replay.reading import Line
+from tidemark.verbs.alert_records import decode_alerts
+from tidemark.verbs.inspect.losses import as_csv, as_table, read_losses
+from tidemark.verbs.recording import Line
+from tidemark.verbs.replay.reducer import LineReducer
 from tidemark.verbs.replay.timeline import TimeLine
-from tidemark.verbs.safe_to_stop.command import document, text
-from tidemark.verbs.safe_to_stop.survey import Survey, judge
+from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.verbs.safe_to_stop.verdict import as_text, judge
 
 LINES = [
     json.loads(line)
@@ -78,30 +78,31 @@ def damaged(draw: st.DrawFn) -> list[bytes]:
 
 
 def read_whole(lines: list[bytes]) -> None:
-    replay, timeline, survey = Replay(Detection()), TimeLine(["file"]), Survey(Detection())
+    reducer, timeline = LineReducer(Detection()), TimeLine(["file"])
+    views = ClusterViews(Detection())
     alerts = []
     for number, line in enumerate(lines, 1):
-        rows = replay.feed(Line(0, number, line))
+        rows = reducer.reduce(Line(0, number, line))
         assert all(shown for row in rows for shown in timeline.lines(row))
         alerts += [
             row.value for row in rows if row.destination == "alerts" and row.value is not None
         ]
         with suppress(WireError):
-            survey.take(salvage_batch(line)[0])
-    losses = losses_of(alerts_in(alerts))
+            views.add(salvage_batch(line)[0])
+    losses = read_losses(decode_alerts(alerts))
     assert len(as_csv(losses).splitlines()) == len(as_table(losses)) == len(losses) + 1
-    for cluster in survey.clusters:
+    for cluster in views.clusters:
         for broker in (1, 2**31 - 1):
-            verdict = judge(survey, cluster, broker)
-            assert text(verdict)
-            assert document(verdict)["safe"] is (
+            verdict = judge(views, cluster, broker)
+            assert as_text(verdict)
+            assert verdict.document()["safe"] is (
                 not verdict.impacts and not verdict.not_shown and verdict.partitions > 0
             )
 
 
 @settings(max_examples=60)
 @given(damaged())
-def test_damaged_recordings_are_read_to_their_end(lines: list[bytes]) -> None:
+def test_damaged_recordings_are_read_to_the_end(lines: list[bytes]) -> None:
     read_whole(lines)
 
 

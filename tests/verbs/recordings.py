@@ -1,4 +1,4 @@
-"""Recordings to replay, made by the scenarios' small world."""
+"""Recordings for the verbs, from scenario commands and recorded faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRACES = ROOT / "tests" / "testdata" / "traces"
 
 
 def recording(*commands: str) -> list[bytes]:
-    """Batches, one a line, of a world that these commands were played in."""
+    """The encoded batches of a scenario."""
     world = World()
     for command in commands:
         world.run(command)
@@ -22,7 +22,7 @@ def recording(*commands: str) -> list[bytes]:
 
 
 def trace(name: str) -> list[bytes]:
-    """A recorded fault as batches."""
+    """The encoded batches of a recorded fault."""
     return [
         encode_batch(batch)
         for batch in batches((TRACES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())

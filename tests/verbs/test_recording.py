@@ -1,9 +1,10 @@
-"""Lines from files: whatever is in them, each is read or named, and the next one comes."""
+"""Every line of a file is read or reported, and reading continues after it."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -11,11 +12,11 @@ import pytest
 
 from tidemark.core.codec import MAX_RECORD_BYTES
 from tidemark.core.errors import ConfigError
-from tidemark.verbs.replay import reading
-from tidemark.verbs.replay.reading import check_sources, read_lines
+from tidemark.verbs import recording
+from tidemark.verbs.recording import check_sources, read_lines
 
 
-def test_files_follow_one_another_and_keep_their_line_numbers(tmp_path: Path) -> None:
+def test_files_are_read_in_order_with_their_own_line_numbers(tmp_path: Path) -> None:
     one, other = tmp_path / "1.jsonl", tmp_path / "2.jsonl.gz"
     one.write_bytes(b"a\n\n  b  \r\nc")
     other.write_bytes(gzip.compress(b"d\ne\n"))
@@ -23,7 +24,7 @@ def test_files_follow_one_another_and_keep_their_line_numbers(tmp_path: Path) ->
     assert found == [(0, 1, b"a"), (0, 3, b"b"), (0, 4, b"c"), (1, 1, b"d"), (1, 2, b"e")]
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path) -> None:
     one, other = tmp_path / "1.jsonl", tmp_path / "2.jsonl.gz"
     one.write_bytes(b"\xef\xbb\xbfa\r\n\xef\xbb\xbfb\r\n")
     other.write_bytes(gzip.compress(b"\xef\xbb\xbf"))
@@ -36,7 +37,7 @@ def test_standard_input_plain_or_gzipped(monkeypatch: pytest.MonkeyPatch) -> Non
         assert [line.data for line in read_lines(["-"])] == ([b"a", b"b"] if data else [])
 
 
-def test_a_gzip_that_ends_early_or_is_damaged_is_named_and_the_next_file_read(
+def test_truncated_and_damaged_gzip_is_reported_and_the_next_file_is_read(
     tmp_path: Path,
 ) -> None:
     text = b"".join(b"%d-%d\n" % (number, number * 7919) for number in range(5000))
@@ -54,14 +55,14 @@ def test_a_gzip_that_ends_early_or_is_damaged_is_named_and_the_next_file_read(
     assert lines[-1].data == b"last"
 
 
-def test_a_line_without_end_is_skipped_with_its_length(tmp_path: Path) -> None:
+def test_a_line_above_the_limit_is_reported_with_its_length(tmp_path: Path) -> None:
     path = tmp_path / "long"
     path.write_bytes(b"before\n" + b"x" * (3 * MAX_RECORD_BYTES) + b"\nafter\n")
     before, long, after = read_lines([str(path)])
     assert (before.data, after.data, after.number) == (b"before", b"after", 3)
-    assert (
-        long.fault
-        == f"the line has {3 * MAX_RECORD_BYTES} bytes, more than the {MAX_RECORD_BYTES} a reader takes"
+    assert long.fault == (
+        f"the line has {3 * MAX_RECORD_BYTES} bytes, "
+        f"more than the {MAX_RECORD_BYTES} a reader takes"
     )
     assert len(long.data) == MAX_RECORD_BYTES + 1
 
@@ -75,19 +76,26 @@ def test_a_line_at_the_limit_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_progress_is_told_of_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "PROGRESS_SECONDS", 0.0)
+def test_progress_is_reported_for_files_but_not_for_pipes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "PROGRESS_SECONDS", 0.0)
     path = tmp_path / "many"
     path.write_bytes(b"line\n" * 1000)
-    told: list[str] = []
-    assert len(list(read_lines([str(path)], told.append))) == 1000
-    assert told[0].startswith(f"{path}: line 64, ")
+    reports: list[str] = []
+    assert len(list(read_lines([str(path)], reports.append))) == 1000
+    assert reports[0].startswith(f"{path}: line 64, ")
     monkeypatch.setattr(
         sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"line\n" * 1000)))
     )
-    piped: list[str] = []
-    assert len(list(read_lines(["-"], piped.append))) == 1000
-    assert piped == []
+    reader, writer = os.pipe()
+    os.write(writer, b"line\n" * 1000)
+    os.close(writer)
+    reports.clear()
+    for pipe in ("-", f"/dev/fd/{reader}"):
+        assert [line.fault for line in read_lines([pipe], reports.append)] == [None] * 1000
+    assert reports == []
+    os.close(reader)
 
 
 def test_sources_are_checked_before_anything_is_read(tmp_path: Path) -> None:

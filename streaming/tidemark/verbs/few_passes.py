@@ -1,0 +1,71 @@
+"""A few collection passes over a live cluster, for verbs that report its state once and exit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tidemark.collect.command import chosen_settings
+from tidemark.collect.loop import Loop
+from tidemark.collect.passes import Passes
+from tidemark.core.codec import decode_batch
+from tidemark.core.errors import ConfigError
+from tidemark.core.events import Batch
+from tidemark.kafka.client import check_reachable, checked_options, quiet_client_logs
+from tidemark.settings import Cluster, Collect, Settings
+
+# The first pass starts reads that only a later pass reports: minimum in-sync replicas, eligible
+# leader replicas, reassignments.
+MIN_PASSES: Final = 2
+PAUSE_SECONDS: Final = 0.2
+
+
+class FinishedPass(NamedTuple):
+    """What a pass observed. `seconds` have passed since the start of the first one."""
+
+    number: int
+    seconds: float
+    batches: list[Batch]
+    # All topics of the cluster, whether they are observed or not.
+    topics: set[str]
+
+
+def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) -> Cluster:
+    """The one cluster that the flags choose. Raises ClusterError where it does not answer."""
+    quiet_client_logs()
+    clusters = chosen_settings(settings, bootstrap, name).clusters
+    require_one([cluster.name for cluster in clusters])
+    check_reachable(clusters[0])
+    return clusters[0]
+
+
+def require_one(clusters: list[str]) -> None:
+    """Raises ConfigError for several names."""
+    if len(clusters) > 1:
+        raise ConfigError(
+            f"there are several clusters; choose one with --cluster: {', '.join(clusters)}."
+        )
+
+
+def few_passes(cluster: Cluster, settings: Collect, topics: list[str]) -> Iterator[FinishedPass]:
+    """Passes without end over all topics that match, in all shards. Leave the loop to stop."""
+    watched = msgspec.structs.replace(
+        cluster, topics_allow=topics, topics_deny=[], shard=0, shards=1
+    )
+    options = checked_options(cluster)
+    loop = Loop(**options)
+    passes = Passes(loop, options, watched, settings, 1, int(time.time() * 1000))
+    started = time.monotonic()
+    try:
+        while True:
+            batches = [decode_batch(record.payload) for record in loop.run(passes.run, set())]
+            yield FinishedPass(
+                passes.number, time.monotonic() - started, batches, passes.inventory.listed
+            )
+            loop.run(loop.sleep, PAUSE_SECONDS)
+    finally:
+        passes.close()
+        loop.close()

@@ -1,0 +1,81 @@
+"""The heading and the table of replicas that `tidemark inspect` prints for a partition."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidemark.core.events import Observation, Replica
+from tidemark.core.text import table
+
+COLUMNS: Final = (
+    "broker",
+    "role",
+    "in sync",
+    "LEO",
+    "HW",
+    "lag",
+    "log start",
+    "LSO",
+    "leader epoch",
+    "error",
+)
+_UNKNOWN: Final = "?"
+
+
+def heading(observation: Observation) -> str:
+    leader = "none" if observation.leaderless else _text(observation.leader)
+    parts = [
+        f"{observation.topic}-{observation.partition}",
+        f"leader {leader}",
+        f"epoch {_text(observation.leader_epoch)}",
+        f"in sync {_list(observation.in_sync_replicas)} of {_list(observation.replicas)}",
+        f"min in sync {_text(observation.effective_min_in_sync_replicas)}",
+        f"committed to {_text(observation.committed)}",
+    ]
+    if observation.eligible_leader_replicas:
+        parts.append(f"eligible {_list(observation.eligible_leader_replicas)}")
+    if observation.adding or observation.removing:
+        parts.append(f"adding {_list(observation.adding)} removing {_list(observation.removing)}")
+    return ", ".join(parts)
+
+
+def replica_table(observation: Observation) -> list[str]:
+    """One line per assigned replica, under the column names."""
+    rows = [COLUMNS, *(_row(observation, sample) for sample in observation.samples)]
+    return table(rows, right=range(len(COLUMNS)))
+
+
+def _row(observation: Observation, sample: Replica) -> tuple[str, ...]:
+    in_sync = observation.in_sync_replicas
+    return (
+        str(sample.broker),
+        "leader" if sample.broker == observation.leader else "follower",
+        _UNKNOWN if in_sync is None else "yes" if sample.broker in in_sync else "no",
+        _text(sample.log_end_offset),
+        _text(sample.high_watermark),
+        _lag(observation, sample),
+        _text(sample.log_start_offset),
+        _text(sample.last_stable_offset),
+        _text(sample.leader_epoch),
+        sample.error or "",
+    )
+
+
+def _lag(observation: Observation, sample: Replica) -> str:
+    """Records behind the leader, as a range where the leader's log grew during the sampling."""
+    if sample.broker == observation.leader:
+        return ""
+    before, end = observation.leader_log_end_offset_before, sample.log_end_offset
+    after = observation.leader_log_end_offset_after
+    if before is None or end is None:
+        return _UNKNOWN
+    low, high = max(before - end, 0), max((before if after is None else after) - end, 0)
+    return str(low) if low == high else f"{low}…{high}"
+
+
+def _text(value: int | None) -> str:
+    return _UNKNOWN if value is None else str(value)
+
+
+def _list(values: list[int] | None) -> str:
+    return _UNKNOWN if values is None else "[" + ",".join(map(str, values)) + "]"

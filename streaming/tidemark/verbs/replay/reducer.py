@@ -1,0 +1,40 @@
+"""The reducer over recorded lines instead of Kafka records, with all partitions in one group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tidemark.core.errors import WireError
+from tidemark.core.records import DeadLetter, Record, decode_record
+from tidemark.detect.thresholds import Detection
+from tidemark.reduce.group import Fold
+from tidemark.reduce.group_state import GroupState
+from tidemark.reduce.rows import Destination, RawRecord, Row, dead_letter_row
+from tidemark.verbs.recording import Line, unreadable
+
+
+class LineReducer:
+    """Reduces line by line. In dead letters `partition` is the source and `offset` the line - 1."""
+
+    def __init__(self, detection: Detection) -> None:
+        self._fold = Fold(GroupState(), detection, 0, 1)
+
+    def reduce(self, line: Line) -> list[Row]:
+        """The rows to publish after a line."""
+        record = RawRecord(line.source, line.number - 1, 0.0, line.data)
+        if line.fault is not None:
+            return [dead_letter_row(record, WireError(line.fault), line.data)]
+        self._fold.record(record)
+        rows, self._fold.rows = self._fold.rows, []
+        return rows
+
+    def records(self, line: Line, *destinations: Destination) -> Iterator[Record]:
+        """The records for these destinations after a line, decoded, without tombstones."""
+        for row in self.reduce(line):
+            if row.destination in destinations and row.value is not None:
+                yield decode_record(row.value)
+
+
+def unreadable_letter(letter: DeadLetter, sources: Sequence[str]) -> str:
+    """Where and why a line, or an event in it, could not be read."""
+    return unreadable(sources[letter.partition], letter.offset + 1, letter.field, letter.reason)

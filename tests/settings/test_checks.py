@@ -1,0 +1,144 @@
+"""Every wrong option is refused with one line that names it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.settings.load import refused
+from tidemark.core.errors import ConfigError
+from tidemark.settings import parse_address
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("colect: {}", "unknown field `colect`"),
+        ("collect: {pass_second: 1}", "unknown field `pass_second` - at `$.collect`"),
+        (
+            "clusters: [{name: a, topic_allow: ['x']}]",
+            "unknown field `topic_allow` - at `$.clusters[0]`",
+        ),
+        ("detect: {thresholds: {lag: 1}}", "unknown field `lag` - at `$.detect.thresholds`"),
+        ("clusters: [{}]", "missing required field `name`"),
+        ("clusters: [{name: 'a b'}]", "$.clusters[0].name"),
+        ("collect: {pass_seconds: soon}", "$.collect.pass_seconds"),
+        ("collect: {pass_seconds: 0}", "$.collect.pass_seconds"),
+        ("collect: {compression: lz4}", "Invalid enum value 'lz4' - at `$.collect.compression`"),
+        ("topics: {partitions: 0}", "$.topics.partitions"),
+        ("kafka: {bootstrap_servers: []}", "$.kafka.bootstrap_servers"),
+        ("[1, 2]", "the top level must be a mapping, found list"),
+        ("a: [", "is not YAML"),
+        ("a: \x00", "is not YAML"),
+        ("clusters: [{name: a}, {name: b}, {name: a}]", "the cluster name `a` is used twice"),
+        ("clusters: [{name: a, shard: 2, shards: 2}]", "shard 2 must be below shards 2"),
+        (
+            "topics: {replication_factor: 1}",
+            "min_in_sync_replicas 2 must not exceed topics.replication_factor 1",
+        ),
+        ("clusters: [{name: a, topics_allow: ['(']}]", "`(` is not a regular expression"),
+        (
+            "notify: {receivers: [{name: r, url: 'http://r/', alerts: ['*']}]}",
+            "`*` is not a regular expression",
+        ),
+        ("detect: {overrides: [{topics: '['}]}", "`[` is not a regular expression"),
+        ("notify: {receivers: [{name: r}]}", "receiver `r` needs exactly one of url and url_file"),
+        (
+            "notify: {receivers: [{name: r, url: 'http://r/', url_file: f}]}",
+            "receiver `r` needs exactly one of url and url_file",
+        ),
+        (
+            "notify: {receivers: [{name: r, url: 'r.example.org/hook'}]}",
+            "is not an http:// or https:// URL",
+        ),
+        (
+            "notify: {receivers: [{name: r, url: 'http://r/'}, {name: r, url: 'http://s/'}]}",
+            "the receiver name `r` is used twice",
+        ),
+        (
+            (
+                "notify: {receivers: [{name: r, url: 'http://r/'}], "
+                "alertmanagers: [{name: r, urls: ['http://a/']}]}"
+            ),
+            "`r` is used twice",
+        ),
+        ("notify: {receivers: [{name: 'a b', url: 'http://r/'}]}", "$.notify.receivers[0].name"),
+        ("notify: {alertmanagers: [{name: a, urls: []}]}", "$.notify.alertmanagers[0].urls"),
+        ("notify: {alertmanagers: [{name: a, urls: ['am:9093']}]}", "begins with `am:9093`"),
+        ("notify: {heartbeat_receiver: x}", "there is no receiver `x`"),
+        (
+            "notify: {maintenance: [{name: m, start: '22:00', end: '02:00'}]}",
+            'must be written as "2026-11-21 22:00" (or give `days`)',
+        ),
+        (
+            "notify: {maintenance: [{name: m, start: 'x', end: '02:00', days: [monday]}]}",
+            'must be written as "22:00"',
+        ),
+        (
+            "notify: {maintenance: [{name: m, start: 2026-11-21, end: 2026-11-22}]}",
+            "start `2026-11-21`",
+        ),
+        (
+            (
+                "notify: {maintenance: "
+                "[{name: m, start: '2026-11-22 01:00', end: '2026-11-21 01:00'}]}"
+            ),
+            "`m`: it ends before it starts",
+        ),
+        (
+            "notify: {maintenance: [{name: m, start: '1:00', end: '2:00', time_zone: Mars/Base}]}",
+            "there is no time zone `Mars/Base`",
+        ),
+        (
+            "notify: {maintenance: [{name: m, start: a, end: b, days: [caturday]}]}",
+            "Invalid enum value 'caturday'",
+        ),
+        (
+            (
+                "notify: {maintenance: [{name: m, start: '2026-11-21 22:00', "
+                "end: '2026-11-22 02:00', topics: ['(']}]}"
+            ),
+            "`(` is not a regular",
+        ),
+        ("collect: {watchdog_url: 'ftp://x/'}", "begins with `ftp://x/`"),
+        ("kafka: {bootstrap_servers: ['localhost']}", "`localhost` is not a host:port"),
+        ("clusters: [{name: a, bootstrap_servers: ['k:99999']}]", "`k:99999` is not a host:port"),
+        ("export: {listen: '9754'}", "`9754` is not a host:port"),
+        (
+            "detect: {disabled: [ISR_CHANGE, ISR_CHANGES]}",
+            "there is no detector `ISR_CHANGES`; there are AT_MIN_ISR, ",
+        ),
+        ("log_format: xml", "$.log_format"),
+    ],
+)
+def test_wrong_options_are_named_in_one_line(text: str, message: str, tmp_path: Path) -> None:
+    assert message in refused(text, tmp_path)
+
+
+def test_the_message_about_a_url_hides_its_secret(tmp_path: Path) -> None:
+    assert "s3cret" not in refused(
+        "notify: {receivers: [{name: r, url: 'hooks.example.org/s3cret'}]}", tmp_path
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("a:1", "a", 1),
+        ("kafka-1.example.org:9092", "kafka-1.example.org", 9092),
+        ("[::1]:65535", "::1", 65535),
+        ("0.0.0.0:0", "0.0.0.0", 0),
+    ],
+)
+def test_valid_addresses_are_parsed(text: str, host: str, port: int) -> None:
+    assert parse_address(text) == (host, port)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", ":1", "a:", "a:b", "a:65536", "::1:9092", "http://a:1", "u@a:1", "a :1", "a:1 "],
+)
+def test_invalid_addresses_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not a host:port"):
+        parse_address(text)

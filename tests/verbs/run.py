@@ -1,0 +1,26 @@
+"""Runs a verb as the command line does."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple
+
+import pytest
+
+from tidemark.cli import main
+
+
+class Output(NamedTuple):
+    out: str
+    err: str
+
+
+def tidemark(*arguments: str, code: int = 0) -> Output:
+    """The output of `tidemark <arguments>`, which must exit with `code`."""
+    out, err = io.BytesIO(), io.StringIO()
+    text = io.TextIOWrapper(out, encoding="utf-8", write_through=True)
+    with redirect_stdout(text), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    assert ended.value.code == code, err.getvalue()
+    return Output(out.getvalue().decode(), err.getvalue())

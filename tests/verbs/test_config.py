@@ -1,0 +1,93 @@
+"""`tidemark check-config` and `tidemark version`."""
+
+from __future__ import annotations
+
+import socket
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.verbs.run import tidemark
+from tidemark import __version__
+from tidemark.verbs import config
+
+
+def test_version_prints_what_a_bug_report_needs() -> None:
+    lines = tidemark("version").out.splitlines()
+    assert lines[0] == f"tidemark {__version__}"
+    assert [line.split()[0] for line in lines] == ["tidemark", "python", "pyspark", "kafka-python"]
+
+
+def test_version_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(name: str) -> str:
+        if name == "pyspark":
+            raise PackageNotFoundError
+        return "3.0"
+
+    monkeypatch.setattr(config, "version_of", without)
+    assert "pyspark not installed" in tidemark("version").out
+
+
+def test_check_config_accepts_the_reference() -> None:
+    reference = ROOT / "docs" / "reference-config.yaml"
+    assert "watched clusters: none" in tidemark("check-config", "--config", str(reference)).out
+
+
+def test_check_config_reads_the_path_of_the_file_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("clusters: [{name: east}, {name: west}]", encoding="utf-8")
+    monkeypatch.setenv("TIDEMARK_CONFIG", str(path))
+    assert tidemark("check-config").out == f"ok: {path}; watched clusters: east, west\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("collct: {}", "unknown field `collct`"),
+        (
+            "kafka: {client: {security_protocl: SSL}}",
+            (
+                "client.security_protocl is not an option of kafka-python; "
+                "did you mean `security_protocol`?"
+            ),
+        ),
+        (
+            "clusters: [{name: a, client: {sasl_plain_password_file: /nonexistent/secret}}]",
+            "cannot read /nonexistent/secret",
+        ),
+        ("clusters: [{name: a, topics_allow: ['(']}]", "is not a regular expression"),
+        (": :", "is not YAML"),
+    ],
+)
+def test_check_config_reports_the_error_in_one_line(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(text, encoding="utf-8")
+    captured = tidemark("check-config", "--config", str(path), code=2)
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.startswith("tidemark: ")
+    assert captured.err.count("\n") == 1
+
+
+def test_check_config_reach_reports_every_kafka_that_does_not_answer(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        # Bound but not listening: connections to the port are refused.
+        taken.bind(("127.0.0.1", 0))
+        server = f"127.0.0.1:{taken.getsockname()[1]}"
+        path = tmp_path / "c.yaml"
+        path.write_text(
+            f"kafka: {{bootstrap_servers: ['{server}']}}\n"
+            f"clusters: [{{name: east, bootstrap_servers: ['{server}']}}]"
+        )
+        lines = tidemark("check-config", "--config", str(path), "--reach", code=1).err.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("kafka (Tidemark's own topics): ")
+    assert lines[1].startswith("cluster east: ")
+    assert all(f"{server} refused the connection" in line for line in lines[:2])
+    assert lines[2] == "tidemark: 2 of 2 Kafka connections failed."

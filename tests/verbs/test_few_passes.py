@@ -1,0 +1,67 @@
+"""`inspect TOPIC` and `safe-to-stop` on fake brokers, which do not show configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.collect.lab import Lab
+from tests.verbs.run import tidemark
+from tidemark.detect.thresholds import Detection
+from tidemark.settings import Cluster, Collect
+from tidemark.verbs import few_passes
+from tidemark.verbs.safe_to_stop import command
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bootstrap server of a cluster with two topics."""
+    monkeypatch.setattr(few_passes, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(command, "MAX_SECONDS", 0.0)
+    lab = Lab()
+    lab.topic("orders", 10)
+    lab.topic("payments", 20)
+    yield f"127.0.0.1:{lab.brokers[0].port}"
+    lab.close()
+
+
+def test_inspect_works_without_the_permission_to_read_configurations(server: str) -> None:
+    out = tidemark("inspect", "orders", "0", "--bootstrap", server).out
+    heading, columns, *rows = out.splitlines()
+    assert heading == (
+        "orders-0, leader 1, epoch 0, in sync [1,2,3] of [1,2,3], min in sync ?, committed to 10"
+    )
+    assert columns.split()[:4] == ["broker", "role", "in", "sync"]
+    assert [row.split()[:5] for row in rows[:3]] == [
+        ["1", "leader", "yes", "10", "10"],
+        ["2", "follower", "yes", "10", "10"],
+        ["3", "follower", "yes", "10", "10"],
+    ]
+    assert rows[-3:-1] == [
+        "  2 agrees with leader 1 up to offset 10",
+        "  3 agrees with leader 1 up to offset 10",
+    ]
+
+
+def test_inspect_reports_a_wrong_topic_or_partition(server: str) -> None:
+    err = tidemark("inspect", "ordres", "--bootstrap", server, code=1).err
+    assert "shows no topic ordres" in err
+    assert "Did you mean orders?" in err
+    err = tidemark("inspect", "orders", "7", "--bootstrap", server, code=1).err
+    assert "topic orders has no partition 7." in err
+
+
+def test_a_partition_whose_minimum_is_unread_is_not_safe(server: str) -> None:
+    out = tidemark("safe-to-stop", "1", "--bootstrap", server, code=3).out
+    assert out.endswith("\nNot safe to stop: 2 unknown.\n")
+    err = tidemark("safe-to-stop", "9", "--bootstrap", server, code=2).err
+    assert "has no broker 9; it has 1, 2, 3." in err
+
+
+def test_topic_filters_and_shards_do_not_hide_partitions(server: str) -> None:
+    cluster = Cluster(
+        name="c", bootstrap_servers=[server], topics_deny=["orders"], shard=1, shards=9
+    )
+    found = command.observe_cluster(cluster, Collect(), Detection())
+    assert [view.topic for view in found.views("c")] == ["orders", "payments"]
