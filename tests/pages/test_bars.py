@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.export.make import NOW, view
 from tests.pages.make import healthy_view, lossy_view
-from tidemark.core.epoch_ranges import Stretch
+from tidemark.core.epoch_ranges import EpochRange
 from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.pages.bars import (
     Range,
@@ -27,19 +27,19 @@ LOST = [(1_000_240, 1_000_262)]
 
 def test_the_leaders_tail_is_its_own_epoch_and_a_followers_copy_is_inferred() -> None:
     logs = logs_of(healthy_view("t", 0))
-    assert logs[1] == [Stretch(2, 0, 60), Stretch(4, 60, 100)]
-    assert logs[2] == [Stretch(2, 0, 60, inferred=True), Stretch(4, 60, 100, inferred=True)]
-    assert logs_of(lossy_view())[1][-1] == Stretch(8, 1_000_300, 1_000_312, inferred=True)
+    assert logs[1] == [EpochRange(2, 0, 60), EpochRange(4, 60, 100)]
+    assert logs[2] == [EpochRange(2, 0, 60, inferred=True), EpochRange(4, 60, 100, inferred=True)]
+    assert logs_of(lossy_view())[1][-1] == EpochRange(8, 1_000_300, 1_000_312, inferred=True)
 
 
 def test_nothing_is_inferred_of_a_follower_under_another_epoch_or_that_does_not_answer() -> None:
     logs = logs_of(lossy_view())
     assert logs[2] == [
-        Stretch(5, 12_000, 400_000),
-        Stretch(6, 400_000, 1_000_100),
-        Stretch(7, 1_000_100, 1_000_271),
+        EpochRange(5, 12_000, 400_000),
+        EpochRange(6, 400_000, 1_000_100),
+        EpochRange(7, 1_000_100, 1_000_271),
     ]
-    assert logs[3] == [Stretch(None, 0, 1_000_180)]
+    assert logs[3] == [EpochRange(None, 0, 1_000_180)]
 
 
 def test_what_is_older_than_a_lineage_that_is_not_whole_is_unknown() -> None:
@@ -49,7 +49,7 @@ def test_what_is_older_than_a_lineage_that_is_not_whole_is_unknown() -> None:
         leader_epoch=6,
         replicas=[ReplicaView(broker=1, log_end_offset=100, log_start_offset=0, leader_epoch=6)],
     )
-    assert logs_of(made)[1] == [Stretch(None, 0, 60), Stretch(6, 60, 100)]
+    assert logs_of(made)[1] == [EpochRange(None, 0, 60), EpochRange(6, 60, 100)]
 
 
 def test_the_drawing_goes_close_where_logs_differ_by_little() -> None:
@@ -86,7 +86,9 @@ def test_a_window_that_was_asked_for_is_drawn_and_what_lies_outside_is_not() -> 
     assert figure is not None
     assert tuple(figure.window) == (0, 1_000)
     assert [row.log_end for row in figure.rows] == [None, None, None]
-    assert [segment.stretch for segment in figure.rows[2].segments] == [Stretch(None, 0, 1_000_180)]
+    assert [segment.stretch for segment in figure.rows[2].segments] == [
+        EpochRange(None, 0, 1_000_180)
+    ]
     assert figure.lost == []
 
 

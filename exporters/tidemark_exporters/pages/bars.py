@@ -9,7 +9,12 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from tidemark.core.epoch_ranges import Stretch, filled, parting, stretches
+from tidemark.core.epoch_ranges import (
+    EpochRange,
+    first_divergent_offset,
+    infer_tail,
+    split_log_by_epoch,
+)
 from tidemark.core.records import ReplicaView, View
 
 # Epochs are told apart by so many colours in turn; the number stands beside.
@@ -40,7 +45,7 @@ class Segment(NamedTuple):
 
     x: float
     width: float
-    stretch: Stretch
+    stretch: EpochRange
 
     @property
     def style(self) -> str:
@@ -61,7 +66,7 @@ class LogRow(NamedTuple):
 
     replica: ReplicaView
     leads: bool
-    log: list[Stretch]
+    log: list[EpochRange]
     segments: list[Segment]
     log_start: float | None
     high_watermark: float | None
@@ -88,24 +93,24 @@ class LogFigure(NamedTuple):
         return self.window == self.whole
 
 
-def logs_of(view: View) -> dict[int, list[Stretch]]:
+def logs_of(view: View) -> dict[int, list[EpochRange]]:
     """Each replica's log by broker, as far as it is known. The leader's lineage is read oftener than the followers'."""
-    logs: dict[int, list[Stretch]] = {}
-    leader: list[Stretch] = []
+    logs: dict[int, list[EpochRange]] = {}
+    leader: list[EpochRange] = []
     for replica in sorted(view.replicas, key=lambda replica: replica.broker != view.leader):
         if replica.broker == view.leader:
-            leader = stretches(
+            leader = split_log_by_epoch(
                 view.lineage, replica.log_start_offset, replica.log_end_offset, _complete(view)
             )
             logs[replica.broker] = leader = _with_own_tail(leader, view)
             continue
-        log = stretches(replica.lineage, replica.log_start_offset, replica.log_end_offset)
+        log = split_log_by_epoch(replica.lineage, replica.log_start_offset, replica.log_end_offset)
         follows = (
             replica.error is None
             and replica.leader_epoch is not None
             and replica.leader_epoch == view.leader_epoch
         )
-        logs[replica.broker] = filled(log, leader) if follows else log
+        logs[replica.broker] = infer_tail(log, leader) if follows else log
     return logs
 
 
@@ -115,7 +120,7 @@ def _complete(view: View) -> bool | None:
     return view.lineage_complete_from == 0 or view.lineage_complete_from < view.lineage[0][0]
 
 
-def _with_own_tail(log: list[Stretch], view: View) -> list[Stretch]:
+def _with_own_tail(log: list[EpochRange], view: View) -> list[EpochRange]:
     """What a leader wrote since its lineage was read, it wrote under its own epoch."""
     if (
         view.lineage is None
@@ -125,7 +130,7 @@ def _with_own_tail(log: list[Stretch], view: View) -> list[Stretch]:
         or len(log) < 2
     ):
         return log
-    return [*log[:-1], Stretch(view.leader_epoch, log[-1].start, log[-1].end, inferred=True)]
+    return [*log[:-1], EpochRange(view.leader_epoch, log[-1].start, log[-1].end, inferred=True)]
 
 
 def log_figure(
@@ -152,10 +157,12 @@ def log_figure(
                 log_start=_mark(replica.log_start_offset, chosen),
                 high_watermark=_mark(replica.high_watermark, chosen),
                 log_end=_mark(replica.log_end_offset, chosen),
-                parts_at=None if replica.broker == view.leader else parting(leader, log),
+                parts_at=None
+                if replica.broker == view.leader
+                else first_divergent_offset(leader, log),
             )
         )
-    gone = _segments([Stretch(None, start, end) for start, end in lost], chosen)
+    gone = _segments([EpochRange(None, start, end) for start, end in lost], chosen)
     return LogFigure(
         chosen,
         whole,
@@ -198,7 +205,7 @@ def close_window(view: View, lost: Sequence[tuple[int, int]], whole: Range) -> R
     points += [
         at
         for log in logs.values()
-        if log is not leader and (at := parting(leader, log)) is not None
+        if log is not leader and (at := first_divergent_offset(leader, log)) is not None
     ]
     low, high = min(points, default=0), max(points, default=0)
     spread = high - low
@@ -210,7 +217,7 @@ def close_window(view: View, lost: Sequence[tuple[int, int]], whole: Range) -> R
     )
 
 
-def _segments(log: Iterable[Stretch], window: Range) -> list[Segment]:
+def _segments(log: Iterable[EpochRange], window: Range) -> list[Segment]:
     found = []
     for stretch in log:
         start, end = max(stretch.start, window.start), min(stretch.end, window.end)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from tidemark.core.epoch_ranges import Stretch, parting, stretches
+from tidemark.core.epoch_ranges import EpochRange, first_divergent_offset, split_log_by_epoch
 from tidemark.core.events import Observation, Replica
 
 WIDTH: Final = 64
@@ -110,17 +110,17 @@ def drawing(observation: Observation, width: int = WIDTH) -> list[str]:
     return lines
 
 
-def _log_of(observation: Observation, sample: Replica) -> list[Stretch]:
+def _log_of(observation: Observation, sample: Replica) -> list[EpochRange]:
     lineage = (
         observation.lineage
         if sample.broker == observation.leader and observation.lineage is not None
         else sample.lineage
     )
-    return stretches(lineage, sample.log_start_offset, sample.log_end_offset)
+    return split_log_by_epoch(lineage, sample.log_start_offset, sample.log_end_offset)
 
 
-def _compared(leader: int, broker: int, logs: dict[int, list[Stretch]]) -> str:
-    at = parting(logs[leader], logs[broker])
+def _compared(leader: int, broker: int, logs: dict[int, list[EpochRange]]) -> str:
+    at = first_divergent_offset(logs[leader], logs[broker])
     if at is not None:
         return f"{broker} parts from leader {leader} at offset {at}: the same offset, different leader epochs"
     reach = min(log[-1].end if log else 0 for log in (logs[leader], logs[broker]))
@@ -136,7 +136,7 @@ class _Scale(NamedTuple):
         return (offset - self.first) * self.width // (self.last - self.first)
 
 
-def _bar(log: list[Stretch], scale: _Scale) -> str:
+def _bar(log: list[EpochRange], scale: _Scale) -> str:
     text = ""
     drawn = 0
     for stretch in log:
