@@ -120,7 +120,7 @@ def test_what_would_be_hurt_is_listed_worst_first(tmp_path: Path, capsys: Captur
         "topic": "single",
         "partition": 0,
         "effect": "offline",
-        "detail": "nobody would be left who could be elected without loss",
+        "detail": "no replica would be left to elect without loss",
     }
 
 

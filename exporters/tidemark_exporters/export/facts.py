@@ -8,13 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from tidemark.assess.safe_to_stop import (
-    LAG_LIMIT_MS,
-    Effect,
-    Placement,
-    after_stop,
-    placement_of_view,
-)
+from tidemark.assess.candidates import LAG_LIMIT_MS, Candidates, candidates_of
+from tidemark.assess.safe_to_stop import Effect, stop_effect
 from tidemark.core.records import View
 
 # Placements of healthy partitions that are judged once: who is in sync, of how many, under which minimum.
@@ -168,7 +163,7 @@ def _effects(view: View) -> dict[int, Effect] | None:
         return _effects_when_well(
             tuple(view.in_sync_replicas), len(view.assigned), view.effective_min_in_sync_replicas
         )
-    return _judge(placement_of_view(view))
+    return _judge(candidates_of(view))
 
 
 def _all_well(view: View) -> bool:
@@ -217,15 +212,13 @@ def _all_well(view: View) -> bool:
 def _effects_when_well(
     in_sync: tuple[int, ...], copies: int, minimum: int | None
 ) -> dict[int, Effect]:
-    return _judge(
-        Placement("", "", 0, True, frozenset(in_sync), frozenset(), copies, minimum, {}, {})
-    )
+    return _judge(Candidates(True, frozenset(in_sync), frozenset(), copies, minimum, {}, {}))
 
 
-def _judge(placement: Placement) -> dict[int, Effect]:
+def _judge(candidates: Candidates) -> dict[int, Effect]:
     found = {}
-    for broker in placement.in_sync | placement.eligible:
-        impact = after_stop(placement, {broker})
+    for broker in candidates.brokers:
+        impact = stop_effect(candidates, {broker})
         if impact is not None:
-            found[broker] = impact[0]
+            found[broker] = impact.effect
     return found

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
-from tidemark.assess.safe_to_stop import Effect, Impact, stop_impact
+from tidemark.assess.safe_to_stop import Effect, StopImpact, stop_impacts
 from tidemark.core.records import Alert, OpenAlert, View
 from tidemark_exporters.export.table import Row, Table
 from tidemark_exporters.export.tally import BrokerTally, Tally
@@ -177,12 +177,12 @@ class Board:
         counts["unknown"] += self.sums.cluster(cluster).unplaced
         return counts
 
-    def stop_impacts(self, cluster: str, broker: int) -> list[Impact]:
+    def stop_impacts(self, cluster: str, broker: int) -> list[StopImpact]:
         """The partitions that stopping one broker would hurt, worst first."""
         touched = (
             entry for entry in self.entries if entry.key[0] == cluster and _minds(entry.row, broker)
         )
-        return stop_impact((entry.view for entry in touched), broker)
+        return stop_impacts((entry.view for entry in touched), broker)
 
     def alert_counts(self, cluster: str | None = None) -> dict[str, int]:
         """Open alerts by severity, of one cluster or of all."""

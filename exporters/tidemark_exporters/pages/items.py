@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from tidemark.assess.safe_to_stop import Impact
+from tidemark.assess.safe_to_stop import StopImpact
 from tidemark.core.records import Alert, View
 from tidemark_exporters.pages.board import Board, Entry
 from tidemark_exporters.pages.states import State, broker_state
@@ -186,7 +186,7 @@ def partition_item(entry: Entry) -> PartitionItem:
 
 
 def broker_item(
-    board: Board, cluster: str, broker: int, impacts: list[Impact] | None = None
+    board: Board, cluster: str, broker: int, impacts: list[StopImpact] | None = None
 ) -> BrokerItem:
     sums, view = board.sums.broker(cluster, broker), board.broker_views.get((cluster, broker))
     counts = board.stop_counts(cluster, broker)

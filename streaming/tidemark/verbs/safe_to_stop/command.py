@@ -9,7 +9,7 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.assess.safe_to_stop import EFFECTS, Impact
+from tidemark.assess.safe_to_stop import EFFECTS, StopImpact
 from tidemark.collect.command import chosen_settings
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
@@ -145,7 +145,7 @@ def document(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def _impact(impact: Impact) -> dict[str, object]:
+def _impact(impact: StopImpact) -> dict[str, object]:
     return {
         "topic": impact.topic,
         "partition": impact.partition,

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tidemark.assess.safe_to_stop import LAG_LIMIT_MS
+from tidemark.assess.candidates import LAG_LIMIT_MS
 from tidemark.collect.loop import Loop
 from tidemark.collect.passes import Passes
 from tidemark.core.codec import decode_batch

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tidemark.assess.safe_to_stop import EFFECTS, Impact, stop_impact
+from tidemark.assess.safe_to_stop import EFFECTS, StopImpact, stop_impacts
 from tidemark.core.cluster import OWNER_SILENT_SECONDS
 from tidemark.core.events import Batch, Pass
 from tidemark.core.records import View
@@ -96,13 +96,13 @@ class Verdict(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     # Partitions that the collector counts and nobody showed, beyond those among the impacts.
     not_shown: int
-    impacts: list[Impact]
+    impacts: list[StopImpact]
 
 
 def judge(survey: Survey, cluster: str, broker: int) -> Verdict:
     """Safe is only what was seen whole: a single partition of unknown state is reason enough to say no."""
     views = survey.views(cluster)
-    impacts = stop_impact(views, broker) + list(_never_seen(survey, cluster, views))
+    impacts = stop_impacts(views, broker) + list(_never_seen(survey, cluster, views))
     impacts.sort(key=lambda impact: EFFECTS.index(impact.effect))
     counted = sum(event.partitions or 0 for event in survey.passes(cluster))
     seen = len(views) + sum(impact.detail == NEVER_SEEN for impact in impacts)
@@ -125,7 +125,7 @@ def judge(survey: Survey, cluster: str, broker: int) -> Verdict:
 NEVER_SEEN: Final = "never seen: none of its replicas answered"
 
 
-def _never_seen(survey: Survey, cluster: str, views: list[View]) -> Iterator[Impact]:
+def _never_seen(survey: Survey, cluster: str, views: list[View]) -> Iterator[StopImpact]:
     known = {(view.topic, view.partition) for view in views}
     for event in survey.passes(cluster):
         if event.missed == "all":
@@ -134,4 +134,4 @@ def _never_seen(survey: Survey, cluster: str, views: list[View]) -> Iterator[Imp
             for first, last in ranges:
                 for number in range(first, min(last, first + MAX_NAMED - 1) + 1):
                     if (topic, number) not in known:
-                        yield Impact(cluster, topic, number, "unknown", NEVER_SEEN)
+                        yield StopImpact(cluster, topic, number, "unknown", NEVER_SEEN)
