@@ -23,7 +23,7 @@ from tidemark_exporters.export.table import Table
 from tidemark_exporters.notify.assemble import make_delivery, make_transports
 from tidemark_exporters.notify.ledger import Ledger
 from tidemark_exporters.notify.metrics import DeliveryMetrics
-from tidemark_exporters.pages.history import follow
+from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.routes import Pages
 
 POLL_MS: Final = 200
@@ -189,7 +189,7 @@ class Exporter:
         self._alerts.close()
 
     def _read_past(self) -> None:
-        follow(self._past, self.site.pages.history, self._stopped)
+        read_past_alerts(self._past, self.site.pages.history, self._stopped)
 
     def _watch_ends(self) -> None:
         """Counts the records of topics that are not read by how far their ends move."""
