@@ -27,7 +27,7 @@ from tidemark_exporters.export.table import Table
 from tidemark_exporters.notify.assemble import make_delivery, make_transports
 from tidemark_exporters.notify.ledger import Ledger
 from tidemark_exporters.notify.metrics import DeliveryMetrics
-from tidemark_exporters.pages.history import follow
+from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.routes import Pages
 
 POLL_MS: Final = 200
@@ -103,7 +103,9 @@ class Exporter:
             "alerts": self._read_alerts,
             # Reading the ends may block, and must not delay alerts.
             "ends": self._watch_ends,
-            "past alerts": partial(follow, self._past, self.site.pages.history, self._stopped),
+            "past alerts": partial(
+                read_past_alerts, self._past, self.site.pages.history, self._stopped
+            ),
         }
         for name, target in targets.items():
             thread = threading.Thread(

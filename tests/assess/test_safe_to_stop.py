@@ -1,66 +1,22 @@
-"""What a broker's stop would do to a partition: the cases an operator knows, the traps, and that more stops never help."""
+"""The effect of a stop: the cases an operator knows, the traps, and that more stops never help."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.assess.safe_to_stop import (
-    Placement,
-    after_stop,
-    count_impacts,
-    placement_of_observation,
-    stop_impact,
-    stop_impact_observed,
-)
-from tidemark.core.events import Observation, Replica
-from tidemark.core.records import ReplicaView, View
-
-RANK = {None: 0, "last_copy": 1, "unknown": 2, "under_min_isr": 3, "offline": 4}
-
-
-def view(replicas: dict[int, dict[str, Any]] | None = None, **changed: Any) -> View:
-    """Three replicas in sync, leader 1, minimum 2; `replicas` changes single samples."""
-    assigned = changed.get("assigned", [1, 2, 3])
-    plain: dict[str, Any] = {
-        "log_end_offset": 100,
-        "high_watermark": 100,
-        "leader_epoch": 4,
-        "lag_records": 0,
-        "lag_ms": 0.0,
-    }
-    known: dict[str, Any] = {
-        "scope": "partition",
-        "kafka_cluster": "main",
-        "at": 1.0,
-        "pass_number": 1,
-        "collector": "c",
-        "topic": "orders",
-        "partition": 0,
-        "leader": 1,
-        "leader_epoch": 4,
-        "assigned": assigned,
-        "in_sync_replicas": assigned,
-        "effective_min_in_sync_replicas": 2,
-        "high_watermark": 100,
-        "log_end_offset": 100,
-        "replicas": [
-            ReplicaView(broker=b, **{**plain, **(replicas or {}).get(b, {})}) for b in assigned
-        ],
-    }
-    return View(**{**known, **changed})
-
-
-def effect(seen: View, broker: int) -> str | None:
-    found = stop_impact([seen], broker)
-    return found[0].effect if found else None
-
+from tests.assess.make import partition_view as view
+from tidemark.assess.candidates import Candidates
+from tidemark.assess.safe_to_stop import StopEffect, stop_effect, stop_impacts
+from tidemark.core.records import View
 
 SILENT = {"error": "timed_out"}
 BEHIND = {"log_end_offset": 60, "lag_ms": 60_000.0}
+LAGGING = {"lag_ms": 2_500.0, "lag_records": 9}
+# Name, the partition, and the effect of a stop by broker.
 CASES: list[tuple[str, View, dict[int, str | None]]] = [
     ("healthy", view(), {1: None, 2: None, 3: None, 9: None}),
     ("one copy", view(assigned=[1], effective_min_in_sync_replicas=1), {1: "offline", 2: None}),
@@ -82,17 +38,13 @@ CASES: list[tuple[str, View, dict[int, str | None]]] = [
     ("minimum 3 of 3", view(effective_min_in_sync_replicas=3), {3: "under_min_isr"}),
     ("already under the minimum", view(in_sync_replicas=[1]), {1: "offline", 2: None}),
     (
-        "silent follower in sync on paper",
+        "an in-sync follower does not answer",
         view({3: SILENT}),
         {1: "under_min_isr", 2: "under_min_isr", 3: None},
     ),
-    ("two silent followers", view({2: SILENT, 3: SILENT}), {1: "offline"}),
-    ("silent leader", view({1: SILENT}), {2: "under_min_isr", 1: None}),
-    (
-        "lagging follower",
-        view({3: {"lag_ms": 2_500.0, "lag_records": 9}}),
-        {1: "under_min_isr", 3: None},
-    ),
+    ("two followers do not answer", view({2: SILENT, 3: SILENT}), {1: "offline"}),
+    ("the leader does not answer", view({1: SILENT}), {2: "under_min_isr", 1: None}),
+    ("a follower lags", view({3: LAGGING}), {1: "under_min_isr", 3: None}),
     (
         "every follower lags: one of them is elected",
         view({2: {"lag_ms": 3e3}, 3: {"lag_ms": 3e3}}),
@@ -107,16 +59,17 @@ CASES: list[tuple[str, View, dict[int, str | None]]] = [
     ),
     (
         "a member without a sample",
-        view(replicas={}, assigned=[1, 2], in_sync_replicas=[1, 2, 3]),
+        view(assigned=[1, 2], in_sync_replicas=[1, 2, 3]),
         {1: "under_min_isr"},
     ),
+    ("no member was sampled", view(assigned=[], in_sync_replicas=[1, 2, 3]), {2: "offline"}),
     (
-        "eligible saves the last in-sync one",
+        "an eligible replica saves the last in-sync one",
         view(in_sync_replicas=[1], eligible_leader_replicas=[2]),
         {1: "under_min_isr", 2: "last_copy"},
     ),
     (
-        "eligible, but silent",
+        "eligible, but it does not answer",
         view({2: SILENT}, in_sync_replicas=[1], eligible_leader_replicas=[2]),
         {1: "offline", 2: "last_copy"},
     ),
@@ -126,7 +79,7 @@ CASES: list[tuple[str, View, dict[int, str | None]]] = [
         {1: None},
     ),
     (
-        "behind what was committed before the leader fell silent",
+        "behind what was committed before the leader stopped answering",
         view({1: SILENT, 3: {"log_end_offset": 99, "lag_ms": None}}),
         {2: "offline"},
     ),
@@ -136,23 +89,23 @@ CASES: list[tuple[str, View, dict[int, str | None]]] = [
         {1: "offline"},
     ),
     (
-        "nobody in sync, one eligible",
+        "none in sync, one eligible",
         view(in_sync_replicas=[], eligible_leader_replicas=[2], leader=None, leaderless=True),
         {2: "offline", 1: None},
     ),
-    ("minimum unread", view(effective_min_in_sync_replicas=None), {1: "unknown"}),
+    ("minimum unknown", view(effective_min_in_sync_replicas=None), {1: "unknown"}),
     (
-        "minimum unread, one copy",
+        "minimum unknown, one copy",
         view(assigned=[1], effective_min_in_sync_replicas=None),
         {1: "offline"},
     ),
     (
-        "minimum unread, out of sync",
+        "minimum unknown, out of sync",
         view(in_sync_replicas=[1, 2], effective_min_in_sync_replicas=None),
         {3: None},
     ),
     ("blind", view(missed_passes=1), {1: "unknown", 9: "unknown"}),
-    ("in-sync set untold", view(in_sync_replicas=None), {1: "unknown", 9: "unknown"}),
+    ("in-sync set unknown", view(in_sync_replicas=None), {1: "unknown", 9: "unknown"}),
     (
         "being added, not in sync yet",
         view(assigned=[1, 2, 3, 4], adding=[4], removing=[1], in_sync_replicas=[1, 2, 3]),
@@ -170,24 +123,47 @@ CASES: list[tuple[str, View, dict[int, str | None]]] = [
     ("seen", "effects"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
 def test_effect(seen: View, effects: dict[int, str | None]) -> None:
-    assert {broker: effect(seen, broker) for broker in effects} == effects
+    found = {broker: [i.effect for i in stop_impacts([seen], broker)] for broker in effects}
+    assert found == {broker: [effect] if effect else [] for broker, effect in effects.items()}
 
 
-def test_details_say_who_does_not_count_and_why() -> None:
-    (impact,) = stop_impact([view({3: SILENT})], 1)
-    assert (
-        impact.detail
-        == "1 in sync would be left, acks=all needs 2; broker 3 does not count: it does not answer (timed_out)"
-    )
-    (impact,) = stop_impact([view({2: BEHIND}, assigned=[1, 2])], 1)
-    assert (
-        "broker 2 does not count: it ends at 60, though records up to 100 are committed"
-        in impact.detail
-    )
-    (impact,) = stop_impact([view({3: {"lag_ms": 2_500.0}})], 2)
-    assert impact.detail.endswith("broker 3 does not count: it is 2.5 s behind")
-    (impact,) = stop_impact([view(in_sync_replicas=[1, 2], effective_min_in_sync_replicas=3)], 2)
-    assert impact.detail.endswith("it is under its minimum already")
+BELOW_2 = "1 in-sync replica would be left, acks=all needs 2"
+SILENT_3 = "broker 3 does not count: it does not answer (timed_out)"
+BEHIND_2 = "broker 2 does not count: its log ends at 60, below the high watermark 100"
+
+
+@pytest.mark.parametrize(
+    ("seen", "broker", "details"),
+    [
+        (view({3: SILENT}), 1, [BELOW_2, SILENT_3]),
+        (
+            view({2: BEHIND}, assigned=[1, 2]),
+            1,
+            ["no replica would be left to elect without loss", BEHIND_2],
+        ),
+        (view({3: LAGGING}), 2, [BELOW_2, "broker 3 does not count: it is 2.5 s behind"]),
+        (
+            view(in_sync_replicas=[1, 2], effective_min_in_sync_replicas=3),
+            2,
+            ["1 in-sync replica would be left, acks=all needs 3", "it is already under min ISR"],
+        ),
+        (
+            view({2: LAGGING}, effective_min_in_sync_replicas=1),
+            3,
+            [
+                "broker 1 would hold the last up-to-date copy of 3",
+                "broker 2 does not count: it is 2.5 s behind",
+            ],
+        ),
+        (
+            view(in_sync_replicas=[], eligible_leader_replicas=[2], leader=None),
+            2,
+            ["no replica would be left to elect without loss", "it already has no leader"],
+        ),
+    ],
+)
+def test_the_detail_names_the_reasons(seen: View, broker: int, details: list[str]) -> None:
+    assert [impact.detail for impact in stop_impacts([seen], broker)] == ["; ".join(details)]
 
 
 def test_worst_first_then_by_name() -> None:
@@ -198,8 +174,9 @@ def test_worst_first_then_by_name() -> None:
         view(topic="a", partition=1, assigned=[1], effective_min_in_sync_replicas=1),
         View(scope="cluster", kafka_cluster="main", at=1.0, pass_number=1, collector="c"),
     ]
-    told = [(impact.effect, impact.topic, impact.partition) for impact in stop_impact(views, 1)]
-    assert told == [
+    impacts = stop_impacts(views, 1)
+    assert {impact.cluster for impact in impacts} == {"main"}
+    assert [(impact.effect, impact.topic, impact.partition) for impact in impacts] == [
         ("offline", "a", 1),
         ("offline", "b", 0),
         ("unknown", "c", 0),
@@ -207,105 +184,39 @@ def test_worst_first_then_by_name() -> None:
     ]
 
 
-def test_counts_agree_with_the_lists() -> None:
-    views = [
-        view(topic=f"t{number}") if number % 2 else case[1] for number, case in enumerate(CASES)
-    ]
-    counts = count_impacts(views, [1, 2, 3, 4, 9])
-    for broker, effects in counts.items():
-        listed = [impact.effect for impact in stop_impact(views, broker)]
-        assert {name: listed.count(name) for name in effects} == effects
-    assert sum(counts[1].values()) > 5
-
-
-def observation(**changed: Any) -> Observation:
-    known: dict[str, Any] = {
-        "topic": "orders",
-        "partition": 0,
-        "observed_at": 1.0,
-        "leader": 1,
-        "leader_epoch": 4,
-        "replicas": [1, 2, 3],
-        "in_sync_replicas": [1, 2, 3],
-        "effective_min_in_sync_replicas": 2,
-        "committed": 90,
-        "leader_log_end_offset_before": 100,
-        "samples": [
-            Replica(broker=b, log_end_offset=95, high_watermark=90, leader_epoch=4)
-            for b in (1, 2, 3)
-        ],
-    }
-    return Observation(**{**known, **changed})
-
-
-def test_an_observation_alone() -> None:
-    assert stop_impact_observed("main", [observation()], 1) == []
-    samples = [*observation().samples[:2], Replica(broker=3, error="refused")]
-    (impact,) = stop_impact_observed("main", [observation(samples=samples)], 2)
-    assert impact[:4] == ("main", "orders", 0, "under_min_isr")
-    assert "broker 3 does not count: it does not answer (refused)" in impact.detail
-    (impact,) = stop_impact_observed("main", [observation(samples=[])], 2)
-    assert impact.effect == "offline"
-    assert (
-        stop_impact_observed("main", [observation(in_sync_replicas=None)], 7)[0].effect == "unknown"
-    )
-
-
-@pytest.mark.parametrize(("asked_ms", "lacking"), [(2.0, {2, 3}), (0.5, set()), (None, set())])
-def test_a_high_watermark_counts_against_those_asked_after_it(
-    asked_ms: float | None, lacking: set[int]
-) -> None:
-    samples = [
-        Replica(broker=1, log_end_offset=95, high_watermark=90, requested_ms=0.0, answered_ms=1.0),
-        *(
-            Replica(
-                broker=b,
-                log_end_offset=89,
-                high_watermark=80,
-                requested_ms=asked_ms,
-                answered_ms=9.0,
-            )
-            for b in (2, 3)
-        ),
-    ]
-    assert placement_of_observation("main", observation(samples=samples)).doubts.keys() == lacking
-
-
 brokers = st.frozensets(st.integers(1, 5))
-reasons = st.dictionaries(st.integers(1, 5), st.just("is not what it seems"), max_size=4)
-placements = st.builds(
-    Placement,
-    cluster=st.just("main"),
-    topic=st.just("t"),
-    partition=st.just(0),
+reasons = st.dictionaries(st.integers(1, 5), st.just("it is not what it seems"), max_size=4)
+partitions = st.builds(
+    Candidates,
     has_leader=st.booleans(),
     in_sync=brokers,
     eligible=brokers,
-    copies=st.integers(1, 5),
-    minimum=st.none() | st.integers(1, 4),
-    doubts=reasons,
+    replication_factor=st.integers(1, 5),
+    min_in_sync_replicas=st.none() | st.integers(1, 4),
+    disqualified=reasons,
     lagging=reasons,
-    unseen=st.none() | st.just("not seen for 1 pass"),
+    unknown=st.none() | st.just("not seen for 1 pass"),
 )
 
 
+def badness(found: StopEffect | None) -> int:
+    order = (None, "last_copy", "unknown", "under_min_isr", "offline")
+    return order.index(found and found.effect)
+
+
 @settings(max_examples=400)
-@given(placements, brokers, brokers)
+@given(partitions, brokers, brokers)
 def test_stopping_more_brokers_never_improves(
-    placement: Placement, stopped: frozenset[int], more: frozenset[int]
+    candidates: Candidates, stopped: frozenset[int], more: frozenset[int]
 ) -> None:
-    few, many = after_stop(placement, stopped), after_stop(placement, stopped | more)
-    assert RANK[few and few[0]] <= RANK[many and many[0]]
+    few, many = stop_effect(candidates, stopped), stop_effect(candidates, stopped | more)
+    assert badness(few) <= badness(many)
 
 
 @settings(max_examples=200)
-@given(placements, brokers, st.integers(1, 5))
-def test_a_further_doubt_never_improves(
-    placement: Placement, stopped: frozenset[int], broker: int
+@given(partitions, brokers, st.integers(1, 5))
+def test_one_more_disqualified_broker_never_improves(
+    candidates: Candidates, stopped: frozenset[int], broker: int
 ) -> None:
-    doubted = Placement(
-        **{f: getattr(placement, f) for f in Placement.__slots__}
-        | {"doubts": {**placement.doubts, broker: "is silent"}}
-    )
-    few, many = after_stop(placement, stopped), after_stop(doubted, stopped)
-    assert RANK[few and few[0]] <= RANK[many and many[0]]
+    fewer = replace(candidates, disqualified={**candidates.disqualified, broker: "it is silent"})
+    assert badness(stop_effect(candidates, stopped)) <= badness(stop_effect(fewer, stopped))

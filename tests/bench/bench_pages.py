@@ -1,4 +1,4 @@
-"""How long a page of the status page takes: asked cold, over a picture of the table that has to be taken first."""
+"""How long a page takes when the snapshot of the table must be taken first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDS = 5
 
 
 def view_of(number: int) -> View:
-    """A partition of three replicas in one of 100 topics; a third of them is under-replicated and has an alert open."""
+    """A partition of three replicas in one of 100 topics. One in three has an open alert."""
     topic, partition = f"topic-{number % 100}", number // 100
     lost = number % 3 == 0
     replicas = [
@@ -58,7 +58,7 @@ def view_of(number: int) -> View:
 
 
 def full_table() -> Table:
-    """As the exporter holds it: views as the bytes that came."""
+    """As in the exporter: the views are held encoded."""
     table = Table()
     for number in range(PARTITIONS):
         each = view_of(number)
@@ -69,7 +69,7 @@ def full_table() -> Table:
 
 
 def slowest(table: Table, path: str, query: str) -> float:
-    """The worst of some rounds, in seconds by the wall clock; each by pages of its own, so that none profits from another's picture."""
+    """The slowest of ROUNDS, in seconds. Each has its own pages, so that none reuses a snapshot."""
     found = []
     for _ in range(ROUNDS):
         pages = Pages(table, 30.0, list, clock=lambda: NOW)
@@ -102,6 +102,6 @@ def rows() -> Iterator[Row]:
             unit="s",
             bar="< 1 s",
             met=seconds < 1,
-            how=f"{PARTITIONS:,} partitions of three replicas, a third of them with an open alert; from the request to the compressed "
-            f"answer, the picture of the table included; slowest of {ROUNDS}",
+            how=f"{PARTITIONS:,} partitions of three replicas, one in three with an open alert; "
+            f"from request to compressed answer, snapshot included; slowest of {ROUNDS}",
         )

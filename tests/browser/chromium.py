@@ -1,4 +1,4 @@
-"""A small client for Chromium's DevTools protocol over a pair of pipes: no port is opened, no driver is needed."""
+"""A client for Chromium's DevTools protocol over two pipes: it needs no port and no driver."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import os
 import select
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 ANSWER_SECONDS = 30.0
 FLAGS = (
@@ -30,16 +29,17 @@ FLAGS = (
 
 
 class BrowserError(Exception):
-    """What Chromium refused, or did not answer in time."""
+    """Chromium returned an error, or did not answer in time."""
 
 
 class Chromium:
-    """One browser process with a profile of its own; `page()` opens a tab."""
+    """One browser process with its own profile. `page()` opens a tab."""
 
     def __init__(self, program: str, folder: Path) -> None:
         theirs_read, self._write = os.pipe()
         self._read, theirs_write = os.pipe()
-        # Chromium reads commands from 3 and writes answers to 4: first out of the way of each other, then there.
+        # Chromium reads commands from 3 and writes answers to 4. Both are moved to free numbers
+        # first, so that neither overwrites the other.
         high_read, high_write = (
             fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 20) for fd in (theirs_read, theirs_write)
         )
@@ -65,18 +65,10 @@ class Chromium:
             os.close(fd)
         self._number = 0
         self._buffer = b""
-        # Events by session, in order; whoever waits for one takes it.
+        # Events of all tabs in order, until `wait_for` takes them.
         self.events: list[dict[str, Any]] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         try:
             self.call("Browser.close")
         except (BrowserError, OSError):
@@ -104,7 +96,7 @@ class Chromium:
                 self.events.append(answer)
 
     def wait_for(self, event: str, session: str) -> dict[str, Any]:
-        """The next such event of a tab, one that came already included."""
+        """The next such event of a tab, which may have arrived already."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             for index, one in enumerate(self.events):
@@ -114,11 +106,6 @@ class Chromium:
             answer = self._next(deadline, event)
             if "method" in answer:
                 self.events.append(answer)
-
-    def forget(self, event: str, session: str) -> None:
-        self.events = [
-            one for one in self.events if (one["method"], one.get("sessionId")) != (event, session)
-        ]
 
     def _next(self, deadline: float, what: str) -> dict[str, Any]:
         while b"\0" not in self._buffer:
@@ -134,14 +121,10 @@ class Chromium:
     def page(
         self, width: int = 1280, height: int = 900, *, dark: bool = False, scripts: bool = True
     ) -> Tab:
-        """A fresh tab of a context of its own: no storage is shared."""
-        context = self.call("Target.createBrowserContext")["browserContextId"]
-        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)[
-            "targetId"
-        ]
-        tab = Tab(
-            self, self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        )
+        """A new tab in its own context: it shares no storage."""
+        context = self.call("Target.createBrowserContext")
+        target = self.call("Target.createTarget", url="about:blank", **context)
+        tab = Tab(self, self.call("Target.attachToTarget", flatten=True, **target)["sessionId"])
         for domain in ("Page", "Runtime", "Log", "Network"):
             tab.call(f"{domain}.enable")
         tab.call(
@@ -159,7 +142,7 @@ class Chromium:
 
 
 class Tab:
-    """One tab. Expressions are the test's own and run even where the page's scripts may not."""
+    """One tab. `run` also works where the page's own scripts are disabled."""
 
     def __init__(self, browser: Chromium, session: str) -> None:
         self._browser = browser
@@ -169,13 +152,14 @@ class Tab:
         return self._browser.call(method, self._session, **parameters)
 
     def open(self, url: str) -> None:
-        # A page that was left by a link has fired this event too.
-        self._browser.forget("Page.loadEventFired", self._session)
+        # Following a link fired this event too.
+        for event in self._events("Page.loadEventFired"):
+            self._browser.events.remove(event)
         self.call("Page.navigate", url=url)
         self._browser.wait_for("Page.loadEventFired", self._session)
 
     def run(self, expression: str) -> Any:
-        """The value of an expression. Raises BrowserError with what it threw."""
+        """The value of an expression. Raises BrowserError when it throws."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -185,19 +169,16 @@ class Tab:
 
     def wait_until(self, expression: str, seconds: float = 10.0) -> None:
         deadline = time.monotonic() + seconds
-        while not self._is_true(expression):
-            if time.monotonic() > deadline:
-                raise BrowserError(f"did not come true in {seconds:g} s: {expression}")
+        while time.monotonic() < deadline:
+            try:
+                if self.run(expression):
+                    return
+            except BrowserError as error:
+                # The next page is still loading.
+                if "navigated" not in str(error):
+                    raise
             time.sleep(0.05)
-
-    def _is_true(self, expression: str) -> bool:
-        try:
-            return bool(self.run(expression))
-        except BrowserError as error:
-            # A page that is being left while it is asked is not there yet.
-            if "navigated" in str(error):
-                return False
-            raise
+        raise BrowserError(f"not true after {seconds:g} s: {expression}")
 
     def press(self, key: str) -> None:
         code = {"Tab": 9, "Enter": 13}[key]
@@ -213,35 +194,27 @@ class Tab:
             )
 
     def complaints(self) -> list[str]:
-        """What the console and the log told: broken policy, failed loads, exceptions."""
-        mine = [event for event in self._browser.events if event.get("sessionId") == self._session]
-        told = []
-        for event in mine:
-            if event["method"] == "Log.entryAdded":
-                told.append(event["params"]["entry"]["text"])
-            elif event["method"] in {"Runtime.exceptionThrown", "Runtime.consoleAPICalled"}:
-                told.append(json.dumps(event["params"])[:500])
-        return told
+        """The log and the console: policy violations, failed loads, exceptions."""
+        logged = [event["params"]["entry"]["text"] for event in self._events("Log.entryAdded")]
+        thrown = self._events("Runtime.exceptionThrown", "Runtime.consoleAPICalled")
+        return logged + [json.dumps(event["params"])[:500] for event in thrown]
 
     def requested(self) -> list[str]:
-        """Addresses that the tab asked for."""
-        mine = [event for event in self._browser.events if event.get("sessionId") == self._session]
+        """The addresses that the tab requested."""
+        requests = self._events("Network.requestWillBeSent")
+        return [event["params"]["request"]["url"] for event in requests]
+
+    def _events(self, *methods: str) -> list[dict[str, Any]]:
         return [
-            event["params"]["request"]["url"]
-            for event in mine
-            if event["method"] == "Network.requestWillBeSent"
+            event
+            for event in self._browser.events
+            if event.get("sessionId") == self._session and event["method"] in methods
         ]
 
     def screenshot(self, path: Path) -> None:
-        """The whole page, not only what is in sight."""
+        """The whole page, also below the window."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {
-            "x": 0,
-            "y": 0,
-            "width": size["width"],
-            "height": min(size["height"], 6000),
-            "scale": 1,
-        }
+        clip = {**size, "height": min(size["height"], 6000), "scale": 1}
         taken = self.call(
             "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
         )

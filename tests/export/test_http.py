@@ -185,7 +185,7 @@ def test_a_failing_request_is_logged_and_exposes_no_internals(
         raise RuntimeError("a secret")
 
     made._own = fails
-    made.pages._boards.current = fails  # type: ignore[method-assign,assignment]
+    made.pages._snapshots.current = fails  # type: ignore[method-assign,assignment]
     with capture_logs() as logged:
         answers = [get(url + path) for path in ("/metrics", "/", "/api/v1/topics")]
         head = requests.head(f"{url}/", timeout=5)
@@ -219,7 +219,7 @@ def test_other_paths_belong_to_the_pages(site: tuple[Site, str]) -> None:
     assert (head.status_code, head.content) == (200, b"")
     assert int(head.headers["Content-Length"]) > 500
     assert get(f"{url}/t%C3%B6pic").status_code == 404
-    assert "no page `/töpic`" in get(f"{url}/t%C3%B6pic").text
+    assert "Page `/töpic` does not exist" in get(f"{url}/t%C3%B6pic").text
 
 
 def test_a_port_in_use_is_one_clear_line() -> None:

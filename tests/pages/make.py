@@ -1,17 +1,19 @@
-"""A table with something of everything that the pages show: losses, divergence, a blind partition, hostile names."""
+"""A table with every case the pages show: loss, divergence, a blind partition, hostile names."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import msgspec
 
 from tests.export.make import NOW, alert, cluster_view, open_alert, view
 from tidemark.core.records import Alert, OpenAlert, ReplicaView, View, view_key
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.routes import Pages
 
-# Kafka would not have it; the views topic may.
+# Not a valid name in Kafka, but possible in the views topic.
 HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=document.title='owned'>"
-# Turns text around, hides, ends lines.
+# Reorders text, hides characters, ends lines.
 TRICKY = "orders\u202e/?&#\n%00 {{7*7}}"
 STALE_SECONDS = 30.0
 
@@ -35,7 +37,7 @@ def lost_evidence() -> dict[str, Any]:
 
 
 def lossy_view() -> View:
-    """An unclean election: broker 1 leads, broker 2 holds what was lost, broker 3 does not answer."""
+    """An unclean election: broker 1 leads, broker 2 has the lost records, broker 3 is down."""
     loss = alert(
         "KafkaCommittedDataLoss",
         starts_at=NOW - 40,
@@ -45,7 +47,7 @@ def lossy_view() -> View:
         partition="3",
         incident="1a2b3c4d",
         evidence=lost_evidence(),
-        description="22 committed records of payments-3 are gone: offsets [1000240, 1000262) of epochs up to 7, proven by leader 1 of epoch 8.",
+        description="22 committed records of payments-3 are gone: offsets [1000240, 1000262).",
     )
     under = alert(
         "KafkaUnderReplicated",
@@ -121,9 +123,7 @@ def lossy_view() -> View:
 
 
 def opened(of: Alert) -> OpenAlert:
-    made = open_alert(of)
-    made.evidence = of.evidence
-    return made
+    return msgspec.structs.replace(open_alert(of), evidence=of.evidence)
 
 
 def healthy_view(topic: str, partition: int, **changes: Any) -> View:
@@ -256,9 +256,9 @@ def past_alerts() -> list[Alert]:
 def site(
     filled: Table | None = None, waiting: list[str] | None = None, now: float = NOW + 2
 ) -> Pages:
-    """The pages over the table above, at a time that stands still."""
+    """The pages over the table above, at a fixed time."""
     made = Pages(filled or table(), STALE_SECONDS, lambda: list(waiting or []), clock=lambda: now)
     for each in past_alerts():
-        made.history.take(each)
+        made.history.add(each)
     made.history.complete = True
     return made

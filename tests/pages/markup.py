@@ -1,4 +1,4 @@
-"""What a test wants to know of a page: its elements with attributes and text, in order."""
+"""A page as a tree of elements with attributes and text."""
 
 from __future__ import annotations
 
@@ -62,11 +62,6 @@ class _Reader(HTMLParser):
         if tag not in VOID:
             self._place = element
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._place.children.append(
-            Element(tag, {name: value or "" for name, value in attrs}, self._place)
-        )
-
     def handle_endtag(self, tag: str) -> None:
         if tag in VOID:
             return
@@ -91,14 +86,16 @@ def ask(pages: Pages, path: str, **parameters: object) -> Response:
     return pages.answer(path, urlencode(parameters))
 
 
-def page(pages: Pages, path: str, **parameters: object) -> Element:
+def body(pages: Pages, path: str, **parameters: object) -> str:
     response = ask(pages, path, **parameters)
     assert response.status == 200, response.body.decode()
-    return parse(response.body.decode())
+    return response.body.decode()
+
+
+def page(pages: Pages, path: str, **parameters: object) -> Element:
+    return parse(body(pages, path, **parameters))
 
 
 def items(pages: Pages, name: str, **parameters: object) -> Any:
-    """The whole answer of the API."""
-    response = ask(pages, f"/api/v1/{name}", **parameters)
-    assert response.status == 200, response.body.decode()
-    return json.loads(response.body)
+    """The API's answer, decoded."""
+    return json.loads(body(pages, f"/api/v1/{name}", **parameters))

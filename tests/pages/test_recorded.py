@@ -1,8 +1,6 @@
-"""Recorded faults of real brokers, through the reducer onto the page."""
+"""Recorded faults of real brokers, reduced and shown on the pages."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import pytest
 
@@ -20,37 +18,29 @@ from tidemark_exporters.pages.routes import Pages
 OF_TRACE: dict[str, object] = {"cluster": "trace", "topic": "trace", "partition": 0}
 
 
-class Played(NamedTuple):
-    pages: Pages
-    view: View
-    alerts: list[Alert]
-
-
-def play(name: str, until: str | None = None) -> Played:
-    """The pages after a whole recording, or at the first view after an alert of that name."""
-    fold, table, alerts, view = Fold(GroupState(), Detection(), 0, 1), Table(), [], None
+def replay(name: str, until: str | None = None) -> tuple[Pages, View, list[Alert]]:
+    """The pages, the partition's view and all alerts: of a whole recording, or up to an alert."""
+    fold, table, alerts = Fold(GroupState(), Detection(), 0, 1), Table(), list[Alert]()
     for number, line in enumerate(trace(name)):
         fold.record(RawRecord(0, number, 0.0, line))
         rows, fold.rows = fold.rows, []
         for row in rows:
-            assert row.value is not None
-            record = decode_record(row.value)
+            record = decode_record(row.value or b"")
             if isinstance(record, Alert):
                 alerts.append(record)
             elif isinstance(record, View):
                 table.apply(row.key.decode(), record, row.value)
-                view = record if record.scope == "partition" else view
-        if until is not None and any(alert.labels["alertname"] == until for alert in alerts):
+        if until in {alert.labels["alertname"] for alert in alerts}:
             break
-    assert view is not None
     pages = Pages(table, STALE_SECONDS, list, clock=lambda: max(table.newest.values()) + 1)
     for alert in alerts:
-        pages.history.take(alert)
-    return Played(pages, view, alerts)
+        pages.history.add(alert)
+    (partition,) = table.partitions.values()
+    return pages, partition.view, alerts
 
 
-def figure_of(root: Element) -> Element:
-    return root.one("svg", id="log-figure")
+def figure_of(pages: Pages) -> Element:
+    return page(pages, "/partition", **OF_TRACE).one("svg", id="log-figure")
 
 
 def epochs_of(figure: Element, broker: int) -> list[tuple[str, str, str]]:
@@ -61,32 +51,27 @@ def epochs_of(figure: Element, broker: int) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_an_unclean_election_shows_what_is_lost_when_it_is_proven() -> None:
-    played = play("unclean", until="KafkaCommittedDataLoss")
-    root = page(played.pages, "/partition", **OF_TRACE)
-    (alert,) = [
-        each for each in played.alerts if each.labels["alertname"] == "KafkaCommittedDataLoss"
-    ]
-    start, end = alert.evidence["proven"]
-    (lost,) = figure_of(root).all("rect", class_="lost")
+def test_an_unclean_election_shows_the_lost_records_once_proven() -> None:
+    pages, _, alerts = replay("unclean", until="KafkaCommittedDataLoss")
+    (loss,) = [each for each in alerts if each.labels["alertname"] == "KafkaCommittedDataLoss"]
+    start, end = loss.evidence["proven"]
+    (lost,) = figure_of(pages).all("rect", class_="lost")
     assert (lost.attributes["data-start"], lost.attributes["data-end"]) == (str(start), str(end))
-    assert (
-        f"[{start}, {end}) offsets {start} to {end - 1}, {end - start} records"
-        in root.one("main").text
-    )
-    assert "Records lost" in root.one("ul", class_="states").text
+    text = page(pages, "/partition", **OF_TRACE).one("main").text
+    assert f"[{start}, {end}) offsets {start} to {end - 1}, {end - start} records" in text
+    assert "Records lost committed records are proven lost" in text
 
 
-def test_after_the_old_leader_came_back_both_logs_hold_the_same_epochs() -> None:
-    played = play("unclean")
-    figure = figure_of(page(played.pages, "/partition", **OF_TRACE))
+def test_after_the_old_leader_returned_both_logs_have_the_same_epochs() -> None:
+    pages, view, _ = replay("unclean")
+    figure = figure_of(pages)
     assert epochs_of(figure, 1) == epochs_of(figure, 2) == [("0", "0", "5"), ("2", "5", "9")]
-    assert played.view.in_sync_replicas == [1, 2]
+    assert view.in_sync_replicas == [1, 2]
 
 
 @pytest.mark.parametrize("name", ["unclean", "kip101_modern", "loss_0102", "sigstop_follower"])
-def test_every_moment_of_a_recording_can_be_shown(name: str) -> None:
-    played = play(name)
+def test_the_end_of_every_recording_can_be_shown(name: str) -> None:
+    pages, view, _ = replay(name)
     for path, parameters in (
         ("/", {}),
         ("/partition", OF_TRACE),
@@ -94,7 +79,7 @@ def test_every_moment_of_a_recording_can_be_shown(name: str) -> None:
         ("/alerts", {}),
         ("/alerts", {"status": "past"}),
     ):
-        assert page(played.pages, path, **parameters).one("h1").text
-    drawn = figure_of(page(played.pages, "/partition", **OF_TRACE))
-    shown = {group.attributes["data-broker"] for group in drawn.all("g", class_="replica")}
-    assert shown == {str(replica.broker) for replica in played.view.replicas}
+        assert page(pages, path, **parameters).one("h1").text
+    bars = figure_of(pages).all("g", class_="replica")
+    brokers = {bar.attributes["data-broker"] for bar in bars}
+    assert brokers == {str(replica.broker) for replica in view.replicas}

@@ -6,75 +6,69 @@ import pytest
 
 from tests.export.make import NOW
 from tests.pages.make import HOSTILE, TRICKY, lost_evidence
-from tidemark_exporters.pages.text import (
+from tidemark_exporters.pages.evidence_text import (
     MAX_CHARACTERS,
     MAX_FACTS,
-    address,
-    age,
-    count,
-    duration,
-    facts,
+    evidence_facts,
     lost_ranges,
-    members,
-    moment,
+    written_between,
+)
+from tidemark_exporters.pages.text import (
+    age,
+    broker_list,
+    count,
+    counted,
+    duration,
+    iso_time,
     offset,
+    page_address,
+    utc_time,
     visible,
     web_address,
-    written_between,
 )
 
 
-def test_unknown_is_a_word_and_never_a_number() -> None:
+def test_unknown_is_never_a_number() -> None:
     assert {
         count(None),
         offset(None),
-        members(None),
+        broker_list(None),
         duration(None),
-        moment(None),
+        utc_time(None),
         age(None, NOW),
     } == {"unknown"}
-    assert (count(0), offset(0), members([]), duration(0)) == ("0", "0", "none", "0 ms")
+    assert (count(0), offset(0), broker_list([]), duration(0)) == ("0", "0", "none", "0 ms")
 
 
-@pytest.mark.parametrize(
-    ("milliseconds", "words"),
-    [
-        (350, "350 ms"),
-        (2_340, "2.3 s"),
-        (60_000, "1 min"),
-        (245_000, "4 min 5 s"),
-        (11_400_000, "3 h 10 min"),
-        (187_200_000, "2 d 4 h"),
-        (1e300, "1157407 d 9 h"),
-    ],
-)
-def test_durations(milliseconds: float, words: str) -> None:
-    assert duration(milliseconds) == words
-
-
-def test_large_whole_numbers_keep_every_digit() -> None:
+def test_counts_have_separators_and_keep_every_digit() -> None:
+    assert [counted(n, "record") for n in (1, 22_345)] == ["1 record", "22,345 records"]
     assert count(2**53 + 1) == "9,007,199,254,740,993"
     assert count(2.6) == "3"
 
 
 def test_times() -> None:
-    assert moment(NOW) == "2027-01-15 08:00:00 UTC"
-    assert moment(1e300) == moment(float("nan")) == "unknown"
+    assert utc_time(NOW) == "2027-01-15 08:00:00 UTC"
+    assert iso_time(NOW + 0.5) == "2027-01-15T08:00:00.500Z"
     assert age(NOW - 3, NOW) == "3 s ago"
     assert age(NOW + 5, NOW) == "0 s ago"
     assert age(NOW - 7_200, NOW) == "2 h ago"
 
 
-def test_addresses_carry_anything_and_leave_out_what_is_not_given() -> None:
-    assert address("topic", cluster="a&b", topic=TRICKY, page=None) == (
+@pytest.mark.parametrize("value", [None, 1e300, float("nan"), -1, "2027", [1]])
+def test_what_is_no_time_is_unknown(value: Any) -> None:
+    assert (utc_time(value), iso_time(value)) == ("unknown", "")
+
+
+def test_page_addresses_escape_values_and_omit_null() -> None:
+    assert page_address("topic", cluster="a&b", topic=TRICKY, page=None) == (
         "topic?cluster=a%26b&topic=orders%E2%80%AE%2F%3F%26%23%0A%2500+%7B%7B7%2A7%7D%7D"
     )
-    assert address("topics") == "topics"
-    assert address("topic", topic="\ud800") == "topic?topic=%3F"
+    assert page_address("topics") == "topics"
+    assert page_address("topic", topic="\ud800") == "topic?topic=%3F"
 
 
 @pytest.mark.parametrize(
-    ("text", "may"),
+    ("address", "is_web"),
     [
         ("https://example.org/alerts.md#kafkaoffline", True),
         ("http://127.0.0.1:8000/x", True),
@@ -88,31 +82,45 @@ def test_addresses_carry_anything_and_leave_out_what_is_not_given() -> None:
         ("", False),
     ],
 )
-def test_only_web_addresses_become_links(text: str, may: bool) -> None:
-    assert (web_address(text) is not None) is may
+def test_only_web_addresses_become_links(address: str, is_web: bool) -> None:
+    assert web_address(address) == (address if is_web else None)
 
 
-def test_the_proven_ranges_and_their_times_are_readable() -> None:
-    evidence = lost_evidence()
-    proven, exposed = lost_ranges(evidence)
-    assert (proven.words, proven.proven) == ("offsets 1000240 to 1000261, 22 records", True)
-    assert (exposed.words, exposed.proven) == ("offsets 1000262 to 1000270, 9 records", False)
+def test_hidden_and_reordering_characters_become_visible() -> None:
+    assert visible(TRICKY) == "orders\ufffd/?&#\n%00 {{7*7}}"
+    assert visible("a\x00b\u200bc\ud800") == "a\ufffdb\ufffdc\ufffd"
+    # Arabic letter mark, soft hyphen, word joiner, inhibited symmetric swapping, annotation
+    # anchor, tag letter.
     assert (
-        written_between(evidence) == "after 2027-01-15 07:58:50 UTC and by 2027-01-15 07:58:56 UTC"
+        visible("a\u061cb\u00adc\u2060d\u206ae\ufff9f\U000e0041")
+        == "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffd"
     )
+    assert visible("naïve 日本 👍") == "naïve 日本 👍"
+
+
+def test_lost_ranges_and_when_they_were_written() -> None:
+    evidence = lost_evidence()
+    assert [(each.text, each.proven) for each in lost_ranges(evidence)] == [
+        ("offsets 1000240 to 1000261, 22 records", True),
+        ("offsets 1000262 to 1000270, 9 records", False),
+    ]
+    written = "after 2027-01-15 07:58:50 UTC and by 2027-01-15 07:58:56 UTC"
+    assert written_between(evidence) == written
     assert written_between({"written_between": [None, NOW]}) == "by 2027-01-15 08:00:00 UTC"
     assert written_between({"written_between": [None, None]}) is None
-    assert lost_ranges({"proven": [5, 6]})[0].words == "offset 5, 1 record"
+    assert lost_ranges({"proven": [5, 6]})[0].text == "offset 5, 1 record"
 
 
-def test_evidence_becomes_words() -> None:
-    shown = dict(facts(lost_evidence()))
-    assert shown["Proven"] == "[1000240, 1000262): offsets 1000240 to 1000261, 22 records"
-    assert shown["Lineage"] == "epoch 7 ends at 1000240, epoch 8 ends at 1000300"
-    assert shown["Read at"] == "2027-01-15 07:59:19 UTC, then 2027-01-15 07:59:20 UTC"
-    assert shown["Log start offset"] == "unknown"
+def test_facts_of_each_form() -> None:
+    shown = dict(evidence_facts(lost_evidence()))
+    assert shown == shown | {
+        "Proven": "[1000240, 1000262): offsets 1000240 to 1000261, 22 records",
+        "Lineage": "epoch 7 ends at 1000240, epoch 8 ends at 1000300",
+        "Read at": "2027-01-15 07:59:19 UTC, then 2027-01-15 07:59:20 UTC",
+        "Log start offset": "unknown",
+    }
     more = dict(
-        facts(
+        evidence_facts(
             {
                 "lag_ms": 2_100,
                 "inferred": True,
@@ -149,24 +157,13 @@ def test_evidence_becomes_words() -> None:
 @pytest.mark.parametrize(
     "key", ["proven", "written_between", "read_at", "lag_ms", "lineage_before", "other", ""]
 )
-def test_evidence_of_any_form_is_shown_within_bounds(key: str, value: Any) -> None:
-    ((name, words),) = facts({key: value})
+def test_any_evidence_is_shown_within_bounds(key: str, value: Any) -> None:
+    ((name, text),) = evidence_facts({key: value})
     assert name
-    assert len(words) <= MAX_CHARACTERS
+    assert len(text) <= MAX_CHARACTERS
 
 
-def test_many_facts_are_cut_and_say_so() -> None:
-    shown = facts({str(number): number for number in range(100)})
+def test_facts_beyond_the_maximum_are_counted() -> None:
+    shown = evidence_facts({str(number): number for number in range(100)})
     assert len(shown) == MAX_FACTS + 1
     assert shown[-1] == ("…", "36 more")
-
-
-def test_what_hides_or_turns_text_round_is_made_visible() -> None:
-    assert visible(TRICKY) == "orders\ufffd/?&#\n%00 {{7*7}}"
-    assert visible("a\x00b\u200bc\ud800") == "a\ufffdb\ufffdc\ufffd"
-    # Arabic letter mark, soft hyphen, word joiner, inhibited symmetric swapping, annotation anchor, tag letter.
-    assert (
-        visible("a\u061cb\u00adc\u2060d\u206ae\ufff9f\U000e0041")
-        == "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffd"
-    )
-    assert visible("naïve 日本 👍") == "naïve 日本 👍"

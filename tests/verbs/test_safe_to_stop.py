@@ -102,7 +102,7 @@ def test_affected_partitions_are_listed_worst_first(tmp_path: Path) -> None:
         "topic": "single",
         "partition": 0,
         "effect": "offline",
-        "detail": "nobody would be left who could be elected without loss",
+        "detail": "no replica would be left to elect without loss",
     }
 
 

@@ -9,13 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from tidemark.assess.safe_to_stop import (
-    LAG_LIMIT_MS,
-    Effect,
-    Placement,
-    after_stop,
-    placement_of_view,
-)
+from tidemark.assess.candidates import LAG_LIMIT_MS, Candidates, candidates_of
+from tidemark.assess.safe_to_stop import Effect, stop_effect
 from tidemark.core.records import View
 
 # Placements of healthy partitions that are judged once: in-sync set, replicas, minimum.
@@ -172,7 +167,7 @@ def _judge_stops(view: View) -> dict[int, Effect] | None:
         return _effects_when_well(
             tuple(view.in_sync_replicas), len(view.assigned), view.effective_min_in_sync_replicas
         )
-    return _effects(placement_of_view(view))
+    return _effects(candidates_of(view))
 
 
 def _is_well(view: View) -> bool:
@@ -218,15 +213,13 @@ def _is_well(view: View) -> bool:
 def _effects_when_well(
     in_sync: tuple[int, ...], copies: int, minimum: int | None
 ) -> dict[int, Effect]:
-    return _effects(
-        Placement("", "", 0, True, frozenset(in_sync), frozenset(), copies, minimum, {}, {})
-    )
+    return _effects(Candidates(True, frozenset(in_sync), frozenset(), copies, minimum, {}, {}))
 
 
-def _effects(placement: Placement) -> dict[int, Effect]:
+def _effects(candidates: Candidates) -> dict[int, Effect]:
     found = {}
-    for broker in placement.in_sync | placement.eligible:
-        impact = after_stop(placement, {broker})
+    for broker in candidates.brokers:
+        impact = stop_effect(candidates, {broker})
         if impact is not None:
-            found[broker], _reason = impact
+            found[broker] = impact.effect
     return found

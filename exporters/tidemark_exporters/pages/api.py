@@ -1,4 +1,4 @@
-"""`/api/v1/…`: the lists as JSON. Version 1 changes by new fields only; what is not known is absent."""
+"""`/api/v1/…`: the lists as JSON. Version 1 changes by new fields only. Unknown is absent."""
 
 from __future__ import annotations
 
@@ -9,55 +9,72 @@ from urllib.parse import urlencode
 import msgspec
 
 from tidemark_exporters.pages import listing
-from tidemark_exporters.pages.board import Board
-from tidemark_exporters.pages.history import History
+from tidemark_exporters.pages.alerts import AlertHistory
 from tidemark_exporters.pages.listing import Listing
-from tidemark_exporters.pages.query import Query
+from tidemark_exporters.pages.query import NotFoundError, Query, quote
+from tidemark_exporters.pages.snapshot import TableSnapshot
 
 PREFIX: Final = "/api/v1/"
 
-# Name of a list -> parameters it takes, and how it is made.
+
+# Name -> (parameters, how the list is made).
 LISTS: Final[
-    Mapping[str, tuple[tuple[str, ...], Callable[[Board, History, Query], Listing[Any]]]]
+    Mapping[
+        str, tuple[tuple[str, ...], Callable[[TableSnapshot, AlertHistory, Query], Listing[Any]]]
+    ]
 ] = {
-    "clusters": (listing.CLUSTERS, lambda board, _, query: listing.clusters(board, query)),
-    "topics": (listing.TOPICS, lambda board, _, query: listing.topics(board, query)),
-    "partitions": (listing.PARTITIONS, lambda board, _, query: listing.partitions(board, query)),
-    "brokers": (listing.BROKERS, lambda board, _, query: listing.brokers(board, query)),
-    "alerts": (listing.ALERTS, listing.alerts),
+    "clusters": (
+        listing.CLUSTERS,
+        lambda snapshot, _, query: listing.list_clusters(snapshot, query),
+    ),
+    "topics": (listing.TOPICS, lambda snapshot, _, query: listing.list_topics(snapshot, query)),
+    "partitions": (
+        listing.PARTITIONS,
+        lambda snapshot, _, query: listing.list_partitions(snapshot, query),
+    ),
+    "brokers": (listing.BROKERS, lambda snapshot, _, query: listing.list_brokers(snapshot, query)),
+    "alerts": (listing.ALERTS, listing.list_alerts),
 }
 
 _encoder = msgspec.json.Encoder()
 
 
-def answer(name: str, raw: str, board: Board, history: History, waiting: list[str]) -> bytes:
-    """`{at, waiting, stale, total, page, limit, next, items}`. Raises BadRequestError and UnknownError.
+def encode_list(
+    name: str,
+    raw_query: str,
+    snapshot: TableSnapshot,
+    history: AlertHistory,
+    waiting: list[str],
+) -> bytes:
+    """`{at, waiting, stale, total, page, limit, next, items}`: docs/api.md describes the fields.
 
-    `at`: Unix seconds that the items speak of; `waiting`: topics that are still being read, so that items may be missing;
-    `stale`: clusters of which everything is old; `next`: the next page's address below /api/v1/, null on the last.
+    Raises BadRequestError and NotFoundError.
     """
-    parameters, make = LISTS[name]
-    query = Query(raw, parameters)
-    found = make(board, history, query)
-    following = None
+    if name not in LISTS:
+        raise NotFoundError(f"list {quote(name)} does not exist; lists: {', '.join(LISTS)}.")
+    parameters, build = LISTS[name]
+    query = Query(raw_query, parameters)
+    found = build(snapshot, history, query)
+    next_page = None
     if found.first + found.limit < found.total:
-        following = f"{name}?{urlencode({**query.given, 'page': found.page + 1})}"
-    reads_past = name == "alerts" and query.text("status") == "past" and not history.complete
+        next_page = f"{name}?{urlencode({**query.given, 'page': found.page + 1})}"
+    if name == "alerts" and query.given.get("status") == "past" and not history.complete:
+        waiting = [*waiting, "past alerts"]
     return _encoder.encode(
         {
-            "at": board.now,
-            "waiting": [*waiting, "past alerts"] if reads_past else waiting,
-            "stale": board.stale_clusters,
+            "at": snapshot.now,
+            "waiting": waiting,
+            "stale": snapshot.stale_clusters,
             "total": found.total,
             "page": found.page,
             "limit": found.limit,
-            "next": following,
+            "next": next_page,
             "items": found.items,
         }
     )
 
 
-def problem(status: int, title: str, detail: str) -> bytes:
+def encode_problem(status: int, title: str, detail: str) -> bytes:
     """A problem document of RFC 9457."""
     return _encoder.encode(
         {"type": "about:blank", "title": title, "status": status, "detail": detail}

@@ -1,4 +1,4 @@
-"""Filters, order and pages of the five lists: one reading of the parameters for the API and the pages."""
+"""The five lists: filters, order and paging, the same for the API and the pages."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from tidemark.core.records import Alert
-from tidemark_exporters.pages.board import Board, Entry, rank
-from tidemark_exporters.pages.history import History
-from tidemark_exporters.pages.items import (
-    BrokerItem,
-    ClusterItem,
-    PartitionItem,
-    TopicItem,
-    broker_item,
-    cluster_item,
-    partition_item,
-    topic_item,
+from tidemark_exporters.pages.alerts import SEVERITIES, AlertHistory, select_alerts
+from tidemark_exporters.pages.health import HEALTHY, RANK
+from tidemark_exporters.pages.query import NotFoundError, Query, quote
+from tidemark_exporters.pages.resources import (
+    BrokerResource,
+    ClusterResource,
+    PartitionResource,
+    TopicResource,
+    build_broker,
+    build_cluster,
+    build_partition,
+    build_topic,
 )
-from tidemark_exporters.pages.query import Query, UnknownError, quoted
-from tidemark_exporters.pages.states import RANK
+from tidemark_exporters.pages.snapshot import TableSnapshot, WatchedPartition
 
-Item = TypeVar("Item")
+Resource = TypeVar("Resource")
 
 PAGING: Final = ("page", "limit")
 CLUSTERS: Final = ("cluster", *PAGING)
@@ -29,150 +29,130 @@ TOPICS: Final = ("cluster", "topic", "q", "state", "sort", *PAGING)
 PARTITIONS: Final = ("cluster", "topic", "partition", "q", "state", "broker", "sort", *PAGING)
 BROKERS: Final = ("cluster", "broker", *PAGING)
 ALERTS: Final = (
-    "status",
-    "cluster",
-    "topic",
-    "partition",
-    "broker",
-    "severity",
-    "alertname",
-    "q",
+    *("status", "cluster", "topic", "partition", "broker", "severity", "alertname", "q"),
     *PAGING,
 )
 # `unhealthy` is every state but healthy.
 STATE_CHOICES: Final = ("unhealthy", *RANK)
 SORTS: Final = ("name", "worst")
 STATUSES: Final = ("open", "past")
-SEVERITIES: Final = ("critical", "warning", "info")
 
 
-class Listing(Generic[Item]):
-    """One page of a list, and how many items the whole list has."""
+class Listing(Generic[Resource]):
+    """One page of a list, and the length of the whole list. Only what is on the page is built."""
 
-    def __init__(self, found: Sequence[Any], query: Query, make: Callable[[Any], Item]) -> None:
+    def __init__(
+        self, found: Sequence[Any], query: Query, build: Callable[[Any], Resource]
+    ) -> None:
         self.page, self.limit = query.paging()
         self.total = len(found)
         self.first = (self.page - 1) * self.limit
-        self.items = [make(each) for each in found[self.first : self.first + self.limit]]
+        self.items = [build(each) for each in found[self.first : self.first + self.limit]]
 
     @property
     def pages(self) -> int:
         return max(1, -(-self.total // self.limit))
 
 
-def clusters(board: Board, query: Query) -> Listing[ClusterItem]:
-    chosen = known_cluster(board, query)
+def list_clusters(snapshot: TableSnapshot, query: Query) -> Listing[ClusterResource]:
     return Listing(
-        [chosen] if chosen else board.clusters, query, lambda name: cluster_item(board, name)
+        chosen_clusters(snapshot, query), query, lambda name: build_cluster(snapshot, name)
     )
 
 
-def topics(board: Board, query: Query, sort: str = "name") -> Listing[TopicItem]:
-    cluster, topic, part = (
-        known_cluster(board, query),
-        query.text("topic"),
-        (query.text("q") or "").casefold(),
-    )
-    state = query.choice("state", STATE_CHOICES)
-    found = [
-        key
-        for key, entries in board.by_topic.items()
-        if (cluster is None or key[0] == cluster)
-        and (topic is None or key[1] == topic)
-        and (not part or part in key[1].casefold())
-        and (state is None or any(_is(entry, state) for entry in entries))
-    ]
-    if (query.choice("sort", SORTS) or sort) == "worst":
-        ranks = {key: min(rank(entry)[:2] for entry in board.by_topic[key]) for key in found}
-        found.sort(key=lambda key: (*ranks[key], key))
-    return Listing(found, query, lambda key: topic_item(board, *key))
+def list_topics(
+    snapshot: TableSnapshot, query: Query, default_sort: str = "name"
+) -> Listing[TopicResource]:
+    found = list(dict.fromkeys((each.cluster, each.topic) for each in _filtered(snapshot, query)))
+    if (query.choice("sort", SORTS) or default_sort) == "worst":
+        worst = {topic: min(each.rank() for each in snapshot.topics[topic]) for topic in found}
+        found.sort(key=worst.__getitem__)
+    return Listing(found, query, lambda topic: build_topic(snapshot, *topic))
 
 
-def partitions(board: Board, query: Query, sort: str = "name") -> Listing[PartitionItem]:
-    cluster, topic, part = (
-        known_cluster(board, query),
-        query.text("topic"),
-        (query.text("q") or "").casefold(),
-    )
+def list_partitions(
+    snapshot: TableSnapshot, query: Query, default_sort: str = "name"
+) -> Listing[PartitionResource]:
+    found = _filtered(snapshot, query)
+    if (query.choice("sort", SORTS) or default_sort) == "worst":
+        found.sort(key=WatchedPartition.rank)
+    return Listing(found, query, build_partition)
+
+
+def _filtered(snapshot: TableSnapshot, query: Query) -> list[WatchedPartition]:
+    """The partitions that the query asks for, by name."""
+    cluster, topic = known_cluster(snapshot, query), query.given.get("topic")
+    part = (query.given.get("q") or "").casefold()
     partition, broker = query.number("partition"), query.number("broker")
     state = query.choice("state", STATE_CHOICES)
-    entries = board.entries
+    partitions = snapshot.partitions
     if cluster is not None and topic is not None:
-        entries = board.by_topic.get((cluster, topic), [])
-    found = [
-        entry
-        for entry in entries
-        if (cluster is None or entry.key[0] == cluster)
-        and (topic is None or entry.key[1] == topic)
-        and (partition is None or entry.key[2] == partition)
-        and (not part or part in entry.key[1].casefold())
-        and (broker is None or any(host.broker == broker for host in entry.row.status.hosts))
-        and (state is None or _is(entry, state))
+        partitions = snapshot.topics.get((cluster, topic), [])
+    return [
+        each
+        for each in partitions
+        if (cluster is None or each.cluster == cluster)
+        and (topic is None or each.topic == topic)
+        and (partition is None or each.partition == partition)
+        and (not part or part in each.topic.casefold())
+        and (broker is None or any(host.broker == broker for host in each.row.status.hosts))
+        and (state is None or _has_state(each, state))
     ]
-    if (query.choice("sort", SORTS) or sort) == "worst":
-        found.sort(key=rank)
-    return Listing(found, query, partition_item)
 
 
-def _is(entry: Entry, state: str) -> bool:
-    """Whether one of the partition's states, not only its worst, is asked for."""
+def _has_state(partition: WatchedPartition, state: str) -> bool:
+    """Whether one of its states, not only the worst, is the one asked for."""
     if state == "unhealthy":
-        return entry.state.name != "healthy"
-    return any(each.name == state for each in entry.states)
+        return partition.state is not HEALTHY
+    return any(each.name == state for each in partition.states)
 
 
-def brokers(board: Board, query: Query) -> Listing[BrokerItem]:
-    cluster, broker = known_cluster(board, query), query.number("broker")
+def list_brokers(snapshot: TableSnapshot, query: Query) -> Listing[BrokerResource]:
+    """The impacts of a stop are listed when the query asks for a single broker."""
+    broker = query.number("broker")
     found = [
         (name, number)
-        for name in ([cluster] if cluster is not None else board.clusters)
-        for number in board.brokers_of(name)
+        for name in chosen_clusters(snapshot, query)
+        for number in snapshot.brokers_of(name)
         if broker is None or number == broker
     ]
-
-    def make(key: tuple[str, int]) -> BrokerItem:
-        return broker_item(
-            board,
-            *key,
-            board.stop_impacts(*key) if len(found) == 1 and broker is not None else None,
-        )
-
-    return Listing(found, query, make)
+    is_single = len(found) == 1 and broker is not None
+    return Listing(found, query, lambda key: build_broker(snapshot, *key, with_impacts=is_single))
 
 
-def alerts(board: Board, history: History, query: Query) -> Listing[Alert]:
-    """Open ones, worst first; past ones, those that ended last first."""
-    status = query.choice("status", STATUSES) or "open"
-    severity = query.choice("severity", SEVERITIES)
+def list_alerts(snapshot: TableSnapshot, history: AlertHistory, query: Query) -> Listing[Alert]:
+    """Open alerts, worst first; or past alerts, the last ended first."""
+    is_past = query.choice("status", STATUSES) == "past"
+    numbers = {name: query.number(name) for name in ("partition", "broker")}
     labels = {
-        "kafka_cluster": query.text("cluster"),
-        "topic": query.text("topic"),
-        "alertname": query.text("alertname"),
+        "kafka_cluster": query.given.get("cluster"),
+        "topic": query.given.get("topic"),
+        "alertname": query.given.get("alertname"),
+        "severity": query.choice("severity", SEVERITIES),
+        **{name: None if number is None else str(number) for name, number in numbers.items()},
     }
-    labels |= {"severity": severity}
-    for name in ("partition", "broker"):
-        number = query.number(name)
-        labels[name] = None if number is None else str(number)
-    wanted = [(name, value) for name, value in labels.items() if value is not None]
-    part = (query.text("q") or "").casefold()
+    part = (query.given.get("q") or "").casefold()
     found = [
         alert
-        for alert in (board.alerts if status == "open" else history.newest_first())
-        if all(alert.labels.get(name) == value for name, value in wanted)
-        and (
-            not part
-            or part in alert.labels.get("topic", "").casefold()
-            or part in alert.labels.get("alertname", "").casefold()
+        for alert in select_alerts(
+            history.newest_first() if is_past else snapshot.open_alerts, labels
         )
+        if part in alert.labels.get("topic", "").casefold()
+        or part in alert.labels.get("alertname", "").casefold()
     ]
     return Listing(found, query, lambda alert: alert)
 
 
-def known_cluster(board: Board, query: Query) -> str | None:
-    """The cluster asked for. Raises UnknownError when no view names it."""
-    name = query.text("cluster")
-    if name is not None and name not in board.clusters:
-        raise UnknownError(
-            f"nothing is known of a cluster {quoted(name)}; there are: {', '.join(map(quoted, board.clusters)) or 'none yet'}."
-        )
+def chosen_clusters(snapshot: TableSnapshot, query: Query) -> list[str]:
+    """The cluster that the query asks for, else all. Raises NotFoundError."""
+    name = known_cluster(snapshot, query)
+    return snapshot.clusters if name is None else [name]
+
+
+def known_cluster(snapshot: TableSnapshot, query: Query) -> str | None:
+    """The cluster that the query asks for. Raises NotFoundError when no view names it."""
+    name = query.given.get("cluster")
+    if name is not None and name not in snapshot.clusters:
+        known = ", ".join(map(quote, snapshot.clusters)) or "none yet"
+        raise NotFoundError(f"cluster {quote(name)} is not known; known clusters: {known}.")
     return name

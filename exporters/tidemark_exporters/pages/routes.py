@@ -1,4 +1,4 @@
-"""Answers a request for a page, the API or one of the page's files. GET and HEAD alone; nothing is changed by asking."""
+"""Answers requests for pages, the API and static files. GET and HEAD only: it changes nothing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import Final, NamedTuple
 
 from tidemark_exporters.export.negotiation import accepts_gzip
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.pages import api, html
-from tidemark_exporters.pages.board import Boards
-from tidemark_exporters.pages.history import History
-from tidemark_exporters.pages.query import BadRequestError, UnknownError, quoted
+from tidemark_exporters.pages import api
+from tidemark_exporters.pages.alerts import AlertHistory
+from tidemark_exporters.pages.contents import PageRequest, page_contents
+from tidemark_exporters.pages.html import render
+from tidemark_exporters.pages.query import BadRequestError, NotFoundError
+from tidemark_exporters.pages.snapshot import SnapshotCache, TableSnapshot
 
 Headers = list[tuple[str, str]]
 
@@ -25,9 +27,9 @@ FILES: Final = {
     "tidemark.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-HTML: Final = "text/html; charset=utf-8"
+PLAIN: Final = "text/plain; charset=utf-8"
 PROBLEM: Final = "application/problem+json"
-# Nothing but our own files runs, loads or is asked; nobody frames the page; its addresses are told to nobody.
+# The browser loads, runs and contacts nothing but our own files, and no other site can frame us.
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -48,7 +50,7 @@ class Response(NamedTuple):
 
 
 class Pages:
-    """The pages over one table."""
+    """The pages and the API over one table."""
 
     def __init__(
         self,
@@ -57,10 +59,12 @@ class Pages:
         waiting: Callable[[], list[str]],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`waiting`: the topics that are still being read up to their end; none once all were."""
-        self.history = History()
+        """`waiting`: the topics that are still being read to their end."""
+        self.history = AlertHistory()
         self._waiting = waiting
-        self._boards = Boards(table, stale_seconds, caught_up=lambda: not waiting(), clock=clock)
+        self._snapshots = SnapshotCache(
+            lambda: TableSnapshot(table, clock(), stale_seconds, caught_up=not waiting())
+        )
 
     def answer(
         self, path: str, query: str, accept_encoding: str = "", if_none_match: str = ""
@@ -68,11 +72,11 @@ class Pages:
         """`path` as WSGI gives it, decoded; `query` raw."""
         name = path.removeprefix("/")
         if name.startswith("static/"):
-            return self._file(name.removeprefix("static/"), if_none_match)
+            return _static_response(name.removeprefix("static/"), if_none_match)
         if _is_api(path):
-            status, kind, text = self._api(name.removeprefix(api.PREFIX[1:]), query)
+            status, kind, text = self._answer_api(name.removeprefix(api.PREFIX[1:]), query)
         else:
-            status, kind, text = self._page(name, query)
+            status, kind, text = self._answer_page(name, query)
         headers = [
             ("Content-Type", kind),
             ("Cache-Control", "no-store"),
@@ -84,75 +88,65 @@ class Pages:
             headers.append(("Content-Encoding", "gzip"))
         return Response(status, headers, text)
 
-    def _api(self, name: str, query: str) -> tuple[HTTPStatus, str, bytes]:
+    def _answer_api(self, name: str, query: str) -> tuple[HTTPStatus, str, bytes]:
+        snapshot, waiting = self._snapshots.current(), self._waiting()
         try:
-            if name not in api.LISTS:
-                raise UnknownError(
-                    f"there is no {quoted(name)}; there are: {', '.join(api.LISTS)}."
-                )
-            body = api.answer(name, query, self._boards.current(), self.history, self._waiting())
-            return HTTPStatus.OK, "application/json", body
-        except (BadRequestError, UnknownError) as error:
-            status = _status(error)
-            return status, PROBLEM, api.problem(status.value, status.phrase, str(error))
+            body = api.encode_list(name, query, snapshot, self.history, waiting)
+        except (BadRequestError, NotFoundError) as error:
+            status = _error_status(error)
+            return status, PROBLEM, api.encode_problem(status.value, status.phrase, str(error))
+        return HTTPStatus.OK, "application/json", body
 
-    def _page(self, name: str, query: str) -> tuple[HTTPStatus, str, bytes]:
-        board, waiting = self._boards.current(), self._waiting()
-        status = HTTPStatus.OK
+    def _answer_page(self, name: str, query: str) -> tuple[HTTPStatus, str, bytes]:
+        status, root = HTTPStatus.OK, ""
+        request = PageRequest(self._snapshots.current(), self.history, query)
         try:
-            if name not in html.PAGES:
-                raise UnknownError(f"there is no page {quoted('/' + name)}.")
-            text = html.render(
-                name, html.Page(board, self.history, query), waiting, static_version()
-            )
-        except (BadRequestError, UnknownError) as error:
-            status = _status(error)
-            text = html.write(
-                "error.html",
-                board,
-                waiting,
-                static_version(),
-                path=None,
-                root="../" * name.count("/"),
-                title=status.phrase,
-                status=status.value,
-                message=str(error),
-            )
-        return status, HTML, text.encode("utf-8", "replace")
-
-    def _file(self, name: str, if_none_match: str) -> Response:
-        if name not in FILES:
-            return Response(
-                HTTPStatus.NOT_FOUND,
-                [("Content-Type", "text/plain; charset=utf-8"), *SECURITY],
-                b"not found\n",
-            )
-        body, tag = static_file(name)
-        headers = [
-            ("ETag", tag),
-            ("Cache-Control", "public, max-age=31536000, immutable"),
-            *SECURITY,
-        ]
-        if if_none_match == tag:
-            return Response(HTTPStatus.NOT_MODIFIED, headers, b"")
-        return Response(HTTPStatus.OK, [("Content-Type", FILES[name]), *headers], body)
+            template, context = page_contents(name, request)
+        except (BadRequestError, NotFoundError) as error:
+            status, root, template = _error_status(error), "../" * name.count("/"), "error.html"
+            context = {"title": status.phrase, "status": status.value, "message": str(error)}
+        text = render(
+            template,
+            snapshot=request.snapshot,
+            waiting=self._waiting(),
+            history_complete=self.history.complete,
+            path=name if status == HTTPStatus.OK else None,
+            root=root,
+            static=static_version(),
+            **context,
+        )
+        return status, "text/html; charset=utf-8", text.encode("utf-8", "replace")
 
 
 def failure(path: str, status: HTTPStatus, detail: str) -> Response:
-    """An answer that needs no page: a problem document below the API, one line of text elsewhere."""
-    kind, text = "text/plain; charset=utf-8", f"{detail}\n".encode()
+    """An error without a page: a problem document below the API, one line of text elsewhere."""
+    kind, text = PLAIN, f"{detail}\n".encode()
     if _is_api(path):
-        kind, text = PROBLEM, api.problem(status.value, status.phrase, detail)
+        kind, text = PROBLEM, api.encode_problem(status.value, status.phrase, detail)
     return Response(
         status, [("Content-Type", kind), ("Cache-Control", "no-store"), *SECURITY], text
     )
+
+
+def _static_response(name: str, if_none_match: str) -> Response:
+    if name not in FILES:
+        return Response(HTTPStatus.NOT_FOUND, [("Content-Type", PLAIN), *SECURITY], b"not found\n")
+    body, etag = static_file(name)
+    headers = [
+        ("ETag", etag),
+        ("Cache-Control", "public, max-age=31536000, immutable"),
+        *SECURITY,
+    ]
+    if if_none_match == etag:
+        return Response(HTTPStatus.NOT_MODIFIED, headers, b"")
+    return Response(HTTPStatus.OK, [("Content-Type", FILES[name]), *headers], body)
 
 
 def _is_api(path: str) -> bool:
     return path.startswith(api.PREFIX) or path in {"/api", "/api/", "/api/v1"}
 
 
-def _status(error: Exception) -> HTTPStatus:
+def _error_status(error: Exception) -> HTTPStatus:
     return HTTPStatus.BAD_REQUEST if isinstance(error, BadRequestError) else HTTPStatus.NOT_FOUND
 
 
@@ -165,5 +159,5 @@ def static_file(name: str) -> tuple[bytes, str]:
 
 @lru_cache(maxsize=1)
 def static_version() -> str:
-    """Changes with any of the files: their addresses carry it, so that a browser never mixes two versions."""
+    """Part of each file's address. It changes with any of them: a browser never mixes versions."""
     return hashlib.sha256(b"".join(static_file(name)[0] for name in sorted(FILES))).hexdigest()[:12]

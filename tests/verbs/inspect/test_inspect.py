@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import click
 
-from tidemark.core.epoch_ranges import Stretch, filled, parting, stretches
 from tidemark.core.events import Observation, Replica
 from tidemark.verbs.inspect.drawing import draw_logs
 from tidemark.verbs.inspect.replica_table import heading, replica_table
@@ -64,49 +63,3 @@ def test_bars_show_epochs_marks_and_the_divergence() -> None:
     assert lines[4] == "   " + " " * 18 + "H" + " " + "E"
     assert "1 diverges from leader 2 at offset 5: the same offset, different leader epochs" in lines
     assert "2  epochs end at: 0→5 2→10" in lines
-
-
-def test_a_full_lineage_does_not_claim_older_epochs() -> None:
-    full = [(epoch, 10 * epoch) for epoch in range(2, 10)]
-    assert stretches(full, 0, 90)[:2] == [Stretch(None, 0, 20), Stretch(3, 20, 30)]
-    assert stretches([(0, 5)], 0, 8) == [Stretch(0, 0, 5), Stretch(None, 5, 8)]
-    assert stretches([(0, 5), (1, 9)], 7, 9) == [Stretch(1, 7, 9)]
-    assert stretches(None, 0, None) == []
-
-
-def test_logs_agree_as_far_as_both_reach() -> None:
-    assert parting([Stretch(0, 0, 10)], [Stretch(0, 0, 5)]) is None
-    assert parting([Stretch(0, 0, 5), Stretch(2, 5, 9)], [Stretch(0, 0, 5), Stretch(1, 5, 6)]) == 5
-    assert parting([Stretch(None, 0, 5)], [Stretch(1, 0, 5)]) is None
-
-
-def test_an_unknown_tail_is_the_leaders_as_far_as_that_reaches() -> None:
-    leader = [Stretch(None, 0, 3), Stretch(2, 3, 8), Stretch(4, 8, 10)]
-    assert filled([Stretch(2, 0, 5), Stretch(None, 5, 9)], leader) == [
-        Stretch(2, 0, 5),
-        Stretch(2, 5, 8, True),
-        Stretch(4, 8, 9, True),
-    ]
-    assert filled([Stretch(None, 0, 12)], leader) == [
-        Stretch(None, 0, 3),
-        Stretch(2, 3, 8, True),
-        Stretch(4, 8, 10, True),
-        Stretch(None, 10, 12),
-    ]
-    assert filled([Stretch(1, 0, 12)], leader) == [Stretch(1, 0, 12)]
-    assert filled([Stretch(None, 0, 3)], leader) == [Stretch(None, 0, 3)]
-    assert filled([], leader) == []
-
-
-def test_what_is_older_than_the_first_entry_is_unknown_unless_said_otherwise() -> None:
-    assert stretches([(3, 5)], 0, 5) == [Stretch(3, 0, 5)]
-    assert stretches([(3, 5), (4, 9)], 0, 9, complete=False) == [
-        Stretch(None, 0, 5),
-        Stretch(4, 5, 9),
-    ]
-    assert stretches([(n, n + 1) for n in range(8)], 0, 8)[0] == Stretch(None, 0, 1)
-
-
-def test_a_lineage_that_reaches_past_the_log_end_ends_with_it() -> None:
-    assert stretches([(1, 5), (4, 90)], 0, 3) == [Stretch(1, 0, 3)]
-    assert stretches([(1, 5), (4, 90)], 0, 0) == []

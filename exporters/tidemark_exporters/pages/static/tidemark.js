@@ -1,14 +1,14 @@
-// Keeps the page new: asks for it again and changes only what differs, so that focus, scroll, selection and what is
-// opened stay. Without this script every page works the same; it is then as old as its last loading.
+// Refreshes the page: fetches it again and changes only what differs. Focus, scroll position, selection and open details
+// stay. Every page also works without this script, as of the time it was loaded.
 "use strict";
 (() => {
   const period = Number(document.body.dataset.refresh || 5) * 1000;
-  const patience = 8000;
+  const timeout = 8000;
   const banner = document.getElementById("stale");
   const button = document.getElementById("pause");
   let answeredAt = new Date();
   let paused = false;
-  // A browser may be told to keep nothing.
+  // A browser can be configured to store nothing.
   try { paused = sessionStorage.getItem("paused") === "yes"; } catch { paused = false; }
 
   const keyOf = (node) => (node.nodeType === 1 ? node.id || node.dataset.key || "" : "");
@@ -24,7 +24,7 @@
     }
   }
 
-  // Makes `old` like `fresh`. Children with a key are found again wherever they stand; forms are left to their user.
+  // Makes `old` equal to `fresh`. Children with a key are matched at any position. Forms keep what the user typed.
   function morph(old, fresh) {
     if (old.nodeName === "FORM") return;
     sameAttributes(old, fresh);
@@ -37,8 +37,11 @@
       if (!key && place && !keyOf(place) && place.nodeName === wanted.nodeName) match = place;
       if (match && match.nodeName === wanted.nodeName) {
         if (match === place) place = place.nextSibling;
-        // An element that holds the focus would lose it by being moved: the others are moved around it.
-        else if (match.contains(document.activeElement)) { while (place !== match) { const gone = place; place = place.nextSibling; old.appendChild(gone); } place = match.nextSibling; }
+        // A moved element loses the focus: move the others around the one that has it.
+        else if (match.contains(document.activeElement)) {
+          while (place !== match) { const moved = place; place = place.nextSibling; old.appendChild(moved); }
+          place = match.nextSibling;
+        }
         else old.insertBefore(match, place);
         keyed.delete(key);
         if (match.nodeType === 1) morph(match, wanted);
@@ -47,30 +50,30 @@
         old.insertBefore(document.importNode(wanted, true), place);
       }
     }
-    while (place) { const gone = place; place = place.nextSibling; gone.remove(); }
+    while (place) { const removed = place; place = place.nextSibling; removed.remove(); }
   }
 
-  function told(text) {
+  function setBanner(text) {
     if (banner.textContent !== text) banner.textContent = text;
   }
 
   async function refresh() {
-    const asked = location.href;
+    const url = location.href;
     try {
-      const answer = await fetch(asked, { cache: "no-store", signal: AbortSignal.timeout(patience) });
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const response = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(timeout) });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
       if (!page.body.dataset.refresh) throw new Error("not our page");
-      if (paused || asked !== location.href) return;
+      if (paused || url !== location.href) return;
       for (const old of document.querySelectorAll("[data-live]")) {
         const fresh = page.getElementById(old.id);
         if (fresh) morph(old, fresh);
       }
       document.title = page.title;
       answeredAt = new Date();
-      told("");
+      setBanner("");
     } catch {
       const at = answeredAt.toISOString().slice(0, 19).replace("T", " ");
-      told(`Stale: the exporter has not answered since ${at} UTC. What is shown is from then.`);
+      setBanner(`Stale: the exporter has not answered since ${at} UTC. The data shown is from then.`);
     }
   }
 
@@ -79,7 +82,7 @@
     setTimeout(run, period);
   }
 
-  function show() {
+  function showButton() {
     button.textContent = paused ? "Resume" : "Pause";
     button.setAttribute("aria-pressed", String(paused));
     button.title = paused ? "This page does not refresh" : `This page refreshes every ${period / 1000} seconds`;
@@ -87,14 +90,14 @@
 
   button.addEventListener("click", () => {
     paused = !paused;
-    try { sessionStorage.setItem("paused", paused ? "yes" : "no"); } catch { /* Then it holds for this page. */ }
-    show();
+    try { sessionStorage.setItem("paused", paused ? "yes" : "no"); } catch { /* Then the choice holds for this page only. */ }
+    showButton();
     if (!paused) refresh();
   });
   document.addEventListener("visibilitychange", () => {
     if (!paused && document.visibilityState === "visible") refresh();
   });
   button.hidden = false;
-  show();
+  showButton();
   setTimeout(run, period);
 })();

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from tidemark.core.epoch_ranges import Stretch, parting, stretches
+from tidemark.core.epoch_ranges import EpochRange, first_divergent_offset, split_log_by_epoch
 from tidemark.core.events import Observation, Replica
 
 WIDTH: Final = 64
@@ -44,17 +44,17 @@ def draw_logs(observation: Observation, width: int = WIDTH) -> list[str]:
     return lines
 
 
-def _log_of(observation: Observation, sample: Replica) -> list[Stretch]:
+def _log_of(observation: Observation, sample: Replica) -> list[EpochRange]:
     lineage = (
         observation.lineage
         if sample.broker == observation.leader and observation.lineage is not None
         else sample.lineage
     )
-    return stretches(lineage, sample.log_start_offset, sample.log_end_offset)
+    return split_log_by_epoch(lineage, sample.log_start_offset, sample.log_end_offset)
 
 
-def _compared(leader: int, broker: int, logs: dict[int, list[Stretch]]) -> str:
-    at = parting(logs[leader], logs[broker])
+def _compared(leader: int, broker: int, logs: dict[int, list[EpochRange]]) -> str:
+    at = first_divergent_offset(logs[leader], logs[broker])
     if at is not None:
         return (
             f"{broker} diverges from leader {leader} at offset {at}: "
@@ -73,25 +73,25 @@ class _Scale(NamedTuple):
         return (offset - self.first) * self.width // (self.last - self.first)
 
 
-def _bar(log: list[Stretch], scale: _Scale) -> str:
+def _bar(log: list[EpochRange], scale: _Scale) -> str:
     text = ""
     drawn = 0
-    for stretch in log:
+    for part in log:
         start, end = (
-            max(scale.column(stretch.start), drawn),
-            min(max(scale.column(stretch.end), scale.column(stretch.start) + 1), scale.width),
+            max(scale.column(part.start), drawn),
+            min(max(scale.column(part.end), scale.column(part.start) + 1), scale.width),
         )
         if end <= start:
             continue
         text += " " * (start - drawn)
         symbol = (
             _UNKNOWN
-            if stretch.epoch is None
-            else "0123456789abcdefghijklmnopqrstuvwxyz"[stretch.epoch % 36]
+            if part.epoch is None
+            else "0123456789abcdefghijklmnopqrstuvwxyz"[part.epoch % 36]
         )
         text += click.style(
             symbol * (end - start),
-            fg=None if stretch.epoch is None else _COLOURS[stretch.epoch % len(_COLOURS)],
+            fg=None if part.epoch is None else _COLOURS[part.epoch % len(_COLOURS)],
         )
         drawn = end
     return text

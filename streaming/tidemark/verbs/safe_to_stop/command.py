@@ -8,7 +8,7 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.assess.safe_to_stop import LAG_LIMIT_MS
+from tidemark.assess.candidates import LAG_LIMIT_MS
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
 from tidemark.core.records import View

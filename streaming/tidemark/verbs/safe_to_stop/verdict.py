@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tidemark.assess.safe_to_stop import EFFECTS, Impact, stop_impact
+from tidemark.assess.safe_to_stop import EFFECTS, StopImpact, stop_impacts
 from tidemark.core.events import OK
 from tidemark.core.records import View
 from tidemark.core.text import counted, table
@@ -41,7 +41,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     # Partitions that the collector counts but no broker reported, besides those among the impacts.
     not_shown: int
-    impacts: list[Impact]
+    impacts: list[StopImpact]
 
     def document(self) -> dict[str, object]:
         impacts = [
@@ -56,7 +56,7 @@ def judge(found: ClusterViews, cluster: str, broker: int) -> Verdict:
     views = found.views(cluster)
     never_seen = list(_never_seen(found, cluster, views))
     impacts = sorted(
-        stop_impact(views, broker) + never_seen, key=lambda impact: EFFECTS.index(impact.effect)
+        stop_impacts(views, broker) + never_seen, key=lambda impact: EFFECTS.index(impact.effect)
     )
     reported = sum(event.partitions or 0 for event in found.passes(cluster))
     named = len(views) + len(never_seen)
@@ -105,7 +105,7 @@ def as_text(verdict: Verdict) -> list[str]:
     return lines
 
 
-def _never_seen(found: ClusterViews, cluster: str, views: list[View]) -> Iterator[Impact]:
+def _never_seen(found: ClusterViews, cluster: str, views: list[View]) -> Iterator[StopImpact]:
     known = {(view.topic, view.partition) for view in views}
     for event in found.passes(cluster):
         missed = {} if event.missed == "all" else event.missed
@@ -113,4 +113,4 @@ def _never_seen(found: ClusterViews, cluster: str, views: list[View]) -> Iterato
             for first, last in ranges:
                 for number in range(first, min(last, first + MAX_NAMED - 1) + 1):
                     if (topic, number) not in known:
-                        yield Impact(cluster, topic, number, "unknown", NEVER_SEEN)
+                        yield StopImpact(cluster, topic, number, "unknown", NEVER_SEEN)

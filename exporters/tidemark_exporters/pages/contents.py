@@ -1,0 +1,181 @@
+"""What each page shows: its template's variables, from the same lists as the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from tidemark_exporters.pages import listing
+from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
+from tidemark_exporters.pages.axis import Axis
+from tidemark_exporters.pages.evidence_text import lost_ranges
+from tidemark_exporters.pages.health import HEALTHY
+from tidemark_exporters.pages.isr_figure import draw_isr
+from tidemark_exporters.pages.log_figure import draw_logs
+from tidemark_exporters.pages.query import BadRequestError, NotFoundError, Query, quote
+from tidemark_exporters.pages.resources import (
+    build_broker,
+    build_cluster,
+    build_partition,
+    build_topic,
+)
+from tidemark_exporters.pages.snapshot import TableSnapshot, WatchedPartition
+
+# Partitions on the first page, and past alerts on a page about something else.
+MAX_PARTITIONS: Final = 15
+MAX_PAST_ALERTS: Final = 20
+
+# Why a link can lead to nothing.
+GONE: Final = "it was deleted, is not watched, or was not seen yet. Past alerts are under Alerts."
+
+Context = dict[str, Any]
+
+
+class PageRequest(NamedTuple):
+    snapshot: TableSnapshot
+    history: AlertHistory
+    raw_query: str
+
+
+def page_contents(path: str, request: PageRequest) -> tuple[str, Context]:
+    """The template of the page at `path` and its variables.
+
+    Raises BadRequestError and NotFoundError.
+    """
+    if path not in PAGES:
+        raise NotFoundError(f"page {quote('/' + path)} does not exist.")
+    template, contents = PAGES[path]
+    return template, contents(request)
+
+
+def clusters(request: PageRequest) -> Context:
+    snapshot = request.snapshot
+    Query(request.raw_query, ())
+    unhealthy = [each for each in snapshot.partitions if each.state is not HEALTHY]
+    worst = sorted(unhealthy, key=WatchedPartition.rank)[:MAX_PARTITIONS]
+    return {
+        "title": "Clusters",
+        "clusters": [build_cluster(snapshot, name) for name in snapshot.clusters],
+        "worst": [build_partition(each) for each in worst],
+        "unhealthy": len(unhealthy),
+    }
+
+
+def topics(request: PageRequest) -> Context:
+    query = Query(request.raw_query, listing.TOPICS)
+    found = listing.list_topics(request.snapshot, query, "worst")
+    return {"title": "Topics", "listing": found, "given": query.given}
+
+
+def partitions(request: PageRequest) -> Context:
+    query = Query(request.raw_query, listing.PARTITIONS)
+    found = listing.list_partitions(request.snapshot, query, "worst")
+    return {"title": "Partitions", "listing": found, "given": query.given}
+
+
+def topic(request: PageRequest) -> Context:
+    query = Query(request.raw_query, ("cluster", "topic", "state", "sort", "page", "limit"))
+    cluster, name = query.required("cluster"), query.required("topic")
+    if (cluster, name) not in request.snapshot.topics:
+        raise NotFoundError(f"topic {quote(name)} of cluster {quote(cluster)} is not known: {GONE}")
+    labels = {"kafka_cluster": cluster, "topic": name}
+    return {
+        "title": name,
+        "item": build_topic(request.snapshot, cluster, name),
+        "listing": listing.list_partitions(request.snapshot, query, "worst"),
+        "alerts": select_alerts(request.snapshot.open_alerts, labels),
+        "past": select_alerts(request.history.newest_first(), labels)[:MAX_PAST_ALERTS],
+        "given": query.given,
+    }
+
+
+def partition(request: PageRequest) -> Context:
+    query = Query(request.raw_query, ("cluster", "topic", "partition", "from", "to"))
+    cluster, name = query.required("cluster"), query.required("topic")
+    number = query.required_number("partition")
+    found = request.snapshot.find_partition(cluster, name, number)
+    if found is None:
+        place = f"partition {number} of topic {quote(name)} of cluster {quote(cluster)}"
+        raise NotFoundError(f"{place} is not known: {GONE}")
+    # The alerts in its own view, whatever their labels are.
+    own = {alert.fingerprint for alert in found.alerts}
+    alerts = [alert for alert in request.snapshot.open_alerts if alert.fingerprint in own]
+    labels = {"kafka_cluster": cluster, "topic": name, "partition": str(number)}
+    past = select_alerts(request.history.newest_first(), labels)
+    ranges = [each for alert in (*alerts, *past) for each in lost_ranges(alert.evidence)]
+    lost = sorted({(each.start, each.end) for each in ranges if each.proven})
+    axis = _requested_axis(query)
+    return {
+        "title": f"{name}-{number}",
+        "item": build_partition(found),
+        "states": found.states,
+        "view": found.view,
+        "figure": draw_logs(found.view, lost, axis),
+        "lost": lost,
+        "is_requested": axis is not None,
+        "isr": draw_isr(found.view),
+        "alerts": alerts,
+        "past": past[:MAX_PAST_ALERTS],
+    }
+
+
+def _requested_axis(query: Query) -> Axis | None:
+    """The offsets to draw. Raises BadRequestError for half a range or an empty one."""
+    start, end = query.number("from"), query.number("to")
+    if start is None and end is None:
+        return None
+    if start is None or end is None or start >= end:
+        raise BadRequestError("from and to must be given together, and from must be below to.")
+    return Axis(start, end)
+
+
+def brokers(request: PageRequest) -> Context:
+    snapshot = request.snapshot
+    query = Query(request.raw_query, ("cluster",))
+    found = {
+        cluster: [
+            (build_broker(snapshot, cluster, number), snapshot.state_of_broker(cluster, number))
+            for number in snapshot.brokers_of(cluster)
+        ]
+        for cluster in listing.chosen_clusters(snapshot, query)
+    }
+    return {"title": "Brokers", "brokers": found}
+
+
+def broker(request: PageRequest) -> Context:
+    query = Query(request.raw_query, ("cluster", "broker"))
+    cluster, number = query.required("cluster"), query.required_number("broker", 2**31 - 1)
+    snapshot = request.snapshot
+    if cluster not in snapshot.clusters or number not in snapshot.brokers_of(cluster):
+        place = f"broker {number} of cluster {quote(cluster)}"
+        raise NotFoundError(f"{place} is not known: it has no replica and no pass asked it.")
+    labels = {"kafka_cluster": cluster, "broker": str(number)}
+    return {
+        "title": f"Broker {number}",
+        "item": build_broker(snapshot, cluster, number, with_impacts=True),
+        "state": snapshot.state_of_broker(cluster, number),
+        "past": select_alerts(request.history.newest_first(), labels)[:MAX_PAST_ALERTS],
+    }
+
+
+def alerts(request: PageRequest) -> Context:
+    query = Query(request.raw_query, listing.ALERTS)
+    return {
+        "title": "Alerts",
+        "listing": listing.list_alerts(request.snapshot, request.history, query),
+        "status": query.choice("status", listing.STATUSES) or "open",
+        "given": query.given,
+    }
+
+
+# Path below the root -> (template, its variables).
+PAGES: Final[dict[str, tuple[str, Callable[[PageRequest], Context]]]] = {
+    "": ("clusters.html", clusters),
+    "topics": ("topics.html", topics),
+    "topic": ("topic.html", topic),
+    "partitions": ("partitions.html", partitions),
+    "partition": ("partition.html", partition),
+    "brokers": ("brokers.html", brokers),
+    "broker": ("broker.html", broker),
+    "alerts": ("alerts.html", alerts),
+}

@@ -1,0 +1,134 @@
+"""The drawing of a partition's replica logs over one axis of offsets: geometry only, in per cent.
+
+Every part keeps the offsets that it shows, so that a reader, and a test, can compare the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from tidemark.core.epoch_ranges import EpochRange
+from tidemark.core.records import ReplicaView, View
+from tidemark_exporters.pages.axis import Axis
+from tidemark_exporters.pages.replica_logs import divergent_offsets, logs_by_broker
+
+# Leader epochs take these colours in turn. The epoch's number is beside its colour.
+COLOURS: Final = 8
+# Logs that differ by less than this share of their length are drawn enlarged.
+ENLARGE_BELOW: Final = 1 / 8
+MIN_OFFSETS: Final = 10
+
+
+class Segment(NamedTuple):
+    """A part of a bar: position and width in per cent, and the range that it shows."""
+
+    x: float
+    width: float
+    range: EpochRange
+
+    @property
+    def style(self) -> str:
+        """Class names: the colour of the epoch, and whether the epoch is inferred."""
+        if self.range.epoch is None:
+            return "unknown"
+        return f"e{self.range.epoch % COLOURS}" + (" inferred" if self.range.inferred else "")
+
+    @property
+    def label(self) -> str:
+        """The epoch, where there is room for it."""
+        text = "?" if self.range.epoch is None else str(self.range.epoch)
+        return text if self.width >= 2.5 + 1.5 * len(text) else ""
+
+
+class LogBar(NamedTuple):
+    """One replica. `diverges_at`: the first offset that the leader holds under another epoch."""
+
+    replica: ReplicaView
+    log: list[EpochRange]
+    segments: list[Segment]
+    diverges_at: int | None
+
+
+class LogFigure(NamedTuple):
+    """All replicas over `axis`, the leader first; `whole` is from first log start to last log end.
+
+    `overview`: the first bar over `whole`. `lost`: ranges of lost records over `axis`.
+    """
+
+    axis: Axis
+    whole: Axis
+    overview: list[Segment]
+    bars: list[LogBar]
+    lost: list[Segment]
+
+
+def draw_logs(
+    view: View, lost: Sequence[tuple[int, int]] = (), axis: Axis | None = None
+) -> LogFigure | None:
+    """The logs over `axis`, else over the offsets that differ. None: no log end is known."""
+    whole = whole_axis(view, lost)
+    if whole is None:
+        return None
+    logs = logs_by_broker(view)
+    divergent = divergent_offsets(view, logs)
+    differing = [*divergent.values(), *(bound for pair in lost for bound in pair)]
+    axis = axis or enlarged_axis(view, differing, whole) or whole
+    bars = [
+        LogBar(
+            replica=replica,
+            log=logs[replica.broker],
+            segments=_segments(logs[replica.broker], axis),
+            diverges_at=divergent.get(replica.broker),
+        )
+        for replica in sorted(view.replicas, key=lambda r: (r.broker != view.leader, r.broker))
+    ]
+    return LogFigure(
+        axis=axis,
+        whole=whole,
+        overview=_segments(bars[0].log, whole),
+        bars=bars,
+        lost=_segments([EpochRange(None, start, end) for start, end in lost], axis),
+    )
+
+
+def whole_axis(view: View, lost: Sequence[tuple[int, int]]) -> Axis | None:
+    """From the lowest known offset to the last offset of any log or lost range."""
+    ends = _known(replica.log_end_offset for replica in view.replicas)
+    if not ends:
+        return None
+    starts = _known(replica.log_start_offset for replica in view.replicas)
+    marks = _known([view.high_watermark, *(replica.high_watermark for replica in view.replicas)])
+    first = min([*starts, *marks, *ends])
+    last = max([*ends, *marks, *(end for _, end in lost)])
+    return Axis(first, max(last, first + MIN_OFFSETS))
+
+
+def enlarged_axis(view: View, others: Iterable[int], whole: Axis) -> Axis | None:
+    """Around all log ends, high watermarks and `others`. None: `whole` shows them well enough."""
+    ends = _known(replica.log_end_offset for replica in view.replicas)
+    marks = _known(replica.high_watermark for replica in view.replicas)
+    offsets = [*ends, *marks, *others]
+    low, high = min(offsets, default=0), max(offsets, default=0)
+    spread = high - low
+    if spread == 0 or spread >= ENLARGE_BELOW * (whole.end - whole.start):
+        return None
+    margin = max(spread, MIN_OFFSETS)
+    return Axis(
+        max(whole.start, low - margin),
+        max(min(whole.end, high + margin // 4), low + MIN_OFFSETS),
+    )
+
+
+def _known(offsets: Iterable[int | None]) -> list[int]:
+    return [offset for offset in offsets if offset is not None]
+
+
+def _segments(log: Iterable[EpochRange], axis: Axis) -> list[Segment]:
+    found = []
+    for each in log:
+        start, end = max(each.start, axis.start), min(each.end, axis.end)
+        if start < end:
+            x = axis.position(start)
+            found.append(Segment(x, round(axis.position(end) - x, 4), each))
+    return found

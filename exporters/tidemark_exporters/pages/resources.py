@@ -1,0 +1,201 @@
+"""One resource of each list: the JSON of the API, and what the pages show. Unknown is absent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tidemark.core.records import Alert, View
+from tidemark_exporters.pages.alerts import count_by_severity, select_alerts
+from tidemark_exporters.pages.health import worst_state
+from tidemark_exporters.pages.snapshot import TableSnapshot, WatchedPartition
+
+# Partitions that a broker's `impacts` lists; `stop` counts all.
+MAX_IMPACTS: Final = 1_000
+
+
+class ClusterResource(Struct, kw_only=True, omit_defaults=True):
+    kafka_cluster: str
+    state: str
+    states: list[str]
+    # Time of the last evaluated pass, Unix seconds.
+    seen_at: float | None = None
+    stale: bool
+    cluster_id: str | None = None
+    collector: str | None = None
+    pass_number: int | None = None
+    period_ms: float | None = None
+    quorum_leader: int | None = None
+    quorum_epoch: int | None = None
+    topics: int
+    partitions: int
+    # Assigned replicas.
+    replicas: int
+    leaderless: int
+    under_min_isr: int
+    at_min_isr: int
+    under_replicated: int
+    blind: int
+    lag_records_max: float | None = None
+    lag_ms_max: float | None = None
+    # How each broker answered the last pass.
+    brokers: dict[str, str | None]
+    # Open alerts by severity.
+    alerts: dict[str, int]
+
+
+class TopicResource(Struct, kw_only=True, omit_defaults=True):
+    kafka_cluster: str
+    topic: str
+    # The worst state of its partitions, and its partitions counted by their worst state.
+    state: str
+    partitions_by_state: dict[str, int]
+    partitions: int
+    # Assigned replicas.
+    replicas: int
+    leaderless: int
+    under_min_isr: int
+    at_min_isr: int
+    under_replicated: int
+    blind: int
+    lag_records_max: float | None = None
+    lag_ms_max: float | None = None
+    uncommitted_records: float | None = None
+    # Open alerts.
+    alerts: int
+
+
+class PartitionResource(Struct, kw_only=True, omit_defaults=True):
+    kafka_cluster: str
+    topic: str
+    partition: int
+    # The worst of `states`.
+    state: str
+    states: list[str]
+    # Of the follower that is furthest behind.
+    lag_records_max: float | None = None
+    lag_ms_max: float | None = None
+    # The record of the views topic.
+    view: View
+
+
+class BrokerResource(Struct, kw_only=True, omit_defaults=True):
+    kafka_cluster: str
+    broker: int
+    # critical, warning, unknown, info or ok.
+    level: str
+    # How it answered the last pass.
+    outcome: str | None = None
+    # Whether the controller has fenced it, and until when its absence counts as an orderly restart.
+    fenced: bool | None = None
+    in_grace_until: float | None = None
+    replicas: int
+    leaders: int
+    out_of_sync: int
+    lag_records_max: float | None = None
+    lag_ms_max: float | None = None
+    # The partitions that a stop of this broker alone affects, by their worst effect; `safe`: none.
+    # `safe` is null while the views are being read and for a stale cluster.
+    stop: dict[str, Any]
+    alerts: list[Alert]
+    # {topic, partition, effect, detail}, worst first; listed for a single broker only.
+    impacts: list[dict[str, Any]] | None = None
+
+
+def build_cluster(snapshot: TableSnapshot, name: str) -> ClusterResource:
+    view, aggregate = snapshot.cluster_views.get(name), snapshot.cluster_aggregate(name)
+    states = snapshot.states_of_cluster(name)
+    brokers = snapshot.brokers_of(name)
+    return ClusterResource(
+        kafka_cluster=name,
+        state=states[0].name,
+        states=[state.name for state in states],
+        seen_at=snapshot.newest.get(name),
+        stale=snapshot.is_stale(name),
+        cluster_id=None if view is None else view.cluster_id,
+        collector=None if view is None else view.collector,
+        pass_number=None if view is None else view.pass_number,
+        period_ms=None if view is None else view.period_ms,
+        quorum_leader=None if view is None else view.quorum_leader,
+        quorum_epoch=None if view is None else view.quorum_epoch,
+        topics=sum(cluster == name for cluster, _ in snapshot.topics),
+        partitions=aggregate.partitions,
+        replicas=sum(snapshot.broker_aggregate(name, broker).replicas for broker in brokers),
+        leaderless=aggregate.leaderless,
+        under_min_isr=aggregate.under_min,
+        at_min_isr=aggregate.at_min,
+        under_replicated=aggregate.under_replicated,
+        blind=aggregate.blind,
+        lag_records_max=aggregate.lag_records,
+        lag_ms_max=aggregate.lag_ms,
+        brokers={str(broker): snapshot.broker_outcome(name, broker) for broker in brokers},
+        alerts=count_by_severity(select_alerts(snapshot.open_alerts, {"kafka_cluster": name})),
+    )
+
+
+def build_topic(snapshot: TableSnapshot, cluster: str, topic: str) -> TopicResource:
+    partitions = snapshot.topics[cluster, topic]
+    aggregate = snapshot.topic_aggregate(cluster, topic)
+    return TopicResource(
+        kafka_cluster=cluster,
+        topic=topic,
+        state=worst_state(each.state for each in partitions).name,
+        partitions_by_state=dict(Counter(each.state.name for each in partitions)),
+        partitions=aggregate.partitions,
+        replicas=sum(len(each.row.status.hosts) for each in partitions),
+        leaderless=aggregate.leaderless,
+        under_min_isr=aggregate.under_min,
+        at_min_isr=aggregate.at_min,
+        under_replicated=aggregate.under_replicated,
+        blind=aggregate.blind,
+        lag_records_max=aggregate.lag_records,
+        lag_ms_max=aggregate.lag_ms,
+        uncommitted_records=aggregate.uncommitted,
+        alerts=sum(len(each.alerts) for each in partitions),
+    )
+
+
+def build_partition(partition: WatchedPartition) -> PartitionResource:
+    return PartitionResource(
+        kafka_cluster=partition.cluster,
+        topic=partition.topic,
+        partition=partition.partition,
+        state=partition.state.name,
+        states=[state.name for state in partition.states],
+        lag_records_max=partition.row.progress.lag_records,
+        lag_ms_max=partition.row.progress.lag_ms,
+        view=partition.view,
+    )
+
+
+def build_broker(
+    snapshot: TableSnapshot, cluster: str, broker: int, *, with_impacts: bool = False
+) -> BrokerResource:
+    view = snapshot.broker_views.get((cluster, broker))
+    aggregate = snapshot.broker_aggregate(cluster, broker)
+    counts = snapshot.stop_counts(cluster, broker)
+    is_safe = not any(counts.values())
+    labels = {"kafka_cluster": cluster, "broker": str(broker)}
+    return BrokerResource(
+        kafka_cluster=cluster,
+        broker=broker,
+        level=snapshot.state_of_broker(cluster, broker).level,
+        outcome=snapshot.broker_outcome(cluster, broker),
+        fenced=None if view is None else view.fenced,
+        in_grace_until=None if view is None else view.in_grace_until,
+        replicas=aggregate.replicas,
+        leaders=aggregate.leaders,
+        out_of_sync=aggregate.out_of_sync,
+        lag_records_max=aggregate.lag_records,
+        lag_ms_max=aggregate.lag_ms,
+        stop={"safe": is_safe if snapshot.can_judge(cluster) else None, **counts},
+        alerts=select_alerts(snapshot.open_alerts, labels),
+        impacts=[
+            {"topic": i.topic, "partition": i.partition, "effect": i.effect, "detail": i.detail}
+            for i in snapshot.stop_impacts(cluster, broker)[:MAX_IMPACTS]
+        ]
+        if with_impacts
+        else None,
+    )

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.export.make import NOW, alert, cluster_view
+from tests.pages.make import healthy_view, opened, site, table
+from tests.pages.markup import items, page, parse
+from tests.pages.test_markup import PAYMENTS
+from tidemark.core.records import View
+from tidemark_exporters.pages.alerts import AlertHistory
+
+LOSS = (
+    "[1000240, 1000262) offsets 1000240 to 1000261, 22 records",
+    "after 2027-01-15 07:58:50 UTC and by 2027-01-15 07:58:56 UTC",
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters", "texts"),
+    [
+        ("/", {}, LOSS),
+        ("/partition", PAYMENTS, LOSS),
+        ("/alerts", {}, LOSS),
+        ("/alerts", {"status": "past"}, ("offsets 41 to 43, 3 records", "ended: acked")),
+    ],
+)
+def test_a_loss_is_spelled_out(
+    path: str, parameters: dict[str, object], texts: tuple[str, ...]
+) -> None:
+    main = page(site(), path, **parameters).one("main").text
+    assert [text for text in texts if text not in main] == []
+
+
+def test_past_alerts_that_are_still_loading_are_not_none() -> None:
+    pages = site()
+    for history, words in ((pages.history, "None kept."), (AlertHistory(), "Still loading.")):
+        pages.history = history
+        for path, of in (
+            ("/topic", {"topic": "audit-log"}),
+            ("/partition", {"topic": "audit-log", "partition": 0}),
+            ("/broker", {"broker": 1}),
+        ):
+            assert words in page(pages, path, cluster="east", **of).one("main").text
+    assert items(pages, "alerts", status="past")["waiting"] == ["past alerts"]
+    assert items(pages, "alerts")["waiting"] == []
+
+
+def test_all_alerts_are_one_link_away() -> None:
+    many = [
+        opened(alert("KafkaFollowerLag", topic="orders", partition="0", broker=str(n)))
+        for n in range(23)
+    ]
+    pages = site(table([healthy_view("orders", 0, alerts=many)]))
+    root = page(pages, "/topic", cluster="east", topic="orders")
+    assert len(root.all("article", class_="alert")) == 20 + 1
+    links = {a.text: a.attributes["href"] for a in root.all("a")}
+    assert links["All 23"] == "alerts?cluster=east&topic=orders"
+    total = page(pages, "/alerts", cluster="east", topic="orders").one("p", class_="total")
+    assert total.text == "23 open alerts with topic orders"
+    of_broker = page(site(), "/broker", cluster="east", broker=1).all("a")
+    past = [a.attributes["href"] for a in of_broker if "status=past" in a.attributes["href"]]
+    assert any("broker=1" in href for href in past)
+
+
+def test_the_form_keeps_the_filters_of_a_link() -> None:
+    root = page(site(), "/alerts", status="past", topic="payments", partition=3)
+    assert "1 past alert with topic payments, partition 3;" in root.one("p", class_="total").text
+    fields = {
+        each.attributes["name"]: each.attributes["value"]
+        for each in root.one("form").all("input", type="hidden")
+    }
+    assert fields == {"status": "past", "topic": "payments", "partition": "3"}
+
+
+def test_a_page_beyond_the_last_links_to_the_last() -> None:
+    root = page(site(), "/partitions", cluster="east", limit=4, page=99)
+    assert root.one("p", class_="empty").text == "There are no more."
+    assert "page=3" in root.one("a", rel="prev").attributes["href"]
+
+
+def test_the_server_filters_and_pages() -> None:
+    pages = site(table([healthy_view(f"topic-{number % 7}", number) for number in range(230)]))
+    root = page(pages, "/partitions", q="TOPIC-3", limit=20)
+    first = {each.text for each in root.all("tbody")[0].all("th")}
+    following = root.one("a", rel="next").attributes["href"]
+    assert following == "partitions?q=TOPIC-3&limit=20&page=2"
+    next_page = parse(pages.answer("/partitions", following.partition("?")[2]).body.decode())
+    second = {each.text for each in next_page.all("tbody")[0].all("th")}
+    assert (len(first), len(second), first & second) == (20, 13, set())
+    assert root.one("input", name="q").attributes["value"] == "TOPIC-3"
+
+
+def test_a_cluster_without_any_data_is_not_healthy() -> None:
+    pages = site(table([cluster_view("north", broker_outcomes={"1": "refused", "2": "timed_out"})]))
+    main = page(pages, "/").one("main")
+    assert "Healthy" not in main.text and "Unknown" in main.one("tr", **{"data-key": "north"}).text
+    assert "No partition is known yet." in main.text
+    assert "Safe" not in page(pages, "/brokers").one("tbody").text
+
+
+def test_fenced_and_restarting_brokers() -> None:
+    def broker(number: int, **changes: Any) -> View:
+        return View(
+            scope="broker",
+            kafka_cluster="east",
+            broker=number,
+            at=NOW,
+            pass_number=7,
+            collector="c1",
+            **changes,
+        )
+
+    made = [
+        broker(1, outcome="ok", fenced=True),
+        broker(2, outcome="refused", in_grace_until=NOW + 500),
+        broker(3, outcome="refused", in_grace_until=NOW),
+    ]
+    rows = page(site(table([healthy_view("orders", 0), *made])), "/brokers").one("tbody").all("tr")
+    assert [row.all("td")[0].text for row in rows] == ["! Fenced", "! Restarting", "✕ Refused"]
+
+
+def test_a_broker_that_only_leads_has_no_lag() -> None:
+    _, west = page(site(), "/brokers").all("table")
+    assert [row.all("td")[-1].text for row in west.one("tbody").all("tr")] == ["–", "0", "0"]
+
+
+def test_a_stop_is_only_called_safe_when_it_is_known_to_be() -> None:
+    east, west = page(site(), "/brokers").all("table")
+    assert "Not safe" in east.one("tbody").all("tr")[0].text
+    assert "✓ Safe" in west.one("tbody").all("tr")[0].text
+    for pages in (site(now=NOW + 60), site(waiting=["partition views"])):
+        text = page(pages, "/brokers").one("main").text
+        assert "✓ Safe" not in text
+        assert "No current data" in text
+
+
+def test_an_empty_exporter_names_the_next_step() -> None:
+    pages = site(table([]))
+    assert "Start tidemark collect and tidemark stream" in page(pages, "/").one("main").text
+    for path in ("/topics", "/partitions", "/brokers", "/alerts"):
+        assert page(pages, path).all("p", class_="empty")
