@@ -1,14 +1,23 @@
-"""Fills docs/replication.md with what the model prints: `python -m tests.docs.replication` (`make docs`); `--check` only compares.
+"""Fills the blocks of docs/replication.md: `python -m tests.docs.replication` (`make docs`).
 
-A block stands between two comments; the first one says what of the model belongs there, the last is `<!-- end -->`:
+`--check` only compares. A block is between two comments. The first says what belongs there, the
+last is `<!-- end -->`:
 
-    <!-- model show NAME --protocol P --steps 4-7,12 --without "produce,fetch" -->  rows of the table
-    <!-- model show NAME --protocol P --logs 4,7,12 -->                             the replica logs after these steps
-    <!-- model ends NAME --protocol P Q -->                                         the last logs and the verdict under each
-    <!-- model counterexample kip-101.WeakIsr -->                                   a committed result of `tidemark model check`
-    <!-- model list scenarios|protocols -->                                         a table of them
+    <!-- model show NAME --protocol P --steps 4-7,12 --without "produce,fetch" -->
+        rows of a scenario's table
+    <!-- model show NAME --protocol P --logs 4,7,12 -->
+        the replica logs after these steps
+    <!-- model ends NAME --protocol P Q -->
+        the last logs and the verdict under each protocol
+    <!-- model counterexample kip-101.WeakIsr -->
+        a committed result of `tidemark model check`
+    <!-- model list protocols -->
+        a table of the protocols
+    <!-- kafka links -->
+        the definitions of the links to KIPs and to Kafka's sources
 
-Columns that say nothing in the rows shown are left out; `--without epochs` takes the leader epochs out of the brokers' columns.
+A table omits the columns that are empty in its rows. `--without epochs` removes the leader epochs
+from the columns of the brokers.
 """
 
 from __future__ import annotations
@@ -22,24 +31,26 @@ from textwrap import wrap
 from typing import Final, NamedTuple, NoReturn
 
 from tests.conftest import ROOT
+from tests.docs.kafka_links import definitions
 from tests.model.golden import FOLDER
+from tidemark.core.text import counted, table
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.play import Play
-from tidemark.model.scenarios.told import cells, picture, verdict
-from tidemark.model.table import aligned
+from tidemark.model.scenarios.render import draw_cluster, table_cells, verdict, wrap_last_column
+from tidemark.model.scenarios.run import ScenarioRun
 
 PAGE: Final = ROOT / "docs" / "replication.md"
 BLOCK: Final = re.compile(
-    r"^<!-- model (?P<order>.+?) -->\n(?P<text>.*?)^<!-- end -->$", flags=re.MULTILINE | re.DOTALL
+    r"^<!-- (?P<order>(?:model|kafka) .+?) -->\n(?P<text>.*?)^<!-- end -->$",
+    flags=re.MULTILINE | re.DOTALL,
 )
-# What hosting sites show of a code block without a scroll bar.
+# The width of a code block that hosting sites show without a scroll bar.
 WIDTH: Final = 110
-NARROWEST_TELLING: Final = 32
-TELLING: Final = "what happens"
+MIN_LAST_COLUMN_WIDTH: Final = 32
+LAST_COLUMN: Final = "what happens"
 EPOCHS: Final = "epochs"
-BETWEEN_LOGS: Final = "      "
-# What the name of a committed counterexample says of its space, as options of `tidemark model check`.
+GAP: Final = "      "
+# Parts of a counterexample's file name, and their options of `tidemark model check`.
 OPTIONS: Final = {
     "three-replicas": "--replicas 3",
     "epochs-to-3": "--records 3 --max-epoch 3",
@@ -48,68 +59,58 @@ OPTIONS: Final = {
 }
 
 
-class Told(NamedTuple):
-    """The printed table, cell by cell; `steps` are rows of the play, the first one is 0."""
+class StepTable(NamedTuple):
+    """The table of a scenario, cell by cell. `steps[0]` is the initial state."""
 
     heading: tuple[str, ...]
     steps: tuple[tuple[str, ...], ...]
 
 
-def told(play: Play) -> Told:
-    """The cells of the printed table, those included that it leaves out for saying nothing anywhere."""
-    heading, *steps = cells(play)
-    return Told(heading, tuple(steps))
+def step_table(run: ScenarioRun) -> StepTable:
+    """The table with all columns, including empty ones."""
+    heading, *steps = table_cells(run)
+    return StepTable(heading, tuple(steps))
 
 
-def without_epochs(all_of_it: Told) -> Told:
-    """The columns of the brokers end with their high watermarks."""
+def _without_epochs(whole: StepTable) -> StepTable:
+    """The table with broker columns that end with the high watermark."""
     ends = [
         len(name.removesuffix(" epochs")) if name.endswith(" epochs") else None
-        for name in all_of_it.heading
+        for name in whole.heading
     ]
     heading, *steps = (
-        [cell[:end].rstrip() for cell, end in zip(row, ends, strict=True)]
-        for row in (all_of_it.heading, *all_of_it.steps)
+        tuple(cell[:end].rstrip() for cell, end in zip(row, ends, strict=True))
+        for row in (whole.heading, *whole.steps)
     )
-    return Told(tuple(heading), tuple(map(tuple, steps)))
+    return StepTable(heading, tuple(steps))
 
 
-def excerpt(all_of_it: Told, ranges: Sequence[range], hidden: frozenset[str]) -> list[str]:
-    """Some rows, `…` where rows are left out between them, without columns that are hidden or say nothing there."""
-    chosen = [all_of_it.steps[step] for steps in ranges for step in steps]
+def _excerpt(whole: StepTable, ranges: Sequence[range], hidden: frozenset[str]) -> list[str]:
+    """Some rows, with `…` between ranges, without hidden and empty columns."""
+    gap = ("…", *[""] * (len(whole.heading) - 1))
+    chosen = [row for steps in ranges for row in (gap, *(whole.steps[step] for step in steps))][1:]
     kept = [
         at
-        for at, name in enumerate(all_of_it.heading)
-        if name in {"step", TELLING} or (name not in hidden and any(row[at] for row in chosen))
+        for at, name in enumerate(whole.heading)
+        if name in {"step", LAST_COLUMN} or (name not in hidden and any(row[at] for row in chosen))
     ]
-    widths = [max(len(row[at]) for row in (all_of_it.heading, *chosen)) for at in kept[:-1]]
-    telling = max(NARROWEST_TELLING, WIDTH - sum(widths) - 2 * len(widths))
-    rows = [tuple(all_of_it.heading[at] for at in kept)]
-    for number, steps in enumerate(ranges):
-        if number:
-            rows.append(("…", *[""] * (len(kept) - 1)))
-        for step in steps:
-            cells = [all_of_it.steps[step][at] for at in kept]
-            for line, words in enumerate(wrap(cells[-1], telling)):
-                rows.append((*(cells[:-1] if line == 0 else [""] * (len(kept) - 1)), words))
-    return aligned(rows)
+    return table(wrap_last_column(whole.heading, chosen, kept, WIDTH, MIN_LAST_COLUMN_WIDTH))
 
 
-def beside(pictures: Sequence[tuple[str, list[str]]]) -> list[str]:
-    """Drawings with their titles, as many side by side as fit, the rest below."""
+def _side_by_side(drawings: Sequence[tuple[str, list[str]]]) -> list[str]:
+    """Drawings with their titles, as many side by side as fit, the others below."""
     shelves: list[list[list[str]]] = [[]]
-    for title, drawn in pictures:
+    for title, drawn in drawings:
         lines = [title, "", *drawn]
         width = max(map(len, lines))
-        lines = [line.ljust(width) for line in lines]
-        taken = sum(len(each[0]) + len(BETWEEN_LOGS) for each in shelves[-1])
+        taken = sum(len(each[0]) + len(GAP) for each in shelves[-1])
         if taken + width > WIDTH and shelves[-1]:
             shelves.append([])
-        shelves[-1].append(lines)
+        shelves[-1].append([line.ljust(width) for line in lines])
     printed: list[str] = []
     for shelf in shelves:
         printed += [""] if printed else []
-        printed += [BETWEEN_LOGS.join(row).rstrip() for row in zip(*shelf, strict=True)]
+        printed += [GAP.join(row).rstrip() for row in zip(*shelf, strict=True)]
     return printed
 
 
@@ -128,10 +129,12 @@ class _Parser(ArgumentParser):
         raise ValueError(f"{self.prog}: {message}")
 
 
-def _order(text: str) -> Namespace:
-    """What a block asks for."""
-    parser = _Parser(prog="model")
-    verbs = parser.add_subparsers(dest="verb", required=True)
+def _parse(order: str) -> Namespace:
+    parser = _Parser(prog="replication.md")
+    subjects = parser.add_subparsers(dest="subject", required=True)
+    links = subjects.add_parser("kafka")
+    links.add_argument("verb", choices=("links",))
+    verbs = subjects.add_parser("model").add_subparsers(dest="verb", required=True)
     show = verbs.add_parser("show")
     show.add_argument("name", choices=SCENARIOS)
     show.add_argument("--protocol", choices=PROTOCOLS)
@@ -142,168 +145,151 @@ def _order(text: str) -> Namespace:
     ends = verbs.add_parser("ends")
     ends.add_argument("name", choices=SCENARIOS)
     ends.add_argument("--protocol", nargs="+", choices=PROTOCOLS, required=True)
-    found = verbs.add_parser("counterexample")
-    found.add_argument("name")
-    listed = verbs.add_parser("list")
-    listed.add_argument("what", choices=("scenarios", "protocols"))
-    return parser.parse_args(shlex.split(text))
+    verbs.add_parser("counterexample").add_argument("name")
+    verbs.add_parser("list").add_argument("what", choices=("protocols",))
+    return parser.parse_args(shlex.split(order))
 
 
-def block(text: str) -> list[str]:
-    """The lines of one block."""
-    order = _order(text)
+def block(text: str, page: str = "") -> list[str]:
+    """The lines of one block of a page."""
+    order = _parse(text)
     match order.verb:
         case "show":
-            return _show(order)
+            return _steps(order) if order.steps else _logs(order)
         case "ends":
             return _ends(order)
         case "counterexample":
             return _counterexample(order.name)
+        case "links":
+            return ["", *definitions(page), ""]
         case _:
-            return _scenarios() if order.what == "scenarios" else _protocols()
+            return _protocols()
 
 
-def _show(order: Namespace) -> list[str]:
-    play = SCENARIOS[order.name].play(order.protocol)
-    command = f"tidemark model show {order.name}" + (
-        f" --protocol {order.protocol}" if order.protocol else ""
-    )
-    last = len(play.rows) - 1
-    missing = [step for steps in order.steps or order.logs for step in steps if step > last]
+def _run(order: Namespace, ranges: list[range]) -> tuple[ScenarioRun, str]:
+    """The run that an order asks for, and the command that shows it."""
+    run = SCENARIOS[order.name].run(order.protocol)
+    missing = [step for steps in ranges for step in steps if step >= len(run.steps)]
     if missing:
         raise ValueError(f"{order.name} has no step {missing[0]}")
-    if order.steps:
-        shown = ", ".join(
-            f"{steps[0]}–{steps[-1]}" if len(steps) > 1 else str(steps[0]) for steps in order.steps
-        )
-        shown = (
-            f"steps {shown}" if len(order.steps) > 1 or len(order.steps[0]) > 1 else f"step {shown}"
-        )
-        hidden = frozenset(order.without)
-        whole = without_epochs(told(play)) if EPOCHS in hidden else told(play)
-        unknown = hidden - {EPOCHS, *whole.heading}
-        if unknown:
-            raise ValueError(f"{order.name} has no column {', '.join(sorted(unknown))}")
-        return [
-            *_fenced(excerpt(whole, order.steps, hidden)),
-            "",
-            f"<sub>`{command}`, {shown} of {last}</sub>",
-        ]
-    steps = [step for each in order.logs for step in each]
-    pictures = [(f"after step {step}", picture(play.rows[step].cluster)) for step in steps]
-    return [*_fenced(beside(pictures)), "", f"<sub>`{command}`</sub>"]
+    protocol = f" --protocol {order.protocol}" if order.protocol else ""
+    return run, f"`tidemark model show {order.name}{protocol}`"
+
+
+def _steps(order: Namespace) -> list[str]:
+    ranges: list[range] = order.steps
+    run, command = _run(order, ranges)
+    parts = (f"{steps[0]}–{steps[-1]}" if len(steps) > 1 else str(steps[0]) for steps in ranges)
+    plural = "s" * (sum(map(len, ranges)) > 1)
+    hidden = frozenset(order.without)
+    whole = _without_epochs(step_table(run)) if EPOCHS in hidden else step_table(run)
+    unknown = hidden - {EPOCHS, *whole.heading}
+    if unknown:
+        raise ValueError(f"{order.name} has no column {', '.join(sorted(unknown))}")
+    caption = f"{command}, step{plural} {', '.join(parts)} of {len(run.steps) - 1}"
+    return _figure(_excerpt(whole, ranges, hidden), caption)
+
+
+def _logs(order: Namespace) -> list[str]:
+    ranges: list[range] = order.logs
+    run, command = _run(order, ranges)
+    drawings = [
+        (f"after step {step}", draw_cluster(run.steps[step].cluster))
+        for steps in ranges
+        for step in steps
+    ]
+    return _figure(_side_by_side(drawings), command)
 
 
 def _ends(order: Namespace) -> list[str]:
-    plays = [(PROTOCOLS[name], SCENARIOS[order.name].play(name)) for name in order.protocol]
-    drawn = [
-        (f"{protocol.name}, Kafka {protocol.kafka}", picture(play.cluster))
-        for protocol, play in plays
-    ]
-    lines = beside(drawn)
-    for protocol, play in plays:
-        label = f"{protocol.name}: "
-        lines += [
-            "",
-            *wrap(
-                " ".join(verdict(play.cluster)),
-                WIDTH,
-                initial_indent=label,
-                subsequent_indent=" " * len(label),
-            ),
+    clusters = {PROTOCOLS[name]: SCENARIOS[order.name].run(name).cluster for name in order.protocol}
+    lines = _side_by_side(
+        [
+            (f"{protocol.name}, Kafka {protocol.kafka}", draw_cluster(cluster))
+            for protocol, cluster in clusters.items()
         ]
-    return [
-        *_fenced(lines),
-        "",
-        f"<sub>`tidemark model show {order.name} --protocol {order.protocol[0]}`, and so on: the end of each</sub>",
-    ]
+    )
+    for protocol, cluster in clusters.items():
+        label = f"{protocol.name}: "
+        text = wrap(" ".join(verdict(cluster)), WIDTH - len(label))
+        lines += ["", f"{label}{text[0]}", *(" " * len(label) + line for line in text[1:])]
+    command = f"`tidemark model show {order.name} --protocol {order.protocol[0]}`"
+    return _figure(lines, f"{command}, and so on: the end of each")
 
 
 def _counterexample(name: str) -> list[str]:
-    """Steps and actions of a committed counterexample, and the logs at its end; that a search still finds it is tested elsewhere."""
+    """The actions of a committed counterexample, and the logs at its end."""
     path = FOLDER / "counterexamples" / f"{name}.txt"
     if not path.exists():
         raise ValueError(f"there is no counterexample {name}")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = lines[: lines.index("")]
-    cut = rows[0].index("controller")
-    drawn = [line.removeprefix("  ") for line in lines[lines.index("") + 1 :]]
+    rows, drawing, _legend = path.read_text(encoding="utf-8").split("\n\n")
+    heading, *steps = rows.splitlines()
+    end = heading.index("controller")
     protocol, invariant, *space = name.split(".")
     options = "".join(f" {OPTIONS[each]}" for each in space)
-    shown = [*(row[:cut].rstrip() for row in rows if row[:1] != "0"), "", *drawn[: drawn.index("")]]
-    return [
-        *_fenced(shown),
-        "",
-        f"<sub>`tidemark model check --protocol {protocol} --invariant {invariant}{options}`</sub>",
-    ]
+    shown = [row[:end].rstrip() for row in (heading, *steps) if row[:1] != "0"]
+    logs = [line.removeprefix("  ") for line in drawing.splitlines()]
+    command = f"`tidemark model check --protocol {protocol} --invariant {invariant}{options}`"
+    return _figure([*shown, "", *logs], command)
 
 
-def _scenarios() -> list[str]:
-    rows = [f"| [{each.name}](#{each.name}) | {each.question} |" for each in SCENARIOS.values()]
-    return ["", "| Story | Its question, and the answer |", "|---|---|", *rows, ""]
+def _figure(lines: Sequence[str], caption: str) -> list[str]:
+    return ["```text", *lines, "```", "", f"<sub>{caption}</sub>"]
 
 
 def _protocols() -> list[str]:
-    rows = [
-        f"| `{each.name}` | {each.kafka} | {', '.join(_broken(each.name)) or 'none found'} |"
-        for each in PROTOCOLS.values()
-    ]
+    column = "Shortest counterexamples without unclean elections and lossy disks"
     return [
         "",
-        "| Protocol of the model | Kafka | Shortest ways to break it without unclean elections and lossy disks |",
+        f"| Protocol of the model | Kafka | {column} |",
         "|---|---|---|",
-        *rows,
+        *(
+            f"| `{each.name}` | {each.kafka} | "
+            f"{', '.join(_counterexample_links(each.name)) or 'none found'} |"
+            for each in PROTOCOLS.values()
+        ),
         "",
     ]
 
 
-def _broken(protocol: str) -> Iterator[str]:
-    """The committed counterexamples of two invariants, linked."""
+def _counterexample_links(protocol: str) -> Iterator[str]:
+    """Links to the committed counterexamples of WeakIsr and StrongIsr."""
     for invariant in ("WeakIsr", "StrongIsr"):
-        for path in sorted((FOLDER / "counterexamples").glob(f"{protocol}.{invariant}.*txt")):
-            faults = path.name.split(".")[2:-1]
-            if faults in ([], ["three-replicas"]):
-                rows = [
-                    line
-                    for line in path.read_text(encoding="utf-8").splitlines()
-                    if re.match(r"[1-9]", line)
-                ]
-                with_three = " with three replicas" * bool(faults)
-                yield f"[{invariant} in {len(rows)} steps{with_three}](../{path.relative_to(ROOT).as_posix()})"
-
-
-def _fenced(lines: Sequence[str]) -> list[str]:
-    return ["```text", *lines, "```"]
+        for space, suffix in (("", ""), (".three-replicas", " with three replicas")):
+            path = FOLDER / "counterexamples" / f"{protocol}.{invariant}{space}.txt"
+            if path.exists():
+                text = path.read_text(encoding="utf-8")
+                steps = counted(len(re.findall(r"^[1-9]", text, flags=re.MULTILINE)), "step")
+                target = path.relative_to(ROOT).as_posix()
+                yield f"[{invariant} in {steps}{suffix}](../{target})"
 
 
 def filled(page: str) -> str:
-    """The page with every block as the model prints it now."""
+    """The page with every block up to date."""
     return BLOCK.sub(
         lambda found: "\n".join(
-            (f"<!-- model {found['order']} -->", *block(found["order"]), "<!-- end -->")
+            (f"<!-- {found['order']} -->", *block(found["order"], page), "<!-- end -->")
         ),
         page,
     )
 
 
 def stale(page: str) -> Iterator[str]:
-    """What the blocks that differ ask for."""
+    """The orders of the blocks that are out of date."""
     for found in BLOCK.finditer(page):
-        if found["text"] != "\n".join((*block(found["order"]), "")):
+        if found["text"] != "\n".join((*block(found["order"], page), "")):
             yield found["order"]
 
 
 def main() -> int:
     page = PAGE.read_text(encoding="utf-8")
-    if sys.argv[1:] == ["--check"]:
-        differing = list(stale(page))
-        for order in differing:
-            print(
-                f"docs/replication.md: the block `model {order}` is not what the model prints: run make docs"
-            )
-        return 1 if differing else 0
-    PAGE.write_text(filled(page), encoding="utf-8")
-    return 0
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(filled(page), encoding="utf-8")
+        return 0
+    outdated = list(stale(page))
+    for order in outdated:
+        print(f"docs/replication.md: the block `{order}` is out of date: run make docs")
+    return 1 if outdated else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/replication.md says what the model prints, and proves what it says."""
+"""docs/replication.md shows what the model prints, proves its claims, and links to its sources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 import pytest
 
 from tests.conftest import ROOT
-from tests.docs.replication import BLOCK, OPTIONS, PAGE, WIDTH, block, filled, stale, told
+from tests.docs.kafka_links import FOLDERS, KIP, KIPS, REFERENCE, SOURCE, VERSION, definitions
+from tests.docs.replication import BLOCK, OPTIONS, PAGE, WIDTH, block, filled, stale, step_table
 from tests.model.golden import FOLDER
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS
@@ -15,17 +16,19 @@ from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.scenarios import SCENARIOS
 
 TEXT = PAGE.read_text(encoding="utf-8")
-PROVEN, SOURCES = TEXT.split("\n## 14. Often said, and true\n")[1].split("\n## Sources\n")
+# The page without its code blocks and without the definitions of its links.
+PROSE = re.sub(r"^```[\s\S]*?^```$|^\[.+?\]: .+$", "", TEXT, flags=re.MULTILINE)
+CLAIMS = PROSE.split("\n## 14. Common claims, corrected\n")[1]
 STEP = re.compile(
-    r"\[(?P<name>[a-z0-9-]+)\]\(#(?P=name)\)(?: under (?P<protocol>[a-z0-9-]+))?, step (?P<step>\d+)(?:: “(?P<words>[^”]+)”)?"
+    r"\[(?P<name>[a-z0-9-]+)\]\(#(?P=name)\)(?: under (?P<protocol>[a-z0-9-]+))?"
+    r", step (?P<step>\d+)(?:: “(?P<words>[^”]+)”)?"
 )
-SOURCE = re.compile(
-    r"`(?:\d+\.\d+(?:\.\d+)*:)?(?P<file>[A-Z]\w+\.(?:java|scala)):(?P<first>\d+)(?:-(?P<last>\d+))?`"
-)
+# Words of a heading that begin with a capital, besides the first one.
+NAMES = {"Kafka", "Tidemark"}
 
 
-def cells(text: str) -> list[list[str]]:
-    """The rows of all tables in a text, without headings; a bar in code ends a cell on GitHub too."""
+def table_rows(text: str) -> list[list[str]]:
+    """The cells of all table rows, without headings. A bar in code ends a cell on GitHub too."""
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text.splitlines()
@@ -37,60 +40,61 @@ def cells(text: str) -> list[list[str]]:
     ]
 
 
-ROWS = cells(PROVEN)
+ROWS = table_rows(CLAIMS)
 
 
-def test_every_block_is_what_the_model_prints() -> None:
+def test_every_block_is_up_to_date() -> None:
     assert list(stale(TEXT)) == []
     assert filled(TEXT) == TEXT
-    assert len(BLOCK.findall(TEXT)) == TEXT.count("<!-- model ") == TEXT.count("<!-- end -->")
+    comments = re.findall(r"<!-- (?:model|kafka) ", TEXT)
+    assert len(BLOCK.findall(TEXT)) == len(comments) == TEXT.count("<!-- end -->")
 
 
-def test_a_block_that_was_edited_is_found() -> None:
+def test_an_edited_block_is_out_of_date() -> None:
     edited = TEXT.replace("2 appends m0", "2 drops m0", 1)
-    assert list(stale(edited)) == ["show two-replica-write --steps 1-6 --without epochs"]
+    assert list(stale(edited)) == ["model show two-replica-write --steps 1-6 --without epochs"]
     assert filled(edited) == TEXT
 
 
 @pytest.mark.parametrize(
-    ("order", "refused"),
+    ("order", "error"),
     [
-        ("show no-such-story --steps 1", "invalid choice: 'no-such-story'"),
-        ("show two-replica-write", "--steps --logs is required"),
-        ("show two-replica-write --steps 7", "two-replica-write has no step 7"),
-        ("show two-replica-write --logs 3,7", "two-replica-write has no step 7"),
+        ("model show no-such-scenario --steps 1", "invalid choice: 'no-such-scenario'"),
+        ("model show two-replica-write", "--steps --logs is required"),
+        ("model show two-replica-write --steps 7", "two-replica-write has no step 7"),
+        ("model show two-replica-write --logs 3,7", "two-replica-write has no step 7"),
         (
-            "show two-replica-write --steps 1 --without horoscope",
+            "model show two-replica-write --steps 1 --without horoscope",
             "two-replica-write has no column horoscope",
         ),
-        ("ends unclean-election --protocol kip-1", "invalid choice: 'kip-1'"),
+        ("model ends unclean-election --protocol kip-1", "invalid choice: 'kip-1'"),
         (
-            "counterexample kip-101.NoSuchInvariant",
+            "model counterexample kip-101.NoSuchInvariant",
             "there is no counterexample kip-101.NoSuchInvariant",
         ),
     ],
 )
-def test_a_block_that_asks_for_what_is_not_there_is_refused(order: str, refused: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(refused)):
+def test_a_block_with_an_unknown_name_is_rejected(order: str, error: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(error)):
         block(order)
 
 
-def test_an_excerpt_keeps_the_rows_and_says_where_some_are_left_out() -> None:
-    lines = block("show two-replica-write --steps 1-2,6 --without epochs")
-    table = lines[1 : lines.index("```", 1)]
-    assert [line.split()[0] for line in table if line[0] != " "] == ["step", "1", "2", "…", "6"]
-    whole = told(SCENARIOS["two-replica-write"].play())
-    # Nothing of what happened is lost by the other breaking of lines.
-    words = " ".join(line[table[0].index("what happens") :].strip() for line in table[1:])
+def test_an_excerpt_has_its_rows_and_marks_the_omitted_ones() -> None:
+    lines = block("model show two-replica-write --steps 1-2,6 --without epochs")
+    heading, *rows = lines[1 : lines.index("```", 1)]
+    assert [row.split()[0] for row in rows if row[0] != " "] == ["1", "2", "…", "6"]
+    # Wrapping loses no word of the last column.
+    words = " ".join(row[heading.index("what happens") :].strip() for row in rows)
+    whole = step_table(SCENARIOS["two-replica-write"].run())
     assert words.split() == " ".join(whole.steps[step][-1] for step in (1, 2, 6)).split()
-    assert "cut" not in table[0] and "epochs" not in table[0]
+    assert "cut" not in heading and "epochs" not in heading
 
 
-def test_a_counterexample_names_the_options_that_find_it() -> None:
-    assert block("counterexample kip-101.LogMatching.epochs-to-3")[-1].endswith(
+def test_a_counterexample_shows_the_options_that_find_it() -> None:
+    assert block("model counterexample kip-101.LogMatching.epochs-to-3")[-1].endswith(
         "--invariant LogMatching --records 3 --max-epoch 3`</sub>"
     )
-    assert block("counterexample kip-101.WeakIsr")[-1].endswith("--invariant WeakIsr`</sub>")
+    assert block("model counterexample kip-101.WeakIsr")[-1].endswith("--invariant WeakIsr`</sub>")
     assert {
         part
         for path in (FOLDER / "counterexamples").iterdir()
@@ -98,21 +102,80 @@ def test_a_counterexample_names_the_options_that_find_it() -> None:
     } == set(OPTIONS)
 
 
-def test_drawings_and_tables_fit_beside_a_page() -> None:
+def test_drawings_and_tables_fit_the_width_of_a_page() -> None:
     fenced = re.findall(r"^```text\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
     assert fenced
     assert [line for text in fenced for line in text.splitlines() if len(line) > WIDTH] == []
 
 
-def test_every_story_is_told_and_can_be_linked_to() -> None:
+def test_every_scenario_is_shown_and_has_an_anchor() -> None:
     orders = [found["order"].split() for found in BLOCK.finditer(TEXT)]
-    assert {order[1] for order in orders if order[0] in {"show", "ends"}} == SCENARIOS.keys()
+    shown = {order[2] for order in orders if order[1] in {"show", "ends"}}
+    assert shown == SCENARIOS.keys()
     assert [name for name in SCENARIOS if f'<a id="{name}"></a>' not in TEXT] == []
 
 
-def test_there_are_rows_for_what_is_often_said() -> None:
-    assert len(ROWS) >= 50
-    said = " ".join(row[0] for row in ROWS)
+def test_headings_are_in_sentence_case() -> None:
+    headings = re.findall(r"^#+ (?:\d+\. )?(.+)$", PROSE, flags=re.MULTILINE)
+    assert headings and [text for text in headings if not text[0].isupper()] == []
+    capitals = [re.findall(r"\b[A-Z]\w*", text)[1:] for text in headings]
+    assert {word for words in capitals for word in words} <= NAMES
+    assert [text for text in headings if text.endswith((".", "?", ":"))] == []
+
+
+def test_every_section_is_in_the_list_of_contents() -> None:
+    sections = re.findall(r"^## (\d+)\. (.+)$", PROSE, flags=re.MULTILINE)
+    contents = re.findall(r"^(\d+)\. \[(.+)\]\(#.+\)$", PROSE, flags=re.MULTILINE)
+    assert sections == contents
+
+
+def test_every_kip_and_every_source_file_is_a_link() -> None:
+    without_links = REFERENCE.sub("", PROSE)
+    assert KIP.findall(without_links) == []
+    assert SOURCE.findall(without_links) == []
+    assert re.findall(r"\w+\.(?:java|scala)\b", without_links) == []
+
+
+def test_every_link_to_kafka_is_defined_once_and_has_its_form() -> None:
+    links = dict(re.findall(r"^\[(.+?)\]: (.+)$", TEXT, flags=re.MULTILINE))
+    assert [f"[{label}]: {url}" for label, url in links.items()] == definitions(TEXT)
+    wiki = r"https://cwiki\.apache\.org/confluence/display/KAFKA/{}(?:%3A)?\+[\w+-]+"
+    for label, url in links.items():
+        source = SOURCE.fullmatch(label.strip("`"))
+        if source is None:
+            assert re.fullmatch(wiki.format(label), url), url
+            continue
+        tag, file, first, last = source.group("tag", "file", "first", "last")
+        path, lines = url.removeprefix("https://github.com/apache/kafka/blob/").split("#")
+        assert path.startswith(f"{tag or VERSION}/") and path.endswith(f"/{file}")
+        language = "scala" if file.endswith(".scala") else "java"
+        assert f"/src/main/{language}/" in path
+        assert lines == (f"L{first}-L{last}" if last else f"L{first}")
+        assert int(last or first) >= int(first) > 0
+
+
+def test_every_known_kip_and_source_file_is_used() -> None:
+    labels = {found[1].strip("`") for found in REFERENCE.finditer(PROSE)}
+    files = {source["file"] for label in labels if (source := SOURCE.fullmatch(label))}
+    assert files == FOLDERS.keys()
+    assert {label for label in labels if KIP.fullmatch(label)} == KIPS.keys()
+
+
+@pytest.mark.parametrize(
+    ("page", "error"),
+    [
+        ("[KIP-1]", "KIP-1 has no page in KIPS"),
+        ("[`Horoscope.java:1`]", "Horoscope.java has no folder in FOLDERS"),
+    ],
+)
+def test_a_link_to_an_unknown_kip_or_file_is_rejected(page: str, error: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(error)):
+        definitions(page)
+
+
+def test_the_common_claims_are_corrected() -> None:
+    assert len(ROWS) >= 68
+    claims = " ".join(claim for claim, _, _ in ROWS)
     for words in (
         "Recovery point = LEO",
         "min(current HW",
@@ -121,39 +184,26 @@ def test_there_are_rows_for_what_is_often_said() -> None:
         "loss impossible",
         "10 s",
     ):
-        assert words in said
+        assert words in claims
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:60])
-def test_each_row_is_proven_by_a_step_of_a_story_or_by_a_line_of_kafka(row: list[str]) -> None:
+def test_each_correction_is_proven_by_a_scenario_or_by_kafkas_source(row: list[str]) -> None:
     assert len(row) == 3 and all(row)
-    proof = row[2]
-    for found in STEP.finditer(proof):
+    for part in re.split(r"; (?=\[)", row[2]):
+        found = STEP.fullmatch(part)
+        if found is None:
+            source = REFERENCE.fullmatch(part)
+            assert source is not None and SOURCE.fullmatch(source[1].strip("`")), part
+            continue
         name, protocol, step, words = found.group("name", "protocol", "step", "words")
         assert name in SCENARIOS and (protocol is None or protocol in PROTOCOLS)
-        steps = told(SCENARIOS[name].play(protocol)).steps
+        steps = step_table(SCENARIOS[name].run(protocol)).steps
         assert int(step) < len(steps)
         assert words is None or words in steps[int(step)][-1]
-    for found in SOURCE.finditer(proof):
-        assert int(found["last"] or found["first"]) >= int(found["first"]) > 0
-    # Nothing else stands there: each part is the one or the other.
-    assert (
-        re.sub(
-            r"(?:; )?(?:§|$)",
-            "",
-            SOURCE.sub("§", STEP.sub("§", proof)).replace("§; §", "§").replace("§; §", "§"),
-        )
-        == ""
-    )
 
 
-def test_every_file_of_kafka_has_its_path_and_no_path_is_left_over() -> None:
-    paths = {row[0].strip("`"): row[1].strip("`") for row in cells(SOURCES)}
-    assert {found["file"] for found in SOURCE.finditer(TEXT)} == paths.keys()
-    assert all(path.endswith(f"/{name}") for name, path in paths.items())
-
-
-def test_alerts_and_metrics_that_it_names_are_there() -> None:
+def test_its_alerts_and_metrics_exist() -> None:
     alerts = {alert_name(detector) for detector in DETECTORS}
     assert set(re.findall(r"\bKafka[A-Z][A-Za-z]+(?=\])", TEXT)) <= alerts
     metrics = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -161,12 +211,8 @@ def test_alerts_and_metrics_that_it_names_are_there() -> None:
     assert named and [name for name in named if f"`{name}`" not in metrics] == []
 
 
-def test_tables_have_as_many_cells_in_every_row() -> None:
-    tables = re.findall(
-        r"(?:^\|.*\n)+",
-        re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL),
-        flags=re.MULTILINE,
-    )
+def test_all_rows_of_a_table_have_the_same_number_of_cells() -> None:
+    tables = re.findall(r"(?:^\|.*\n)+", PROSE, flags=re.MULTILINE)
     assert tables
     for table in tables:
         assert len({line.count("|") for line in table.splitlines()}) == 1, table

@@ -1,4 +1,4 @@
-"""Golden texts: compared, or with REWRITE=1 written. Commit one only if you understand what changed."""
+"""Compares texts with golden files; REWRITE=1 writes them. Read every change before a commit."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ FOLDER = Path(__file__).parents[1] / "testdata" / "model"
 
 
 def assert_golden(name: str, lines: list[str]) -> None:
-    """The lines are those of tests/testdata/model/<name>.txt."""
+    """Asserts that the lines are those of tests/testdata/model/<name>.txt."""
     path = FOLDER / f"{name}.txt"
     text = "\n".join(lines) + "\n"
     if os.environ.get("REWRITE") == "1":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return
-    assert path.exists(), f"{path} is missing: look at the text, then write it by REWRITE=1"
+    assert path.exists(), f"{path} is missing: write it with REWRITE=1 and read it"
     assert path.read_text(encoding="utf-8") == text

@@ -1,4 +1,4 @@
-"""`tidemark model` from outside."""
+"""The `tidemark model` command."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.scenarios import SCENARIOS
 
 Captured = pytest.CaptureFixture[str]
-ASKED = {
-    "two-replica-write", "three-replica-write", "acks-0-1-all", "hw-truncation-loss", "hw-truncation-divergence", "epoch-reply-never-comes",
-    "follower-lag-shrinks-isr", "min-isr-gate", "preferred-leader", "last-replica-standing", "unclean-election", "zombie-leader",
-}  # fmt: skip
+EXPECTED_SCENARIOS = {
+    "two-replica-write",
+    "three-replica-write",
+    "acks-0-1-all",
+    "hw-truncation-loss",
+    "hw-truncation-divergence",
+    "epoch-reply-never-comes",
+    "follower-lag-shrinks-isr",
+    "min-isr-gate",
+    "preferred-leader",
+    "last-replica-standing",
+    "unclean-election",
+    "zombie-leader",
+}
 
 
 def run(*arguments: str) -> int:
@@ -31,27 +41,27 @@ def as_json(captured: Captured, *arguments: str) -> tuple[int, dict[str, Any]]:
     return code, json.loads(captured.readouterr().out)
 
 
-def test_list_names_all(capsys: Captured) -> None:
+def test_list_shows_all_scenarios_protocols_and_invariants(capsys: Captured) -> None:
     assert run("list") == 0
     out = capsys.readouterr().out
-    assert set(SCENARIOS) == ASKED
+    assert set(SCENARIOS) == EXPECTED_SCENARIOS
     assert all(name in out for name in (*SCENARIOS, *PROTOCOLS, *INVARIANTS))
 
 
-def test_show_plays_a_story_under_a_protocol(capsys: Captured) -> None:
+def test_show_runs_a_scenario_under_a_protocol(capsys: Captured) -> None:
     assert run("show", "hw-truncation-loss") == 0
-    assert "LOST: m1 committed, and not in its log." in capsys.readouterr().out
+    assert "LOST: m1 committed, but not in the leader's log." in capsys.readouterr().out
     assert run("show", "hw-truncation-loss", "--protocol", "kip-101") == 0
     assert "No committed record is lost." in capsys.readouterr().out
 
 
-def test_show_of_an_unknown_story_names_those_there_are(capsys: Captured) -> None:
+def test_show_of_an_unknown_scenario_lists_the_known_ones(capsys: Captured) -> None:
     assert run("show", "nothing") == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "zombie-leader" in error
 
 
-def test_check_ends_with_3_and_the_shortest_counterexample(capsys: Captured) -> None:
+def test_check_exits_3_with_the_shortest_counterexample(capsys: Captured) -> None:
     code, found = as_json(capsys, "--protocol", "truncate-to-hw", "--invariant", "WeakIsr")
     assert code == 3
     assert set(found) == {
@@ -82,14 +92,14 @@ def test_check_ends_with_3_and_the_shortest_counterexample(capsys: Captured) -> 
     )
 
 
-def test_check_without_an_invariant_checks_all_and_names_the_first_that_breaks(
+def test_check_without_an_invariant_reports_the_first_that_breaks(
     capsys: Captured,
 ) -> None:
     code, found = as_json(capsys, "--protocol", "kip-101")
     assert (code, found["invariant"], len(found["steps"])) == (3, "WeakIsr", 11)
 
 
-def test_check_ends_with_0_when_it_holds(capsys: Captured) -> None:
+def test_check_exits_0_if_the_invariant_holds(capsys: Captured) -> None:
     code, found = as_json(capsys, "--protocol", "kip-320", "--invariant", "strong-isr")
     assert code == 0
     assert (
@@ -103,23 +113,23 @@ def test_check_ends_with_0_when_it_holds(capsys: Captured) -> None:
     assert "kip-320 keeps AckedNeverLost over the whole space" in capsys.readouterr().out
 
 
-def test_check_ends_with_1_at_the_cap(capsys: Captured) -> None:
+def test_check_exits_1_at_the_cap(capsys: Captured) -> None:
     code, found = as_json(capsys, "--protocol", "kip-320", "--max-states", "100")
     assert (code, found["holds"], found["complete"], found["states"]) == (1, None, False, 100)
     assert run("check", "--protocol", "kip-320", "--max-states", "100") == 1
     assert "raise --max-states" in capsys.readouterr().out
 
 
-def test_a_verdict_names_the_whole_of_its_bounds(capsys: Captured) -> None:
+def test_a_verdict_shows_all_bounds(capsys: Captured) -> None:
     tiny = ("--log-size", "1", "--records", "1", "--max-epoch", "0")
     assert run("check", "--protocol", "kip-966", *tiny) == 0
     assert "epochs 0 to 0, partition epochs 0 to 2)" in capsys.readouterr().out
     assert run("check", "--protocol", "kip-320", "--max-states", "1", *tiny) == 1
-    told = capsys.readouterr().out
-    assert "held in 1 state, " in told and "partition" not in told
+    out = capsys.readouterr().out
+    assert "in 1 state, " in out and "partition" not in out
 
 
-def test_check_walks_by_seed(capsys: Captured) -> None:
+def test_check_with_a_seed_is_repeatable(capsys: Captured) -> None:
     arguments = (
         "--protocol",
         "kip-279",
@@ -159,10 +169,10 @@ def test_faults_and_bounds_are_options(capsys: Captured) -> None:
     assert (code, found["complete"]) == (0, True) and found["states"] < 10
 
 
-def test_a_counterexample_as_text_has_a_row_a_step_and_the_logs(capsys: Captured) -> None:
+def test_a_counterexample_shows_each_step_and_the_logs(capsys: Captured) -> None:
     assert run("check", "--protocol", "truncate-to-hw") == 3
     out = capsys.readouterr().out
-    assert "the shortest way has 8 steps" in out
+    assert "the shortest counterexample has 8 steps" in out
     assert [line.split()[0] for line in out.splitlines() if line[:1].isdigit()] == [
         str(number) for number in range(9)
     ]
@@ -182,6 +192,6 @@ def test_a_counterexample_as_text_has_a_row_a_step_and_the_logs(capsys: Captured
         ("show", "zombie-leader", "--protocol", "kip-500"),
     ],
 )
-def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], capsys: Captured) -> None:
+def test_wrong_usage_exits_2(arguments: tuple[str, ...], capsys: Captured) -> None:
     assert run(*arguments) == 2
     assert "Error:" in capsys.readouterr().err

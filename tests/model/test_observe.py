@@ -1,4 +1,4 @@
-"""What a collector would see of a state: enough to conclude from, and nothing that no client could read."""
+"""The events of a state contain what a client can read, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import TIMED_OUT, Observation, Pass
 from tidemark.model.invariants import INVARIANTS
 from tidemark.model.log import Record
-from tidemark.model.observe import observe, observed_batch
+from tidemark.model.observe import build_batch, observe
+from tidemark.model.oracle import batch_contents, diverging_replicas, lost_offsets
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.search import check
-from tidemark.model.state import ClusterState, Constants, QuorumState, ReplicaState, initial
-from tidemark.model.traces import traces
-from tidemark.model.truth import content_of, diverging_replicas, lost_offsets
+from tidemark.model.state import Constants, ModelReplica, ModelState, QuorumState, initial
+from tidemark.model.traces import shortest_traces
 
 CONSTANTS = Constants(replicas=3, min_isr=2)
 KIP_320, KIP_966, TO_HW = PROTOCOLS["kip-320"], PROTOCOLS["kip-966"], PROTOCOLS["truncate-to-hw"]
 A, B, C = Record(0, 0), Record(0, 1), Record(2, 2)
 LATER = QuorumState(2, 1, (1, 2), partition_epoch=3, elr=(0,))
-# Replica 1 leads in epoch 2 with all of epoch 0; 2 follows; 0 has not heard of it and believes to lead.
-STATE = ClusterState(
+# Replica 1 leads in epoch 2 with all of epoch 0, and 2 follows. 0 still considers itself leader.
+STATE = ModelState(
     logs=((A, B), (A, B, C), (A, B)),
     replicas=(
-        ReplicaState(2, 0, 0, (0, 1, 2)),
-        ReplicaState(2, 2, 1, (1, 2), 3),
-        ReplicaState(1, 2, 1, (1, 2), 3),
+        ModelReplica(2, 0, 0, (0, 1, 2)),
+        ModelReplica(2, 2, 1, (1, 2), 3),
+        ModelReplica(1, 2, 1, (1, 2), 3),
     ),
     quorum=LATER,
     requests=(LATER,),
@@ -33,14 +33,14 @@ STATE = ClusterState(
 
 
 def seen(
-    state: ClusterState = STATE, protocol: str = "kip-966", silent: tuple[int, ...] = ()
+    state: ModelState = STATE, protocol: str = "kip-966", silent: tuple[int, ...] = ()
 ) -> Observation:
     observation = observe(PROTOCOLS[protocol], CONSTANTS, state, 100.0, silent)
     assert observation is not None
     return observation
 
 
-def test_the_elected_leader_gives_what_is_committed_and_its_lineage() -> None:
+def test_the_elected_leader_reports_the_committed_offset_and_its_lineage() -> None:
     observation = seen()
     assert (observation.leader, observation.leader_epoch, observation.leaderless) == (2, 2, False)
     assert observation.committed == 2
@@ -57,7 +57,7 @@ def test_the_elected_leader_gives_what_is_committed_and_its_lineage() -> None:
     assert observation.effective_min_in_sync_replicas == 2
 
 
-def test_every_replica_is_sampled_and_says_what_it_believes() -> None:
+def test_every_replica_is_sampled_with_its_own_leader_epoch() -> None:
     one, two, three = seen().samples
     assert [
         (s.log_end_offset, s.high_watermark, s.leader_epoch, s.leads) for s in (one, two, three)
@@ -75,7 +75,7 @@ def test_every_replica_is_sampled_and_says_what_it_believes() -> None:
 def test_a_high_watermark_of_another_epoch_is_not_committed() -> None:
     unaware = STATE._replace(quorum=LATER._replace(leader=0, leader_epoch=3))
     observation = seen(unaware)
-    # Broker 1 believes to lead in epoch 0; it was elected for epoch 3 and has not heard.
+    # Broker 1 was elected in epoch 3 and does not know it: it considers itself leader in epoch 0.
     assert (
         observation.leader,
         observation.leader_epoch,
@@ -85,7 +85,7 @@ def test_a_high_watermark_of_another_epoch_is_not_committed() -> None:
     assert observation.leader_log_end_offset_before == 2
 
 
-def test_below_the_start_of_its_epoch_a_leader_does_not_say_what_is_committed() -> None:
+def test_a_leader_below_the_start_of_its_epoch_reports_no_committed_offset() -> None:
     young = STATE._replace(
         replicas=(
             STATE.replicas[0],
@@ -94,16 +94,16 @@ def test_below_the_start_of_its_epoch_a_leader_does_not_say_what_is_committed() 
         )
     )
     assert seen(young).committed is None
-    # Before KIP-207 it said so all the same.
+    # Before KIP-207 it reported one.
     assert seen(young, "kip-101").committed == 1
 
 
-def test_an_epoch_without_records_ends_the_lineage() -> None:
+def test_the_lineage_ends_with_the_epoch_without_records() -> None:
     fresh = STATE._replace(logs=(STATE.logs[0], (A, B), STATE.logs[2]))
     assert seen(fresh).lineage == [(0, 2), (2, 2)]
 
 
-def test_a_silent_replica_is_an_error_and_not_a_zero() -> None:
+def test_a_silent_replica_has_an_error_and_no_offsets() -> None:
     observation = seen(silent=(2,))
     silent = observation.samples[2]
     assert (silent.error, silent.log_end_offset, silent.high_watermark, silent.leads) == (
@@ -115,7 +115,7 @@ def test_a_silent_replica_is_an_error_and_not_a_zero() -> None:
     assert observation.committed == 2
 
 
-def test_a_silent_leader_gives_nothing() -> None:
+def test_a_silent_leader_reports_no_committed_offset() -> None:
     observation = seen(silent=(1,))
     assert (observation.leader, observation.committed, observation.lineage) == (2, None, None)
     assert (
@@ -124,12 +124,12 @@ def test_a_silent_leader_gives_nothing() -> None:
     )
 
 
-def test_without_a_leader() -> None:
+def test_a_partition_without_a_leader_has_no_committed_offset() -> None:
     observation = seen(STATE._replace(quorum=LATER._replace(leader=None)))
     assert (observation.leader, observation.leaderless, observation.committed) == (None, True, None)
 
 
-def test_brokers_without_epochs_show_none() -> None:
+def test_brokers_without_epochs_report_none() -> None:
     observation = seen(protocol="truncate-to-hw")
     assert (
         observation.leader,
@@ -143,32 +143,32 @@ def test_brokers_without_epochs_show_none() -> None:
     )
 
 
-def test_nobody_answers_is_a_missed_partition_and_no_observation() -> None:
-    everyone = (0, 1, 2)
-    assert observe(KIP_966, CONSTANTS, STATE, 1.0, everyone) is None
-    batch = observed_batch(KIP_966, CONSTANTS, STATE, 4, 1.0, silent=everyone)
-    (ended,) = batch.events
-    assert isinstance(ended, Pass) and ended.missed == {"model": [(0, 0)]}
-    assert {answer.outcome for answer in ended.brokers} == {TIMED_OUT}
+def test_without_any_response_the_partition_is_missed_and_not_observed() -> None:
+    all_replicas = (0, 1, 2)
+    assert observe(KIP_966, CONSTANTS, STATE, 1.0, all_replicas) is None
+    batch = build_batch(KIP_966, CONSTANTS, STATE, 4, 1.0, silent=all_replicas)
+    (finished,) = batch.events
+    assert isinstance(finished, Pass) and finished.missed == {"model": [(0, 0)]}
+    assert {answer.outcome for answer in finished.brokers} == {TIMED_OUT}
 
 
-def test_a_batch_is_what_replay_reads() -> None:
-    batch = observed_batch(KIP_966, CONSTANTS, STATE, 4, 104.0)
+def test_replay_can_read_a_batch() -> None:
+    batch = build_batch(KIP_966, CONSTANTS, STATE, 4, 104.0)
     assert decode_batch(encode_batch(batch)) == batch
-    observation, ended = batch.events
-    assert isinstance(observation, Observation) and isinstance(ended, Pass)
-    assert (ended.number, ended.missed, observation.observed_at) == (4, {}, ended.ended_at)
+    observation, finished = batch.events
+    assert isinstance(observation, Observation) and isinstance(finished, Pass)
+    assert (finished.number, finished.missed, observation.observed_at) == (4, {}, finished.ended_at)
 
 
-def test_every_state_of_a_space_can_be_written_down() -> None:
+def test_every_state_of_a_space_can_be_encoded() -> None:
     constants = Constants(log_size=2, records=2, max_epoch=1)
     for protocol in PROTOCOLS.values():
-        for number, trace in enumerate(traces(protocol, constants, max_traces=400)):
-            batch = observed_batch(protocol, constants, trace.last, number, float(number))
+        for number, trace in enumerate(shortest_traces(protocol, constants, max_traces=400)):
+            batch = build_batch(protocol, constants, trace.last, number, float(number))
             assert decode_batch(encode_batch(batch)) == batch
 
 
-def test_the_beginning_shows_a_partition_that_nobody_leads() -> None:
+def test_the_initial_state_has_no_leader() -> None:
     observation = seen(initial(CONSTANTS))
     assert (observation.leader, observation.leader_epoch, observation.leaderless) == (
         None,
@@ -178,7 +178,7 @@ def test_the_beginning_shows_a_partition_that_nobody_leads() -> None:
     assert [sample.log_end_offset for sample in observation.samples] == [0, 0, 0]
 
 
-def test_truth_names_the_lost_offsets() -> None:
+def test_the_oracle_returns_the_lost_offsets() -> None:
     verdict = check(TO_HW, Constants(), [INVARIANTS["LeaderCompleteness"]])
     assert verdict.trace is not None
     *before, last = verdict.trace.states
@@ -187,10 +187,10 @@ def test_truth_names_the_lost_offsets() -> None:
     assert lost_offsets(leaderless) == ()
 
 
-def test_truth_names_diverging_replicas() -> None:
+def test_the_oracle_returns_the_diverging_replicas() -> None:
     verdict = check(TO_HW, Constants(), [INVARIANTS["LogMatching"]])
     assert verdict.trace is not None
     ((one, other, offset),) = diverging_replicas(verdict.trace.last)
-    a, b = (content_of(verdict.trace.last.logs[replica])[offset] for replica in (one, other))
+    a, b = (batch_contents(verdict.trace.last.logs[replica])[offset] for replica in (one, other))
     assert a[0] == b[0] == offset and a[1:] != b[1:]
     assert not any(diverging_replicas(state) for state in verdict.trace.states[:-1])

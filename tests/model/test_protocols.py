@@ -1,4 +1,4 @@
-"""The protocols beside the specification, and each rule of truncation beside the flaw that the next one mends."""
+"""The protocols follow the specification; each truncation rule has a flaw that the next fixes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from types import ModuleType
 import pytest
 
 from tidemark.model import kraft
-from tidemark.model.log import Log, Record, end_offset_for, epoch_starts, last_matching_end, parting
+from tidemark.model.log import (
+    Log,
+    Record,
+    end_offset_for,
+    epoch_starts,
+    first_difference,
+    last_matching_end,
+)
 from tidemark.model.protocols import PROTOCOLS, kip_101, kip_279, kip_320, kip_966, truncate_to_hw
 from tidemark.model.state import Constants, Replicas
-from tidemark.model.traces import traces
+from tidemark.model.traces import shortest_traces
 
 COMMON = ["ControllerElectLeader", "ControllerShrinkIsr", "BecomeLeader"]
 UNFENCED = [
@@ -52,18 +59,18 @@ def test_the_actions_are_those_of_the_specification_and_two_faults(name: str) ->
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_faults_happen_only_where_they_are_asked_for(name: str) -> None:
+def test_faults_happen_only_if_they_are_enabled(name: str) -> None:
     constants = Constants(records=1, log_size=1, max_epoch=1)
     taken = {
         step.action.name
-        for trace in traces(PROTOCOLS[name], constants)
+        for trace in shortest_traces(PROTOCOLS[name], constants)
         for step in trace.steps[-1:]
     }
     assert not taken & FAULTS
     faulty = constants._replace(lossy_disk=True, unclean_election=True)
     taken = {
         step.action.name
-        for trace in traces(PROTOCOLS[name], faulty, 20_000)
+        for trace in shortest_traces(PROTOCOLS[name], faulty, 20_000)
         for step in trace.steps[-1:]
     }
     assert taken >= FAULTS
@@ -72,8 +79,10 @@ def test_faults_happen_only_where_they_are_asked_for(name: str) -> None:
 @pytest.mark.parametrize(
     ("older", "newer"), [(truncate_to_hw, kip_101), (kip_101, kip_279), (kip_279, kip_320)]
 )
-def test_neighbours_differ_by_the_kip_alone(older: ModuleType, newer: ModuleType) -> None:
-    """Beside prose, the rule and what it is called; KIP-320 changes who may answer and who is counted."""
+def test_neighbouring_protocols_differ_only_by_one_kip(
+    older: ModuleType, newer: ModuleType
+) -> None:
+    """They differ in the rule and its name. KIP-320 also changes who answers and who counts."""
     one, other = (
         inspect.getsource(module).split("from __future__")[1].splitlines()
         for module in (older, newer)
@@ -82,15 +91,16 @@ def test_neighbours_differ_by_the_kip_alone(older: ModuleType, newer: ModuleType
     assert len(changed) <= 16
 
 
-def test_kip_101_keeps_a_foreign_record_below_the_answer() -> None:
-    # The leader never had epoch 1; its answer is where epoch 2 starts, and the follower's record of epoch 1 stands below.
+def test_kip_101_keeps_a_record_of_another_epoch_below_the_answer() -> None:
+    # The leader never had epoch 1. It answers with the start of epoch 2, which is above the
+    # follower's record of epoch 1.
     leader, follower = log((0, 0), (0, 1), (2, 3)), log((0, 0), (1, 2))
     assert kip_101.truncation_offset(leader, follower, 0) == 2
     assert kip_279.truncation_offset(leader, follower, 0) == 1
     assert kip_966.truncation_offset(leader, follower, 0) == 1
 
 
-def test_truncation_to_the_high_watermark_looks_at_nothing_else() -> None:
+def test_truncate_to_hw_uses_only_the_high_watermark() -> None:
     same = log((0, 0), (0, 1))
     assert truncate_to_hw.truncation_offset(same, same, 1) == 1
     assert [
@@ -104,22 +114,21 @@ def test_kip_101_falls_back_to_the_high_watermark() -> None:
     assert kip_101.truncation_offset(log((0, 0)), (), 0) == 0
 
 
-def test_fetches_cut_where_kip_279_cuts() -> None:
-    """On every pair of logs that a protocol with fencing can reach."""
+def test_fetches_truncate_where_kip_279_truncates() -> None:
+    """For every pair of logs that a protocol with fencing can reach."""
     pairs = {
         pair
-        for trace in traces(PROTOCOLS["kip-320"], Constants(), 4_000)
+        for trace in shortest_traces(PROTOCOLS["kip-320"], Constants(), 4_000)
         for pair in (trace.last.logs, trace.last.logs[::-1])
     }
-    parted = [pair for pair in pairs if parting(*pair) is not None]
-    assert len(parted) > 10
+    diverging = [pair for pair in pairs if first_difference(*pair) is not None]
+    assert len(diverging) > 10
     for leader, follower in pairs:
         wanted = kip_279.truncation_offset(leader, follower, 0)
-        # A leader's epoch cache has its own epoch; where its log has nothing of it the fetch is cut by the earlier ones.
         assert kip_966.truncation_offset(leader, follower, 0) == wanted
 
 
-def test_a_log_says_where_its_epochs_start_and_end() -> None:
+def test_epoch_starts_and_ends_of_a_log() -> None:
     mixed = log((0, 0), (0, 1), (2, 2), (5, 3))
     assert epoch_starts(mixed) == ((0, 0), (2, 2), (5, 3))
     assert [end_offset_for(mixed, epoch) for epoch in range(7)] == [
@@ -133,19 +142,22 @@ def test_a_log_says_where_its_epochs_start_and_end() -> None:
     ]
     assert end_offset_for(log((3, 0)), 1) == (1, 0)
     assert last_matching_end(mixed, log((0, 0), (1, 9))) == 1
-    assert parting(mixed, mixed[:2]) is None and parting(mixed, log((0, 0), (1, 9))) == 1
+    assert (
+        first_difference(mixed, mixed[:2]) is None
+        and first_difference(mixed, log((0, 0), (1, 9))) == 1
+    )
 
 
 @pytest.mark.parametrize(
     ("before", "isr", "unclean", "expected"),
     [
-        # Who leaves a set that falls below min ISR stays eligible.
+        # A replica that leaves an ISR which falls below min ISR stays eligible.
         ((0, 1, 2), (0,), (), (1, 2)),
-        # At min ISR or above nobody has to be remembered.
+        # At or above min ISR the ELR is empty.
         ((0, 1, 2), (0, 1), (), ()),
         # An unclean shutdown ends eligibility.
         ((0, 1, 2), (0,), (1,), (2,)),
-        # The last one leaves, too.
+        # The last member can leave too.
         ((0, 2), (), (), (0, 2)),
     ],
 )
@@ -157,7 +169,7 @@ def test_eligible_leader_replicas(
 
 def test_in_sync_and_eligible_replicas_exclude_each_other() -> None:
     constants = Constants(min_isr=2, max_epoch=1, records=1, log_size=1, lossy_disk=True)
-    for trace in traces(PROTOCOLS["kip-966"], constants, 20_000):
+    for trace in shortest_traces(PROTOCOLS["kip-966"], constants, 20_000):
         quorum = trace.last.quorum
         assert not set(quorum.isr) & set(quorum.elr)
         assert len(quorum.isr) < 2 or not quorum.elr

@@ -1,4 +1,4 @@
-"""The replica manager under anything that can happen, and its rules one by one."""
+"""The replica manager: its invariants under random runs, and its rules one by one."""
 
 from __future__ import annotations
 
@@ -9,70 +9,100 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.model.operations import check_candidates, check_leader, check_offsets, random_play
+from tests.model.random_runs import check_candidates, check_leader, check_offsets, random_run
 from tidemark.model.invariants import INVARIANTS
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.replica_manager import epoch_cache
-from tidemark.model.replica_manager.abstract import as_cluster_state
 from tidemark.model.replica_manager.broker import create
-from tidemark.model.scenarios.play import Play
+from tidemark.model.replica_manager.model_state import to_model_state
+from tidemark.model.replica_manager.state import Broker
+from tidemark.model.scenarios.run import ScenarioRun
 from tidemark.model.state import Constants
 
 SEEDS = st.integers(0, 2**32)
+SAFE = st.sampled_from(["kip-320", "kip-966"])
+BROKERS, MIN_ISR = st.integers(2, 3), st.integers(1, 2)
 
 
-def staged(protocol: str = "kip-966", brokers: int = 3, min_isr: int = 2) -> Play:
-    return Play(create(PROTOCOLS[protocol], brokers, min_isr))
+def new_run(
+    protocol: str = "kip-966", brokers: int = 3, min_isr: int = 2, *, unclean: bool = False
+) -> ScenarioRun:
+    return ScenarioRun(
+        create(PROTOCOLS[protocol], brokers, min_isr, unclean_leader_election=unclean)
+    )
+
+
+def replicated_run(protocol: str = "kip-966", brokers: int = 2, min_isr: int = 1) -> ScenarioRun:
+    """m0 is committed and on all brokers."""
+    run = new_run(protocol, brokers, min_isr)
+    run.write(1)
+    run.catch_up(*range(2, brokers + 1))
+    return run
+
+
+def leader_of(run: ScenarioRun) -> Broker:
+    leader = run.cluster.controller.leader
+    assert leader is not None
+    return run.cluster.broker(leader)
 
 
 @settings(max_examples=40)
-@given(SEEDS, st.sampled_from(list(PROTOCOLS)), st.integers(2, 3), st.integers(1, 2))
-def test_offsets_keep_their_order_whatever_happens(
-    seed: int, protocol: str, brokers: int, min_isr: int
-) -> None:
-    play = random_play(protocol, brokers, min_isr, Random(seed), 80)
-    for before, after in pairwise(play.rows):
+@given(SEEDS, st.sampled_from(list(PROTOCOLS)), BROKERS, MIN_ISR)
+def test_offsets_stay_in_order(seed: int, protocol: str, brokers: int, min_isr: int) -> None:
+    run = random_run(protocol, brokers, min_isr, Random(seed), 80)
+    for before, after in pairwise(run.steps):
         check_offsets(before.cluster, after.cluster)
 
 
 @settings(max_examples=40)
-@given(SEEDS, st.sampled_from(["kip-320", "kip-966"]), st.integers(2, 3), st.integers(1, 2))
-def test_whoever_may_be_elected_has_all_that_was_committed(
+@given(SEEDS, SAFE, BROKERS, MIN_ISR)
+def test_every_replica_that_can_be_elected_holds_all_committed_records(
     seed: int, protocol: str, brokers: int, min_isr: int
 ) -> None:
-    for row in random_play(protocol, brokers, min_isr, Random(seed), 80).rows:
-        check_candidates(row.cluster)
+    for step in random_run(protocol, brokers, min_isr, Random(seed), 80).steps:
+        check_candidates(step.cluster)
 
 
 @settings(max_examples=40)
-@given(SEEDS, st.sampled_from(["kip-320", "kip-966"]), st.integers(2, 3), st.integers(1, 2))
+@given(SEEDS, SAFE, BROKERS, MIN_ISR)
 def test_it_keeps_the_invariants_of_the_searched_model(
     seed: int, protocol: str, brokers: int, min_isr: int
 ) -> None:
     constants = Constants(brokers, log_size=1000, records=1000, max_epoch=1000, min_isr=min_isr)
-    for row in random_play(protocol, brokers, min_isr, Random(seed), 80).rows:
-        state = as_cluster_state(row.cluster)
+    for step in random_run(protocol, brokers, min_isr, Random(seed), 80).steps:
+        state = to_model_state(step.cluster)
         assert [
             name for name, invariant in INVARIANTS.items() if not invariant.holds(constants, state)
         ] == []
 
 
 @settings(max_examples=30)
-@given(SEEDS, st.integers(2, 3))
-def test_one_lossy_machine_costs_kip_966_nothing(seed: int, brokers: int) -> None:
-    for row in random_play("kip-966", brokers, 2, Random(seed), 100, lossy=brokers - 1).rows:
-        check_leader(row.cluster)
+@given(SEEDS, BROKERS)
+def test_one_lossy_machine_loses_nothing_under_kip_966(seed: int, brokers: int) -> None:
+    """Until the last known leader is elected: see the test below."""
+    for step in random_run("kip-966", brokers, 2, Random(seed), 100, lossy=brokers - 1).steps:
+        if step.cluster.controller.recovering:
+            break
+        check_leader(step.cluster)
 
 
-def test_the_same_plays_break_protocols_that_are_not_safe() -> None:
-    """The two properties above can fail: under other rules the same random plays do break them."""
+def test_two_unclean_shutdowns_can_lose_a_record_under_kip_966() -> None:
+    """After them no replica is eligible, so the last known leader is elected despite its disk."""
+    run = replicated_run(min_isr=2)
+    run.execute("lose_power 1", "kill 2", "fence 1 2", "start 1 2", "learn 1")
+    assert run.cluster.controller.recovering and leader_of(run).leads
+    assert len(run.cluster.committed) == 1 and leader_of(run).log == ()
+
+
+def test_the_same_runs_break_unsafe_protocols() -> None:
+    """The two properties above can fail: the same random runs break them under other rules."""
 
     def breaks(protocol: str, brokers: int, min_isr: int, lossy: int | None) -> bool:
         check = check_candidates if lossy is None else check_leader
         for seed in range(600):
             try:
-                for row in random_play(protocol, brokers, min_isr, Random(seed), 100, lossy).rows:
-                    check(row.cluster)
+                for step in random_run(protocol, brokers, min_isr, Random(seed), 100, lossy).steps:
+                    check(step.cluster)
             except AssertionError:
                 return True
         return False
@@ -81,205 +111,162 @@ def test_the_same_plays_break_protocols_that_are_not_safe() -> None:
     assert breaks("kip-320", 3, 2, 2)
 
 
-def test_a_new_leader_moves_no_high_watermark_before_it_heard_of_every_member() -> None:
-    play = staged()
-    play.write(1)
-    play.catch_up(2, 3)
-    play.kill(1)
-    play.fence(1)
-    play.learn(2)
-    assert play.cluster.broker(2).remotes[3].log_end_offset is None
-    assert play.cluster.broker(2).high_watermark == 0
-    play.learn(3)
-    play.fetch(3)
-    assert play.cluster.broker(2).high_watermark == 1
+def test_a_new_leader_needs_a_fetch_of_every_member_before_its_high_watermark_moves() -> None:
+    run = replicated_run(brokers=3, min_isr=2)
+    run.execute("kill 1", "fence 1", "learn 2")
+    assert leader_of(run).remotes[3].log_end_offset is None
+    assert leader_of(run).high_watermark == 0
+    run.execute("learn 3", "fetch 3")
+    assert leader_of(run).high_watermark == 1
 
 
-def test_a_caught_up_follower_outside_the_set_is_waited_for() -> None:
-    play = staged("kip-320", brokers=2, min_isr=1)
-    play.write(1)
-    play.catch_up(2)
-    play.kill(2)
-    play.fence(2)
-    play.learn(1)
-    play.write(1)
-    # Out of the set, and caught up a moment ago: it may be about to join (Partition.maybeIncrementLeaderHW).
-    assert play.cluster.controller.in_sync_replicas == (1,)
-    assert play.cluster.broker(1).high_watermark == 1
-    play.wait(10_001)
-    play.write(1)
-    assert play.cluster.broker(1).high_watermark == 3
+def test_the_leader_waits_for_a_caught_up_follower_outside_the_isr() -> None:
+    run = replicated_run("kip-320")
+    run.execute("kill 2", "fence 2", "learn 1", "write 1")
+    # Recently caught up, so it may be about to join (Partition.maybeIncrementLeaderHW).
+    assert run.cluster.controller.in_sync_replicas == (1,)
+    assert leader_of(run).high_watermark == 1
+    run.execute("wait 10001", "write 1")
+    assert leader_of(run).high_watermark == 3
 
 
-def test_a_follower_joins_at_the_start_of_the_leaders_epoch_and_not_before() -> None:
-    play = staged("kip-966", brokers=4, min_isr=1)
-    play.write(1)
-    play.catch_up(2, 3, 4)
-    play.kill(3)
-    play.fence(3)
-    play.learn(1)
-    play.write(1)
-    play.catch_up(2, 4)
-    play.kill(1)
-    play.fence(1)
-    play.learn(2)
-    play.start(3)
-    play.learn(2, 3)
-    # The new leader's high watermark trails the one that the leader before had shown, so it does not say who has all.
-    leader = play.cluster.broker(2)
-    assert (leader.high_watermark, leader.epoch_cache[-1]) == (1, (1, 2))
-    play.fetch(3)
-    assert play.cluster.broker(2).remotes[3].log_end_offset == 1
-    assert play.cluster.broker(2).pending_in_sync_replicas is None
-    play.receive(3)
-    play.fetch(3)
-    assert play.cluster.broker(2).pending_in_sync_replicas == (2, 3, 4)
+def test_a_follower_joins_only_from_the_start_of_the_leaders_epoch() -> None:
+    run = replicated_run(brokers=4)
+    run.execute(
+        "kill 3",
+        "fence 3",
+        "learn 1",
+        "write 1",
+        "catch_up 2 4",
+        "kill 1",
+        "fence 1",
+        "learn 2",
+        "start 3",
+        "learn 2 3",
+    )
+    # The new leader's high watermark is lower than that of its predecessor.
+    assert (leader_of(run).high_watermark, leader_of(run).epoch_cache[-1]) == (1, (1, 2))
+    run.fetch(3)
+    assert leader_of(run).remotes[3].log_end_offset == 1
+    assert leader_of(run).pending_in_sync_replicas is None
+    run.receive_and_fetch(3)
+    assert leader_of(run).pending_in_sync_replicas == (2, 3, 4)
 
 
-def test_a_wish_made_before_a_newer_decision_is_refused() -> None:
-    play = staged("kip-966", brokers=3, min_isr=1)
-    play.write(1)
-    play.catch_up(2)
-    play.wait(31_000)
-    play.fetch(2)
-    play.shrink(1)
-    assert play.cluster.broker(1).pending_in_sync_replicas == (1, 2)
-    play.kill(2)
-    play.fence(2)
-    play.grant(1)
-    assert "refused: INVALID_UPDATE_VERSION" in play.rows[-1].outcome
-    assert play.cluster.controller.in_sync_replicas == (1, 3)
+def test_an_isr_request_older_than_the_newest_decision_is_rejected() -> None:
+    run = new_run(min_isr=1)
+    run.execute("write 1", "catch_up 2", "wait 31000", "fetch 2", "shrink 1")
+    assert leader_of(run).pending_in_sync_replicas == (1, 2)
+    run.execute("kill 2", "fence 2", "grant 1")
+    assert "rejected: INVALID_UPDATE_VERSION" in run.steps[-1].effects
+    assert run.cluster.controller.in_sync_replicas == (1, 3)
 
 
-def test_a_wish_for_a_broker_that_has_registered_anew_is_refused() -> None:
-    play = staged("kip-966", brokers=2, min_isr=1)
-    play.kill(2)
-    play.fence(2)
-    play.learn(1)
-    play.write(1)
-    play.start(2)
-    play.learn(1, 2)
-    play.catch_up(2)
-    assert play.cluster.broker(1).pending_in_sync_replicas == (1, 2)
-    play.lose_power(2)
-    play.start(2)
-    assert any("INELIGIBLE_REPLICA" in outcome for outcome in play.rows[-1].outcome)
-    assert play.cluster.broker(1).pending_in_sync_replicas is None
+def test_a_request_to_add_a_broker_that_has_registered_again_is_rejected() -> None:
+    run = new_run(brokers=2, min_isr=1)
+    run.execute("kill 2", "fence 2", "learn 1", "write 1", "start 2", "learn 1 2", "catch_up 2")
+    assert leader_of(run).pending_in_sync_replicas == (1, 2)
+    run.execute("lose_power 2", "start 2")
+    assert any("INELIGIBLE_REPLICA" in effect for effect in run.steps[-1].effects)
+    assert leader_of(run).pending_in_sync_replicas is None
 
 
-def test_a_parked_fetch_is_answered_with_the_high_watermark_alone_when_its_time_is_up() -> None:
-    play = staged(brokers=2, min_isr=1)
-    play.fetch(2)
-    play.wait(499)
-    assert [fetch.follower for fetch in play.cluster.broker(1).fetch_purgatory] == [2]
-    play.wait(1)
-    answer = play.cluster.broker(2).answer
-    assert play.cluster.broker(1).fetch_purgatory == ()
-    assert answer is not None and (answer.records, answer.high_watermark) == ((), 0)
+def test_a_delayed_fetch_that_expires_returns_only_the_high_watermark() -> None:
+    run = new_run(brokers=2, min_isr=1)
+    run.execute("fetch 2", "wait 499")
+    assert [fetch.follower for fetch in leader_of(run).fetch_purgatory] == [2]
+    run.wait(1)
+    response = run.cluster.broker(2).response
+    assert leader_of(run).fetch_purgatory == ()
+    assert response is not None and (response.records, response.high_watermark) == ((), 0)
 
 
-def test_a_producer_that_waited_too_long_is_told_so_and_its_record_may_be_committed_yet() -> None:
-    play = staged(brokers=2, min_isr=1)
-    play.write(1)
-    play.wait(29_999)
-    assert [waiting.record for waiting in play.cluster.broker(1).produce_purgatory] == [0]
-    play.wait(1)
-    assert play.rows[-1].outcome == ("m0: REQUEST_TIMED_OUT",)
-    play.catch_up(2)
-    assert play.cluster.broker(1).produce_purgatory == ()
-    assert play.cluster.broker(1).high_watermark == 1 and len(play.cluster.committed) == 1
-    assert play.cluster.acked == ()
+def test_a_record_can_be_committed_after_its_produce_request_has_timed_out() -> None:
+    run = new_run(brokers=2, min_isr=1)
+    run.execute("write 1", "wait 29999")
+    assert [waiting.record for waiting in leader_of(run).produce_purgatory] == [0]
+    run.wait(1)
+    assert run.steps[-1].effects == ("m0: REQUEST_TIMED_OUT",)
+    run.catch_up(2)
+    assert leader_of(run).produce_purgatory == ()
+    assert leader_of(run).high_watermark == 1 and len(run.cluster.committed) == 1
+    assert run.cluster.acked == ()
 
 
 def test_a_broker_starts_with_the_high_watermark_of_its_checkpoint() -> None:
-    play = staged(brokers=2, min_isr=1)
-    play.write(1)
-    play.catch_up(2)
-    play.checkpoint(1)
-    play.write(1)
-    play.catch_up(2)
-    assert play.cluster.broker(1).high_watermark == 2
-    play.kill(1)
-    play.start(1)
-    assert (play.cluster.broker(1).high_watermark, play.cluster.broker(1).log_end_offset) == (1, 2)
+    run = replicated_run()
+    run.execute("checkpoint 1", "write 1", "catch_up 2")
+    assert run.cluster.broker(1).high_watermark == 2
+    run.execute("kill 1", "start 1")
+    assert (run.cluster.broker(1).high_watermark, run.cluster.broker(1).log_end_offset) == (1, 2)
 
 
-def test_producers_that_wait_at_a_leader_that_is_none_any_more_are_told() -> None:
-    play = staged(brokers=2, min_isr=1)
-    play.write(1)
-    play.fence(1)
-    play.learn(1)
-    assert "the producers of m0 are told NOT_LEADER_OR_FOLLOWER" in play.rows[-1].outcome
-    assert play.cluster.acked == ()
+def test_waiting_producers_of_a_leader_that_steps_down_get_an_error() -> None:
+    run = new_run(brokers=2, min_isr=1)
+    run.execute("write 1", "fence 1", "learn 1")
+    assert "the producers of m0 get NOT_LEADER_OR_FOLLOWER" in run.steps[-1].effects
+    assert run.cluster.acked == ()
 
 
-def both_gone(protocol: str = "kip-966", *, unclean: bool = False) -> Play:
-    """1 led alone and died with m1, which 2 lacks; 2, which died before, is back."""
-    play = Play(create(PROTOCOLS[protocol], 2, 1, unclean_leader_election=unclean))
-    play.write(1)
-    play.catch_up(2)
-    play.kill(2)
-    play.fence(2)
-    play.learn(1)
-    play.write(1)
-    play.kill(1)
-    play.fence(1)
-    play.start(2)
-    return play
+def run_without_the_last_leader(protocol: str, *, unclean: bool = False) -> ScenarioRun:
+    """2 died first, then 1 with m1, which 2 lacks. Only 2 has restarted."""
+    run = new_run(protocol, 2, 1, unclean=unclean)
+    run.execute(
+        "write 1",
+        "catch_up 2",
+        "kill 2",
+        "fence 2",
+        "learn 1",
+        "write 1",
+        "kill 1",
+        "fence 1",
+        "start 2",
+    )
+    return run
 
 
 @pytest.mark.parametrize("protocol", ["kip-320", "kip-966"])
-def test_unclean_elections_happen_where_the_topic_allows_them_or_an_operator_asks(
-    protocol: str,
-) -> None:
-    assert both_gone(protocol).cluster.controller.leader is None
-    allowed = both_gone(protocol, unclean=True).cluster.controller
-    asked = both_gone(protocol)
-    asked.elect_unclean()
-    assert allowed == asked.cluster.controller
+def test_an_unclean_election_needs_the_topics_permission_or_an_operator(protocol: str) -> None:
+    assert run_without_the_last_leader(protocol).cluster.controller.leader is None
+    allowed = run_without_the_last_leader(protocol, unclean=True).cluster.controller
+    requested = run_without_the_last_leader(protocol)
+    requested.elect_unclean()
+    assert allowed == requested.cluster.controller
     assert (allowed.leader, allowed.in_sync_replicas, allowed.recovering) == (2, (2,), True)
-    assert not asked.cluster.unclean_leader_election
-    asked.elect_unclean()
-    assert asked.rows[-1].outcome == ("ELECTION_NOT_NEEDED",)
+    assert not requested.cluster.unclean_leader_election
+    requested.elect_unclean()
+    assert requested.steps[-1].effects == ("ELECTION_NOT_NEEDED",)
 
 
-def test_an_unclean_election_takes_nobody_who_is_down_and_an_eligible_replica_needs_none() -> None:
-    play = staged("kip-966", brokers=3, min_isr=2)
-    play.shut_down(2)
-    play.shut_down(3)
-    play.kill(1)
-    play.fence(1)
-    play.elect_unclean()
-    assert play.rows[-1].outcome == ("ELIGIBLE_LEADERS_NOT_AVAILABLE",)
-    play.start(2)
-    # 2 left a set that met min ISR without it, so it is not eligible; when 3 left, the set fell below, and it is.
-    assert play.cluster.controller.leader is None
-    play.start(3)
-    elected = play.cluster.controller
+def test_an_unclean_election_needs_an_alive_replica_and_an_eligible_one_needs_none() -> None:
+    run = new_run()
+    run.execute("shut_down 2", "shut_down 3", "kill 1", "fence 1", "elect_unclean")
+    assert run.steps[-1].effects == ("ELIGIBLE_LEADERS_NOT_AVAILABLE",)
+    run.start(2)
+    # The ISR still met min ISR without 2, so 2 is not eligible. Without 3 it did not, so 3 is.
+    assert run.cluster.controller.leader is None
+    run.start(3)
+    elected = run.cluster.controller
     assert (elected.leader, elected.recovering) == (3, False)
 
 
-def test_an_elected_leader_notes_its_epoch_before_any_write() -> None:
-    play = staged(brokers=2, min_isr=1)
-    play.write(1)
-    play.catch_up(2)
-    play.kill(1)
-    play.fence(1)
-    play.learn(2)
-    assert play.cluster.broker(2).epoch_cache == ((0, 0), (1, 1))
+def test_an_elected_leader_writes_its_epoch_before_any_record() -> None:
+    run = replicated_run()
+    run.execute("kill 1", "fence 1", "learn 2")
+    assert run.cluster.broker(2).epoch_cache == ((0, 0), (1, 1))
 
 
 @pytest.mark.parametrize(
     ("epoch", "expected"),
     [(0, (0, 0)), (1, (1, 3)), (2, (1, 3)), (3, (3, 9)), (4, None)],
 )
-def test_epoch_cache_answers_the_floor_epoch_and_where_the_next_begins(
+def test_the_epoch_cache_returns_the_floor_epoch_and_the_start_of_the_next(
     epoch: int, expected: tuple[int, int] | None
 ) -> None:
     assert epoch_cache.end_offset_for(((1, 0), (3, 3)), epoch, 9) == expected
 
 
-def test_epoch_cache_lets_later_entries_give_way() -> None:
+def test_the_epoch_cache_removes_later_entries() -> None:
     cache = epoch_cache.assign(((0, 0), (1, 4), (2, 8)), 3, 6)
     assert cache == ((0, 0), (1, 4), (3, 6))
     assert epoch_cache.assign(cache, 3, 7) == cache

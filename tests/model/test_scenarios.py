@@ -1,4 +1,4 @@
-"""Every story says what it said before, and means what it is told for."""
+"""Every scenario has its golden text, and shows what it is about."""
 
 from __future__ import annotations
 
@@ -7,321 +7,281 @@ import re
 import pytest
 
 from tests.model.golden import assert_golden
-from tidemark.model.log import parting
+from tidemark.model.log import first_difference
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.replica_manager.state import Cluster
 from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.play import Play, Row
-from tidemark.model.scenarios.told import missing, table, tell, verdict
+from tidemark.model.scenarios.render import missing_records, render_scenario, render_table, verdict
+from tidemark.model.scenarios.run import RunStep, ScenarioRun
 
-TOLD = [(name, protocol) for name, scenario in SCENARIOS.items() for protocol in scenario.protocols]
-UNTOLD = [
-    (name, protocol)
-    for name, scenario in SCENARIOS.items()
-    for protocol in PROTOCOLS
-    if protocol not in scenario.protocols
-]
+ALL_RUNS = [(name, protocol) for name in SCENARIOS for protocol in PROTOCOLS]
+MAIN_RUNS = [run for run in ALL_RUNS if run[1] in SCENARIOS[run[0]].protocols]
+OTHER_RUNS = [run for run in ALL_RUNS if run not in MAIN_RUNS]
 EPOCHS = ["kip-101", "kip-279", "kip-320", "kip-966"]
 
 
-def play(name: str, protocol: str | None = None) -> Play:
-    return SCENARIOS[name].play(protocol)
+def run_of(name: str, protocol: str | None = None) -> ScenarioRun:
+    return SCENARIOS[name].run(protocol)
 
 
 def ids(records: tuple[tuple[int, int], ...]) -> list[int]:
-    return [record[1] for record in records]
+    return [record_id for _, record_id in records]
 
 
 def lost(cluster: Cluster) -> list[int]:
-    """Committed records that the leader at the end does not hold; there must be a leader."""
+    """Committed records that the leader at the end does not hold. There must be a leader."""
     leader = cluster.controller.leader
     assert leader is not None and cluster.broker(leader).leads
-    return ids(missing(cluster.committed, cluster.broker(leader).log))
+    return ids(missing_records(cluster.committed, cluster.broker(leader).log))
 
 
-def only(rows: list[Row], words: str) -> Row:
-    """The one row of which an outcome has these words."""
-    found = [row for row in rows if any(words in outcome for outcome in row.outcome)]
-    assert len(found) == 1, f"{len(found)} rows say {words!r}"
-    return found[0]
+def steps_with(run: ScenarioRun, words: str) -> list[RunStep]:
+    return [step for step in run.steps if any(words in effect for effect in step.effects)]
 
 
-def at(played: Play, row: Row, back: int = 0) -> Cluster:
-    """The cluster after a row, or some rows before it."""
-    return played.rows[played.rows.index(row) - back].cluster
+def only_step(run: ScenarioRun, words: str) -> RunStep:
+    """The only step that has an effect with these words."""
+    (step,) = steps_with(run, words)
+    return step
 
 
-@pytest.mark.parametrize(("name", "protocol"), TOLD)
+def before(run: ScenarioRun, step: RunStep) -> Cluster:
+    """The cluster before a step."""
+    return run.steps[run.steps.index(step) - 1].cluster
+
+
+@pytest.mark.parametrize(("name", "protocol"), MAIN_RUNS)
 def test_golden(name: str, protocol: str) -> None:
-    assert_golden(f"scenarios/{name}.{protocol}", tell(SCENARIOS[name], protocol))
+    assert_golden(f"scenarios/{name}.{protocol}", render_scenario(SCENARIOS[name], protocol))
 
 
-@pytest.mark.parametrize(("name", "protocol"), UNTOLD)
-def test_every_story_can_be_played_under_every_protocol(name: str, protocol: str) -> None:
-    assert tell(SCENARIOS[name], protocol)[-1]
+@pytest.mark.parametrize(("name", "protocol"), OTHER_RUNS)
+def test_every_scenario_runs_under_every_protocol(name: str, protocol: str) -> None:
+    assert render_scenario(SCENARIOS[name], protocol)[-1]
 
 
-@pytest.mark.parametrize(("name", "protocol"), TOLD)
-def test_a_row_a_step(name: str, protocol: str) -> None:
-    lines = table(play(name, protocol))
-    assert [line.split()[0] for line in lines if line[0].isdigit()] == [
-        str(step) for step in range(len(play(name, protocol).rows))
-    ]
+@pytest.mark.parametrize(("name", "protocol"), MAIN_RUNS)
+def test_every_step_is_one_row(name: str, protocol: str) -> None:
+    run = run_of(name, protocol)
+    numbers = [line.split()[0] for line in render_table(run) if line[0].isdigit()]
+    assert numbers == [str(number) for number in range(len(run.steps))]
 
 
-@pytest.mark.parametrize(("name", "protocol"), TOLD)
-def test_what_is_shown_fits_a_screen_and_has_no_empty_column(name: str, protocol: str) -> None:
-    lines = tell(SCENARIOS[name], protocol)
-    # Where a zombie leads the leaders' columns are wide, and what happens needs some room.
-    assert max(map(len, lines)) <= 145
-    shown = table(play(name, protocol))
-    starts = [found.start() for found in re.finditer(r"\S+(?: \S+)*", shown[0])]
+@pytest.mark.parametrize(("name", "protocol"), MAIN_RUNS)
+def test_a_scenario_fits_a_screen_and_has_no_empty_column(name: str, protocol: str) -> None:
+    # With a zombie the leaders' columns are wide, and the last column has a minimum width.
+    assert max(map(len, render_scenario(SCENARIOS[name], protocol))) <= 145
+    heading, *rows = render_table(run_of(name, protocol))
+    starts = [found.start() for found in re.finditer(r"\S+(?: \S+)*", heading)]
     for begin, end in zip(starts, [*starts[1:], None], strict=True):
-        assert any(line[begin:end].strip() for line in shown[1:])
+        assert any(row[begin:end].strip() for row in rows)
 
 
-def test_the_offsets_stand_below_their_names() -> None:
-    lines = table(play("zombie-leader"))
-    for found in re.finditer(r"\d LEO HW epochs", lines[0]):
-        mark, rest = lines[1][found.start()], lines[1][found.start() + 1 : found.start() + 12]
+def test_offsets_are_below_their_headings() -> None:
+    heading, first, *_ = render_table(run_of("zombie-leader"))
+    for found in re.finditer(r"\d LEO HW epochs", heading):
+        mark, rest = first[found.start()], first[found.start() + 1 : found.start() + 12]
         assert mark in "*- " and re.fullmatch(r"   0  0( 0@0)?\s*", rest.rstrip()) is not None
 
 
-def test_the_legend_explains_the_columns_that_there_are() -> None:
-    with_cut, without = (
-        tell(SCENARIOS[name]) for name in ("hw-truncation-loss", "two-replica-write")
-    )
-    assert any(line.startswith("cut ") for line in with_cut) and not any(
-        line.startswith("epochs ") for line in with_cut
-    )
-    assert any(line.startswith("epochs ") for line in without) and not any(
-        line.startswith("cut ") for line in without
-    )
+def test_the_legend_explains_only_the_columns_of_the_table() -> None:
+    def has_legend(name: str, column: str) -> bool:
+        return any(line.startswith(f"{column} ") for line in render_scenario(SCENARIOS[name]))
+
+    assert has_legend("hw-truncation-loss", "cut")
+    assert not has_legend("hw-truncation-loss", "epochs")
+    assert has_legend("two-replica-write", "epochs")
+    assert not has_legend("two-replica-write", "cut")
 
 
-def test_two_replica_write_takes_two_fetches_to_commit_and_an_answer_more_to_be_known() -> None:
-    played = play("two-replica-write")
-    committed = only(played.rows, "HW of 1 0→1")
-    before, after = at(played, committed, 1), at(played, committed)
-    # The follower has the record before it is committed; the leader learns so from the next fetch alone.
-    assert before.broker(2).log_end_offset == 1 and before.broker(1).remotes[2].log_end_offset == 0
-    assert before.broker(1).high_watermark == 0 and [
-        waiting.record for waiting in before.broker(1).produce_purgatory
-    ] == [0]
-    assert (
-        after.broker(1).remotes[2].log_end_offset == 1 and after.broker(1).produce_purgatory == ()
-    )
-    assert ids(after.acked) == [0]
-    assert after.broker(2).high_watermark == 0 and played.cluster.broker(2).high_watermark == 1
+def test_two_replica_write_needs_two_fetches_to_commit() -> None:
+    run = run_of("two-replica-write")
+    commit = only_step(run, "HW of 1: 0→1")
+    earlier, later = before(run, commit), commit.cluster
+    # The follower has the record before it is committed. The leader knows it from the next fetch.
+    assert earlier.broker(2).log_end_offset == 1
+    assert earlier.broker(1).remotes[2].log_end_offset == 0
+    assert earlier.broker(1).high_watermark == 0
+    assert [waiting.record for waiting in earlier.broker(1).produce_purgatory] == [0]
+    assert later.broker(1).remotes[2].log_end_offset == 1
+    assert later.broker(1).produce_purgatory == ()
+    assert ids(later.acked) == [0]
+    assert later.broker(2).high_watermark == 0 and run.cluster.broker(2).high_watermark == 1
 
 
 def test_three_replica_write_waits_for_the_slowest_in_sync_replica() -> None:
-    played = play("three-replica-write")
-    rows = [row.cluster for row in played.rows]
-    one_told = next(c for c in rows if c.broker(1).remotes[2].log_end_offset == 1)
-    assert (
-        one_told.broker(1).remotes[3].log_end_offset == 0 and one_told.broker(1).high_watermark == 0
-    )
-    # Both fetches were parked, and the append woke both.
-    assert [len(c.broker(1).fetch_purgatory) for c in rows[:4]] == [0, 1, 2, 0]
-    # The high watermark of m0 rides on the answer that brings m1.
-    carried = only(played.rows, "HW of 2 0→1")
-    assert "2 appends m1" in carried.outcome
-    assert [b.high_watermark for b in played.cluster.brokers] == [2, 2, 2]
+    run = run_of("three-replica-write")
+    leaders = [step.cluster.broker(1) for step in run.steps]
+    first_fetch = next(leader for leader in leaders if leader.remotes[2].log_end_offset == 1)
+    assert first_fetch.remotes[3].log_end_offset == 0 and first_fetch.high_watermark == 0
+    # Both fetches wait, and the append completes both.
+    assert [len(leader.fetch_purgatory) for leader in leaders[:4]] == [0, 1, 2, 0]
+    # The response with m1 carries the high watermark for m0.
+    assert "2 appends m1" in only_step(run, "HW of 2: 0→1").effects
+    assert [broker.high_watermark for broker in run.cluster.brokers] == [2, 2, 2]
 
 
-def test_the_answer_to_a_fetch_carries_the_high_watermark_from_before_it() -> None:
-    played = play("preferred-leader")
-    row = next(
-        row for row in played.rows if any("HW of 2 0→1" in outcome for outcome in row.outcome)
-    )
-    assert row.cluster.broker(2).high_watermark == 1
-    assert "answer: m1, HW 0" in row.outcome
+def test_a_fetch_response_carries_the_high_watermark_from_before_the_fetch() -> None:
+    step = steps_with(run_of("preferred-leader"), "HW of 2: 0→1")[0]
+    assert step.cluster.broker(2).high_watermark == 1
+    assert "response: m1, HW 0" in step.effects
 
 
-def test_acks_promise_what_they_say() -> None:
-    played = play("acks-0-1-all")
-    rows = {row.done: row.cluster for row in played.rows}
-    assert rows["m0 to 1, acks=0"].broker(1).produce_purgatory == ()
-    assert ids(rows["m1 to 1, acks=1"].acked_by_one) == [1]
-    assert [
-        waiting.record for waiting in rows["m2 to 1, acks=all"].broker(1).produce_purgatory
-    ] == [2]
-    # m3 was acknowledged by acks=1 and is gone; m4 was not acknowledged; nothing committed is lost.
-    leader = played.cluster.broker(2)
+def test_acks_guarantee_what_they_say() -> None:
+    run = run_of("acks-0-1-all")
+    after = {step.event: step.cluster for step in run.steps}
+    assert after["m0 sent to 1, acks=0"].broker(1).produce_purgatory == ()
+    assert ids(after["m1 sent to 1, acks=1"].acked_with_acks_1) == [1]
+    waiting = after["m2 sent to 1, acks=all"].broker(1).produce_purgatory
+    assert [each.record for each in waiting] == [2]
+    # m3 was acknowledged with acks=1 and is gone. m4 was not acknowledged.
+    leader = run.cluster.broker(2)
     assert leader.leads and ids(leader.log) == [0, 1, 2]
-    assert 3 in ids(played.cluster.acked_by_one) and lost(played.cluster) == []
-    assert "m3 acknowledged under acks=1 and not in its log: acks=1 promises no more." in verdict(
-        played.cluster
+    assert 3 in ids(run.cluster.acked_with_acks_1) and lost(run.cluster) == []
+    assert (
+        "m3 acknowledged with acks=1, but not in the leader's log: acks=1 does not promise more."
+        in verdict(run.cluster)
     )
 
 
-def test_truncation_to_the_high_watermark_loses_what_was_committed_and_acknowledged() -> None:
-    played = play("hw-truncation-loss", "truncate-to-hw")
-    cut = next(
-        row
-        for row in played.rows
-        if any("2 cuts its log to 1" in outcome for outcome in row.outcome)
-    )
-    before = at(played, cut, 1)
-    assert ids(before.committed) == [0, 1] and ids(before.acked) == [0, 1]
-    assert before.broker(2).high_watermark == 1 and before.broker(2).log_end_offset == 2
-    assert lost(played.cluster) == [1]
-    # The old leader had it, and cuts it when it returns: it is nowhere any more.
-    assert all(1 not in ids(broker.log) for broker in played.cluster.brokers)
-    only(played.rows, "1 cuts its log to 1 BELOW ITS HIGH WATERMARK")
+def test_truncation_to_the_high_watermark_loses_committed_records() -> None:
+    run = run_of("hw-truncation-loss", "truncate-to-hw")
+    earlier = before(run, steps_with(run, "2 truncates its log to 1")[0])
+    assert ids(earlier.committed) == [0, 1] and ids(earlier.acked) == [0, 1]
+    assert earlier.broker(2).high_watermark == 1 and earlier.broker(2).log_end_offset == 2
+    assert lost(run.cluster) == [1]
+    # The old leader still has it and truncates it after its restart: no replica has it any more.
+    assert all(1 not in ids(broker.log) for broker in run.cluster.brokers)
+    only_step(run, "1 truncates its log to 1, BELOW ITS HIGH WATERMARK")
 
 
 @pytest.mark.parametrize("protocol", EPOCHS)
 def test_leader_epochs_keep_what_truncation_to_the_high_watermark_lost(protocol: str) -> None:
-    played = play("hw-truncation-loss", protocol)
-    assert lost(played.cluster) == []
-    assert ids(played.cluster.committed) == [0, 1]
-    assert all(ids(broker.log) == [0, 1] for broker in played.cluster.brokers)
+    cluster = run_of("hw-truncation-loss", protocol).cluster
+    assert lost(cluster) == []
+    assert ids(cluster.committed) == [0, 1]
+    assert all(ids(broker.log) == [0, 1] for broker in cluster.brokers)
 
 
-def test_truncation_to_the_high_watermark_lets_logs_differ_for_good() -> None:
-    cluster = play("hw-truncation-divergence", "truncate-to-hw").cluster
+def test_truncation_to_the_high_watermark_lets_logs_diverge_permanently() -> None:
+    cluster = run_of("hw-truncation-divergence", "truncate-to-hw").cluster
     one, two = cluster.brokers
-    assert parting(one.log, two.log) == 1
-    # Both believe it committed, and consumers of either would read different records at offset 1.
+    assert first_difference(one.log, two.log) == 1
+    # Both show offset 1 as committed, with different records.
     assert one.high_watermark == two.high_watermark == 2
     assert cluster.controller.in_sync_replicas == (1, 2)
-    assert (
-        "DIVERGED: 1 holds another record than 2 at offset 1 and nothing will mend it."
-        in verdict(cluster)
-    )
+    assert "DIVERGED: 1 and 2 hold different records at offset 1, permanently." in verdict(cluster)
 
 
 @pytest.mark.parametrize("protocol", EPOCHS)
 def test_leader_epochs_end_the_divergence(protocol: str) -> None:
-    cluster = play("hw-truncation-divergence", protocol).cluster
+    cluster = run_of("hw-truncation-divergence", protocol).cluster
     assert cluster.brokers[0].log == cluster.brokers[1].log
-    # Of two disks of which one lost its end, only the ELR waits for the other.
+    # One of two disks lost its end. Only the ELR waits for the other one.
     assert lost(cluster) == ([] if protocol == "kip-966" else [1])
 
 
 @pytest.mark.parametrize("protocol", ["kip-101", "kip-279", "kip-320"])
-def test_without_an_answer_nothing_is_cut(protocol: str) -> None:
-    played = play("epoch-reply-never-comes", protocol)
-    unanswered = only(played.rows, "does not answer: 2 keeps its log as it is")
-    assert (
-        unanswered.cluster.broker(2).log_end_offset == 2
-        and unanswered.cluster.broker(2).high_watermark == 1
-    )
-    assert lost(played.cluster) == []
-    assert ids(played.cluster.broker(2).log) == [0, 1, 2]
+def test_without_an_answer_nothing_is_truncated(protocol: str) -> None:
+    run = run_of("epoch-reply-never-comes", protocol)
+    follower = only_step(run, "does not respond: 2 keeps its log").cluster.broker(2)
+    assert follower.log_end_offset == 2 and follower.high_watermark == 1
+    assert lost(run.cluster) == []
+    assert ids(run.cluster.broker(2).log) == [0, 1, 2]
 
 
-def test_before_epochs_nobody_was_asked() -> None:
-    assert lost(play("epoch-reply-never-comes", "truncate-to-hw").cluster) == [1]
+def test_before_leader_epochs_a_follower_does_not_ask() -> None:
+    assert lost(run_of("epoch-reply-never-comes", "truncate-to-hw").cluster) == [1]
 
 
 @pytest.mark.parametrize(("protocol", "limit"), [("kip-966", 30_000), ("kip-320", 10_000)])
-def test_a_slow_follower_leaves_by_time_and_not_by_records(protocol: str, limit: int) -> None:
-    played = play("follower-lag-shrinks-isr", protocol)
-    behind = next(row.cluster for row in played.rows if row.cluster.now_ms == 9_000)
+def test_a_slow_follower_leaves_the_isr_by_time_and_not_by_records(
+    protocol: str, limit: int
+) -> None:
+    run = run_of("follower-lag-shrinks-isr", protocol)
+    clusters = [step.cluster for step in run.steps]
+    behind = next(cluster for cluster in clusters if cluster.now_ms == 9_000)
     assert behind.broker(1).log_end_offset - behind.broker(3).log_end_offset == 3
     assert behind.lag_time_max_ms == limit
-    first_look = only(played.rows, "nobody is out of sync")
-    assert first_look.cluster.now_ms < limit and 3 in first_look.cluster.controller.in_sync_replicas
-    left = next(
-        row.cluster for row in played.rows if row.cluster.controller.in_sync_replicas == (1, 2)
-    )
+    first_check = only_step(run, "no follower is out of sync").cluster
+    assert first_check.now_ms < limit and 3 in first_check.controller.in_sync_replicas
+    left = next(each for each in clusters if each.controller.in_sync_replicas == (1, 2))
     assert left.now_ms > limit and left.broker(1).high_watermark == 4
-    assert played.cluster.controller.in_sync_replicas == (1, 2, 3)
+    assert run.cluster.controller.in_sync_replicas == (1, 2, 3)
 
 
-def test_the_high_watermark_stays_while_the_controller_has_not_granted_the_shrink() -> None:
-    played = play("follower-lag-shrinks-isr", "kip-966")
-    asking = next(
-        row for row in played.rows if "1 asks the controller for in sync 1,2" in row.outcome
-    )
-    assert asking.cluster.broker(1).pending_in_sync_replicas == (1, 2)
-    assert asking.cluster.broker(1).maximal_in_sync_replicas == (1, 2, 3)
-    assert asking.cluster.broker(1).high_watermark == 1
+def test_the_high_watermark_stays_until_the_controller_grants_the_shrink() -> None:
+    run = run_of("follower-lag-shrinks-isr", "kip-966")
+    leader = steps_with(run, "1 asks the controller for ISR 1,2")[0].cluster.broker(1)
+    assert leader.pending_in_sync_replicas == (1, 2)
+    assert leader.maximal_in_sync_replicas == (1, 2, 3)
+    assert leader.high_watermark == 1
 
 
-def test_min_isr_refuses_acks_all_and_not_acks_1() -> None:
-    played = play("min-isr-gate")
-    only(played.rows, "refused, NOT_ENOUGH_REPLICAS")
-    accepted = only(played.rows, "acknowledged at once: m2")
-    assert accepted.cluster.controller.in_sync_replicas == (1,)
-    # Since 3.7 nothing is committed meanwhile, however long the others are gone.
-    assert (
-        accepted.cluster.broker(1).high_watermark == 1
-        and accepted.cluster.broker(1).log_end_offset == 3
-    )
-    assert played.cluster.broker(1).high_watermark == 3 and ids(played.cluster.acked) == [0, 1]
+def test_min_isr_rejects_acks_all_and_not_acks_1() -> None:
+    run = run_of("min-isr-gate")
+    only_step(run, "rejected, NOT_ENOUGH_REPLICAS")
+    accepted = only_step(run, "acknowledged at once: m2").cluster
+    assert accepted.controller.in_sync_replicas == (1,)
+    # Since 3.7 nothing is committed meanwhile, however long the other replicas are down.
+    assert accepted.broker(1).high_watermark == 1 and accepted.broker(1).log_end_offset == 3
+    assert run.cluster.broker(1).high_watermark == 3 and ids(run.cluster.acked) == [0, 1]
 
 
-def test_before_strict_min_isr_a_lonely_leader_committed_and_said_that_too_few_have_it() -> None:
-    played = play("min-isr-gate", "kip-320")
-    row = only(played.rows, "m1: NOT_ENOUGH_REPLICAS_AFTER_APPEND")
-    assert row.cluster.broker(
-        1
-    ).high_watermark == 3 and row.cluster.controller.in_sync_replicas == (1,)
+def test_before_strict_min_isr_the_last_leader_commits_and_returns_an_error() -> None:
+    run = run_of("min-isr-gate", "kip-320")
+    cluster = only_step(run, "m1: NOT_ENOUGH_REPLICAS_AFTER_APPEND").cluster
+    assert cluster.broker(1).high_watermark == 3
+    assert cluster.controller.in_sync_replicas == (1,)
 
 
-def test_the_preferred_leader_gets_the_lead_back_once_it_is_in_sync() -> None:
-    played = play("preferred-leader")
-    assert [row.cluster.controller.leader for row in played.rows][-1] == 1
-    refused = only(played.rows, "PREFERRED_LEADER_NOT_AVAILABLE")
-    assert (
-        refused.cluster.controller.leader == 2
-        and 1 not in refused.cluster.controller.in_sync_replicas
-    )
-    assert lost(played.cluster) == []
-    # A controlled shutdown moves the lead to the next assigned replica that is in sync.
-    assert only(
-        played.rows, "decision: 2 shall lead in epoch 1"
-    ).cluster.controller.in_sync_replicas == (2, 3)
+def test_the_preferred_leader_leads_again_once_it_is_in_sync() -> None:
+    run = run_of("preferred-leader")
+    assert run.cluster.controller.leader == 1
+    refused = only_step(run, "PREFERRED_LEADER_NOT_AVAILABLE").cluster.controller
+    assert refused.leader == 2 and 1 not in refused.in_sync_replicas
+    assert lost(run.cluster) == []
+    # A controlled shutdown elects the next assigned replica that is in sync.
+    moved = only_step(run, "decision: 2 becomes leader in epoch 1").cluster.controller
+    assert moved.in_sync_replicas == (2, 3)
 
 
-def test_the_last_replica_standing_is_trusted_before_elr_and_not_since() -> None:
-    before = play("last-replica-standing", "kip-320").cluster
-    assert lost(before) == [0, 1] and all(broker.log == () for broker in before.brokers)
-    since = play("last-replica-standing", "kip-966")
-    assert lost(since.cluster) == []
-    assert (
-        only(since.rows, "2 is taken from the eligible leader replicas").cluster.controller.leader
-        == 2
-    )
-    assert all(ids(broker.log) == [0, 1] for broker in since.cluster.brokers)
+def test_the_last_replica_standing_is_elected_before_elr_and_not_since() -> None:
+    without_elr = run_of("last-replica-standing", "kip-320").cluster
+    assert lost(without_elr) == [0, 1]
+    assert all(broker.log == () for broker in without_elr.brokers)
+    run = run_of("last-replica-standing", "kip-966")
+    assert lost(run.cluster) == []
+    elected = only_step(run, "2 is elected from the eligible leader replicas").cluster
+    assert elected.controller.leader == 2
+    assert all(ids(broker.log) == [0, 1] for broker in run.cluster.brokers)
 
 
 @pytest.mark.parametrize("protocol", ["kip-966", "kip-320"])
-def test_an_unclean_election_loses_what_was_committed_without_the_new_leader(protocol: str) -> None:
-    played = play("unclean-election", protocol)
-    elected = only(played.rows, "decision: 2 shall lead")
-    before = at(played, elected, 1)
-    assert before.controller.leader is None
-    assert 2 not in (
-        *before.controller.in_sync_replicas,
-        *before.controller.eligible_leader_replicas,
-    )
-    assert (
-        elected.cluster.controller.recovering
-        and elected.cluster.controller.in_sync_replicas == (2,)
-    )
-    assert lost(played.cluster) == [1] and 1 in ids(played.cluster.acked)
-    # The logs agree in the end: the loss shows in no replica.
-    assert played.cluster.brokers[0].log == played.cluster.brokers[1].log
+def test_an_unclean_election_loses_what_only_the_old_leader_had(protocol: str) -> None:
+    run = run_of("unclean-election", protocol)
+    election = only_step(run, "decision: 2 becomes leader")
+    old, new = before(run, election).controller, election.cluster.controller
+    assert old.leader is None
+    assert 2 not in (*old.in_sync_replicas, *old.eligible_leader_replicas)
+    assert new.recovering and new.in_sync_replicas == (2,)
+    assert lost(run.cluster) == [1] and 1 in ids(run.cluster.acked)
+    # In the end the logs agree: no replica shows the loss.
+    assert run.cluster.brokers[0].log == run.cluster.brokers[1].log
 
 
 @pytest.mark.parametrize("protocol", ["kip-966", "kip-320", "kip-279"])
 def test_a_zombie_acknowledges_acks_1_and_commits_nothing(protocol: str) -> None:
-    played = play("zombie-leader", protocol)
-    both = [
-        row.cluster
-        for row in played.rows
-        if row.cluster.broker(1).leads and row.cluster.broker(2).leads
+    run = run_of("zombie-leader", protocol)
+    zombies = [
+        step.cluster.broker(1)
+        for step in run.steps
+        if step.cluster.broker(1).leads and step.cluster.broker(2).leads
     ]
-    assert both and all(cluster.broker(1).high_watermark == 1 for cluster in both)
-    assert 1 in ids(played.cluster.acked_by_one) and 1 not in ids(played.cluster.broker(1).log)
-    assert 2 not in ids(played.cluster.acked)
-    assert lost(played.cluster) == []
-    refusal = (
-        "refused: FENCED_LEADER_EPOCH" if protocol == "kip-966" else "the write to ZooKeeper fails"
-    )
-    only(played.rows, refusal)
+    assert zombies and all(zombie.high_watermark == 1 for zombie in zombies)
+    cluster = run.cluster
+    assert 1 in ids(cluster.acked_with_acks_1) and 1 not in ids(cluster.broker(1).log)
+    assert 2 not in ids(cluster.acked)
+    assert lost(cluster) == []
+    kraft = protocol == "kip-966"
+    only_step(run, "rejected: FENCED_LEADER_EPOCH" if kraft else "the write to ZooKeeper fails")

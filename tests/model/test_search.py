@@ -1,4 +1,4 @@
-"""What the search must find by itself, and that it says only what it knows."""
+"""The search finds the known counterexamples, and claims no more than it has searched."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.render import trace_lines
 from tidemark.model.search import Verdict, check, walk
-from tidemark.model.state import ClusterState, Constants
+from tidemark.model.state import Constants, ModelState
 
-# The space of the known truths: two replicas, logs of two, two records, leader epochs 0 to 2.
+# Two replicas, logs of two records, two records in total, leader epochs 0 to 2.
 SMALL = Constants()
 ALL = list(INVARIANTS.values())
-# Steps of the shortest counterexample in that space; what is not named holds over the whole of it.
+# Steps of the shortest counterexample in that space. Every other invariant holds in all of it.
 SHORTEST = {
     ("truncate-to-hw", "WeakIsr"): 8,
     ("truncate-to-hw", "StrongIsr"): 9,
@@ -38,7 +38,7 @@ def search(
 
 
 def assert_is_a_run(protocol: Protocol, constants: Constants, trace: Trace) -> None:
-    """Every step of a trace is one that its action allows in the state before."""
+    """Asserts that the action of every step allows it in the state before."""
     for before, step in zip(trace.states, trace.steps, strict=False):
         assert step in list(successors(protocol.actions, constants, before))
 
@@ -64,10 +64,10 @@ def test_the_shortest_counterexample(protocol: str, invariant: str) -> None:
         ("AckedNeverLost", 13),
     ],
 )
-def test_kip_101_breaks_the_others_in_a_space_with_one_record_and_one_epoch_more(
+def test_kip_101_breaks_the_others_with_one_more_record_and_epoch(
     invariant: str, steps: int
 ) -> None:
-    """Two quick elections: why KIP-279 was needed. So nothing is said to hold of it."""
+    """Two quick elections: the reason for KIP-279."""
     verdict = search("kip-101", invariant, SMALL._replace(records=3, max_epoch=3))
     assert verdict.trace is not None and len(verdict.trace.steps) == steps
     assert "kip-101" not in INVARIANTS[invariant].holds_where
@@ -75,13 +75,13 @@ def test_kip_101_breaks_the_others_in_a_space_with_one_record_and_one_epoch_more
 
 
 @pytest.mark.soak
-def test_kip_279_keeps_all_in_that_space() -> None:
+def test_kip_279_keeps_every_invariant_in_that_space() -> None:
     verdict = check(PROTOCOLS["kip-279"], SMALL._replace(records=3, max_epoch=3), ALL)
     assert (verdict.holds, verdict.complete) == (True, True)
 
 
 @pytest.mark.parametrize("protocol", ["truncate-to-hw", "kip-101"])
-def test_what_holds_over_the_whole_space_of_a_protocol_that_breaks_others(protocol: str) -> None:
+def test_the_other_invariants_hold_over_the_whole_space(protocol: str) -> None:
     others = [invariant for invariant in ALL if (protocol, invariant.name) not in SHORTEST]
     verdict = check(PROTOCOLS[protocol], SMALL, others)
     assert (verdict.holds, verdict.complete, verdict.invariant) == (True, True, None)
@@ -91,7 +91,7 @@ def test_what_holds_over_the_whole_space_of_a_protocol_that_breaks_others(protoc
 def test_two_replicas_keep_every_invariant_over_the_whole_space(protocol: str) -> None:
     verdict = check(PROTOCOLS[protocol], SMALL, ALL)
     assert (verdict.holds, verdict.complete, verdict.trace) == (True, True, None)
-    # A space in which little happens would prove little.
+    # A space with few states would prove little.
     assert verdict.states > 5_000
 
 
@@ -111,9 +111,7 @@ def test_three_replicas_break_kip_279(invariant: str) -> None:
         ("kip-966", "AckedNeverLost", SMALL._replace(unclean_election=True)),
     ],
 )
-def test_faults_that_no_protocol_survives(
-    protocol: str, invariant: str, constants: Constants
-) -> None:
+def test_faults_break_every_protocol(protocol: str, invariant: str, constants: Constants) -> None:
     verdict = search(protocol, invariant, constants)
     assert verdict.holds is False and verdict.trace is not None
     fault = "lossy-disk" if constants.lossy_disk else "unclean-election"
@@ -123,15 +121,15 @@ def test_faults_that_no_protocol_survives(
 
 
 def only_first_replica_is_lossy(protocol: Protocol) -> Protocol:
-    """The protocol where just one machine can lose what it had not flushed."""
+    """The protocol in which only the first machine can lose unflushed records."""
 
-    def one_machine(action: Action) -> Action:
-        def rule(constants: Constants, state: ClusterState) -> Successors:
+    def only_first(action: Action) -> Action:
+        def rule(constants: Constants, state: ModelState) -> Successors:
             return (found for found in action.successors(constants, state) if found[0][0] == 0)
 
         return action._replace(successors=rule) if action.name == "LoseUnflushed" else action
 
-    return protocol._replace(actions=tuple(one_machine(action) for action in protocol.actions))
+    return protocol._replace(actions=tuple(only_first(action) for action in protocol.actions))
 
 
 TINY = Constants(log_size=1, records=1, max_epoch=1, min_isr=2, lossy_disk=True)
@@ -177,23 +175,23 @@ def test_three_replicas_keep_kip_320s_theorems_over_the_whole_space() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "max_epoch"), [("kip-320", 2), ("kip-966", 1)])
-def test_min_isr_of_two_takes_nothing_away(protocol: str, max_epoch: int) -> None:
-    """Under kip-966 it brings the eligible leader replicas in."""
+def test_every_invariant_holds_with_min_isr_2(protocol: str, max_epoch: int) -> None:
+    """Under kip-966 this covers the eligible leader replicas."""
     verdict = check(PROTOCOLS[protocol], SMALL._replace(min_isr=2, max_epoch=max_epoch), ALL)
     assert (verdict.holds, verdict.complete) == (True, True)
 
 
-def test_the_cap_is_kept_and_nothing_is_claimed_beyond_it() -> None:
+def test_a_search_that_reaches_the_cap_claims_nothing() -> None:
     verdict = check(PROTOCOLS["kip-320"], SMALL, ALL, max_states=500)
     assert verdict == Verdict(holds=None, complete=False, states=500)
     whole = check(PROTOCOLS["kip-320"], SMALL, ALL)
     assert check(PROTOCOLS["kip-320"], SMALL, ALL, max_states=whole.states).holds is True
 
 
-def test_progress_is_told_as_it_goes() -> None:
-    told: list[int] = []
-    verdict = check(PROTOCOLS["kip-279"], SMALL, ALL, progress=told.append)
-    assert len(told) >= 2 and 0 < verdict.states - sum(told) < 6_000
+def test_progress_is_reported_during_the_search() -> None:
+    reported: list[int] = []
+    verdict = check(PROTOCOLS["kip-279"], SMALL, ALL, progress=reported.append)
+    assert len(reported) >= 2 and 0 < verdict.states - sum(reported) < 6_000
 
 
 def test_a_walk_finds_a_counterexample_and_shrinks_it() -> None:
@@ -205,11 +203,11 @@ def test_a_walk_finds_a_counterexample_and_shrinks_it() -> None:
     assert_is_a_run(PROTOCOLS["kip-101"], constants, verdict.trace)
     holds = [INVARIANTS["StrongIsr"].holds(constants, state) for state in verdict.trace.states]
     assert holds == [True] * len(verdict.trace.steps) + [False]
-    # Ten is the shortest there is; a walk has sixty.
+    # The shortest counterexample has ten steps, a walk has sixty.
     assert 10 <= len(verdict.trace.steps) <= 16
 
 
-def test_the_same_seed_walks_the_same_way() -> None:
+def test_the_same_seed_gives_the_same_walks() -> None:
     one, other = (walk(PROTOCOLS["truncate-to-hw"], SMALL, ALL, Random(3)) for _ in range(2))
     assert one == other
     assert one.trace != walk(PROTOCOLS["truncate-to-hw"], SMALL, ALL, Random(4)).trace
@@ -218,6 +216,6 @@ def test_the_same_seed_walks_the_same_way() -> None:
 def test_a_walk_never_claims_that_something_holds() -> None:
     verdict = walk(PROTOCOLS["kip-320"], SMALL, ALL, Random(1), max_states=2_000)
     assert verdict == Verdict(holds=None, complete=False, states=2_000)
-    # A space smaller than the cap ends the walks all the same.
+    # The walks also end in a space that is smaller than the cap.
     tiny = Constants(log_size=1, records=1, max_epoch=0)
     assert walk(PROTOCOLS["kip-320"], tiny, ALL, Random(1), max_states=500).states < 500

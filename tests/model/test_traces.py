@@ -1,4 +1,4 @@
-"""Traces are runs, each comes once, and each can be brought to where somebody leads."""
+"""Traces are valid runs, distinct, and can be extended to a state with a leader."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.model.test_search import ALL, SMALL, assert_is_a_run
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.search import check
 from tidemark.model.state import Constants, true_leader
-from tidemark.model.traces import random_traces, traces, until_led
+from tidemark.model.traces import extend_to_leader, random_traces, shortest_traces
 
 
-def test_traces_are_distinct_and_cover_the_space() -> None:
+def test_shortest_traces_are_distinct_and_cover_the_space() -> None:
     tiny = Constants(log_size=1, records=1, max_epoch=1)
-    found = list(traces(PROTOCOLS["kip-320"], tiny))
+    found = list(shortest_traces(PROTOCOLS["kip-320"], tiny))
     assert (
         len({trace.last for trace in found})
         == len(found)
@@ -24,7 +24,7 @@ def test_traces_are_distinct_and_cover_the_space() -> None:
     )
     for trace in found[::50]:
         assert_is_a_run(PROTOCOLS["kip-320"], tiny, trace)
-    assert len(list(traces(PROTOCOLS["kip-320"], SMALL, max_traces=300))) == 300
+    assert len(list(shortest_traces(PROTOCOLS["kip-320"], SMALL, max_traces=300))) == 300
 
 
 def test_random_traces_are_distinct() -> None:
@@ -33,17 +33,17 @@ def test_random_traces_are_distinct() -> None:
     assert_is_a_run(PROTOCOLS["kip-966"], SMALL, found[0])
 
 
-def test_random_traces_end_when_there_are_no_more() -> None:
+def test_random_traces_end_when_there_are_no_new_ones() -> None:
     nothing = Constants(replicas=1, log_size=1, records=0, max_epoch=0)
     assert len(list(random_traces(PROTOCOLS["kip-320"], nothing, Random(5)))) < 10
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_trace_can_be_brought_to_where_somebody_leads(protocol: str) -> None:
+def test_every_trace_can_be_extended_to_a_leader(protocol: str) -> None:
     wider = SMALL._replace(max_epoch=SMALL.max_epoch + 1)
     led = 0
-    for trace in islice(traces(PROTOCOLS[protocol], SMALL), 0, 3_000, 30):
-        ways = list(until_led(PROTOCOLS[protocol], SMALL, trace))
+    for trace in islice(shortest_traces(PROTOCOLS[protocol], SMALL), 0, 3_000, 30):
+        ways = list(extend_to_leader(PROTOCOLS[protocol], SMALL, trace))
         quorum = trace.last.quorum
         assert ways or not (quorum.isr or quorum.elr)
         for longer in ways:

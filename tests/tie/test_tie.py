@@ -1,7 +1,8 @@
-"""The tie between model and detectors: what the model does to data, Tidemark says, and it says nothing else.
+"""The tie between model and detectors: Tidemark reports what the model loses, and nothing else.
 
-Ten thousand traces in `make test`, a hundred thousand in `make soak` (TIE_TRACES sets the number). The truth is the model's:
-see `watched`. What it is held against are the detectors as they are configured by default, through the whole reducer.
+Ten thousand traces in `make test`, a hundred thousand in `make soak` (TIE_TRACES sets the number).
+The model knows the truth: see `watched_partition`. The detectors have their default configuration,
+and the events pass through the whole reducer.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.tie.watched import DIVERGENCE, LOSS, Watched, watch, watch_through_holes
+from tests.tie.watched_partition import (
+    DIVERGENCE,
+    LOSS,
+    WatchedPartition,
+    watch,
+    watch_with_gaps,
+)
 from tidemark.model.action import Trace
 from tidemark.model.invariants import INVARIANTS
-from tidemark.model.log import end_offset_for, parting
+from tidemark.model.log import end_offset_for, first_difference
+from tidemark.model.oracle import diverging_replicas, lost_offsets
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.protocols.protocol import Protocol
-from tidemark.model.state import ClusterState, Constants, with_log
-from tidemark.model.traces import random_traces, traces, until_led
-from tidemark.model.truth import diverging_replicas, lost_offsets
+from tidemark.model.state import Constants, ModelState, with_replica
+from tidemark.model.traces import extend_to_leader, random_traces, shortest_traces
 
 TRACES = int(os.environ.get("TIE_TRACES", "10000"))
 SMALL = Constants(replicas=2, log_size=2, records=2, max_epoch=2)
@@ -32,14 +39,17 @@ WIDE = Constants(replicas=3, log_size=3, records=3, max_epoch=3)
 
 
 class Case(NamedTuple):
-    """A protocol, what bounds it and what may fail; `searched` of its traces come breadth first, the rest from walks."""
+    """A protocol, its bounds and its faults.
+
+    `searched` is the share of its traces that come from the search; the rest are random walks.
+    """
 
     protocol: str
     constants: Constants
     weight: int
     searched: float = 0.85
     safe: bool = False
-    # How many states of the search are looked at for broken ones, and the steps of a walk.
+    # Number of states that the search checks for broken ones, and steps of a walk.
     reach: int = 10_000
     walk: int = 30
 
@@ -76,31 +86,34 @@ CASES = (
 WEIGHT = sum(case.weight for case in CASES)
 
 
-def endings(case: Case, protocol: Protocol, count: int) -> Iterator[tuple[Trace, ClusterState]]:
-    """Distinct traces, each with the elected leader under whom it ends; those that can elect nobody any more are left out."""
+def endings(case: Case, protocol: Protocol, count: int) -> Iterator[tuple[Trace, ModelState]]:
+    """Distinct traces, each with a last state that has a leader, where a leader can be elected."""
     searched = round(count * case.searched)
-    reached = list(islice(traces(protocol, case.constants), case.reach))
-    # The farthest first; before them the states in which something is broken.
+    reached = list(islice(shortest_traces(protocol, case.constants), case.reach))
+    # Broken states first, then the states that are farthest from the initial one.
     reached.reverse()
     reached.sort(
         key=lambda trace: all(each.holds(case.constants, trace.last) for each in BREAKABLE)
     )
-    by_search = _led(case, protocol, reached)
+    by_search = _with_leader(case, protocol, reached)
     walks = random_traces(protocol, case.constants, Random(str(case)), case.walk)
-    by_walks = _led(case, protocol, walks if case.safe else _telling(walks))
-    # Walks make up for what the search does not have.
+    by_walks = _with_leader(case, protocol, walks if case.safe else _prefer_broken(walks))
+    # Walks replace the traces that the search does not have.
     seen: set[int] = set()
     for trace, last in chain(islice(by_search, searched), by_walks):
-        mark = hash(trace.states)
-        if mark not in seen:
-            seen.add(mark)
+        key = hash(trace.states)
+        if key not in seen:
+            seen.add(key)
             yield trace, last
         if len(seen) == count:
             return
 
 
-def _telling(walks: Iterator[Trace], draws: int = 10) -> Iterator[Trace]:
-    """Of the walks, every other the first of `draws` in which something is lost or parts: by chance alone one in thirty does."""
+def _prefer_broken(walks: Iterator[Trace], draws: int = 10) -> Iterator[Trace]:
+    """Makes every other walk the first of `draws` with a loss or a divergence.
+
+    Otherwise only one walk in thirty has one.
+    """
     for walk in walks:
         yield walk
         drawn = walk
@@ -111,11 +124,11 @@ def _telling(walks: Iterator[Trace], draws: int = 10) -> Iterator[Trace]:
             yield drawn
 
 
-def _led(
+def _with_leader(
     case: Case, protocol: Protocol, found: Iterable[Trace]
-) -> Iterator[tuple[Trace, ClusterState]]:
+) -> Iterator[tuple[Trace, ModelState]]:
     for trace in found:
-        led = next(until_led(protocol, case.constants, trace), None)
+        led = next(extend_to_leader(protocol, case.constants, trace), None)
         if led is not None:
             yield trace, led.last
 
@@ -124,22 +137,25 @@ def _led(
 def test_tie(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     protocol, count = PROTOCOLS[case.protocol], ceil(TRACES * case.weight / WEIGHT)
     counts: Counter[str] = Counter()
-    holes = Random(f"holes {case}")
+    gaps = Random(f"holes {case}")
     for trace, last in endings(case, protocol, count):
         watched = watch(protocol, case.constants, trace, last)
         counts["traces"] += 1
-        told = f"{_told(trace)}; then {last.logs} under leader {last.quorum.leader} of epoch {last.quorum.leader_epoch}"
+        context = (
+            f"{_actions(trace)}; then {last.logs} with leader {last.quorum.leader} "
+            f"in epoch {last.quorum.leader_epoch}"
+        )
         if case.safe:
-            assert not watched.names & {LOSS, DIVERGENCE}, told
+            assert not watched.names & {LOSS, DIVERGENCE}, context
         else:
-            counts.update(judge_loss(protocol, watched, last, told))
-            counts.update(judge_divergence(protocol, watched, last, told))
+            counts.update(judge_loss(protocol, watched, last, context))
+            counts.update(judge_divergence(protocol, watched, last, context))
         if counts["traces"] % 3:
             continue
-        partly = watch_through_holes(protocol, case.constants, trace, holes)
-        assert all(claim.proven <= claim.lost for claim in partly.claims), told
-        assert not case.safe or not partly.names & {LOSS, DIVERGENCE}, told
-        counts["claims through holes"] += bool(partly.claims)
+        partly = watch_with_gaps(protocol, case.constants, trace, gaps)
+        assert all(claim.proven <= claim.lost for claim in partly.claims), context
+        assert not case.safe or not partly.names & {LOSS, DIVERGENCE}, context
+        counts["claims despite gaps"] += bool(partly.claims)
     with capsys.disabled():
         print(
             f"\n  {case}: "
@@ -150,101 +166,106 @@ def test_tie(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def judge_loss(
-    protocol: Protocol, watched: Watched, last: ClusterState, told: str
+    protocol: Protocol, watched: WatchedPartition, last: ModelState, context: str
 ) -> Iterator[str]:
-    """No offset is claimed that is not gone; none that is provably gone is left out."""
-    assert all(claim.proven <= claim.lost for claim in watched.claims), told
+    """Every claimed offset is lost, and every provable loss is claimed."""
+    assert all(claim.proven <= claim.lost for claim in watched.claims), context
     lost = watched.lost(last)
     if not lost:
         return
     yield "with a loss"
     if protocol.leader_epochs:
         provable = watched.lost(last, provable=True)
-        assert provable <= watched.proven, told
+        assert provable <= watched.proven, context
         if lost - watched.proven:
-            yield "of them with a zombie's records in the place of lost ones"
+            yield "of them with a zombie's records in place of lost ones"
     elif not watched.claims:
-        # Overwritten before two passes saw the leader short: the epochs that would tell do not exist yet.
-        assert watched.short_looks < 2, told
-        # A suspicion of loss says more than the truncation or the regression that it comes from.
+        # Overwritten before two passes saw the short log. There are no epochs to prove it.
+        assert watched.short_passes < 2, context
+        # A suspected loss replaces the truncation or the regression behind it.
         if watched.names & {"KafkaLogTruncation", "KafkaHwRegression", "KafkaLossRisk"}:
             yield "of them overwritten before two passes saw it"
         else:
-            yield from judge_fork(watched, last, min(lost), told)
+            yield from judge_fork(watched, last, min(lost), context)
 
 
-def judge_fork(watched: Watched, last: ClusterState, lost: int, told: str) -> Iterator[str]:
-    """Nothing was ever seen to get shorter: the leader kept a record of its own where another was committed.
+def judge_fork(
+    watched: WatchedPartition, last: ModelState, lost: int, context: str
+) -> Iterator[str]:
+    """No log became shorter: the leader kept its own record where another one was committed.
 
-    No offset tells that. The other record is still on a replica, and comparing batches finds it.
+    Offsets do not show that. Another replica still has the other record, and an audit finds it.
     """
     leader = last.quorum.leader
     assert leader is not None
-    assert lost < len(last.logs[leader]), told
-    parted = [
+    assert lost < len(last.logs[leader]), context
+    diverging = [
         replica
         for replica, log in enumerate(last.logs)
         if lost < len(log) and log[lost] != last.logs[leader][lost]
     ]
-    assert parted, told
-    audit_finds(watched, last, leader, parted[0], told)
+    assert diverging, context
+    audit_finds(watched, last, leader, diverging[0], context)
     yield "of them a fork that content alone shows"
 
 
 def judge_divergence(
-    protocol: Protocol, watched: Watched, last: ClusterState, told: str
+    protocol: Protocol, watched: WatchedPartition, last: ModelState, context: str
 ) -> Iterator[str]:
-    """A follower that has truncated for its leader's epoch and still parts from it is found, by its lineage or its content."""
+    """A follower that differs after its truncation is found, by its lineage or its content."""
     leader = last.quorum.leader
     assert leader is not None
     followers = [
         replica
-        for replica, believed in enumerate(last.replicas)
-        if (believed.leader, believed.leader_epoch) == (leader, last.quorum.leader_epoch)
+        for replica, local in enumerate(last.replicas)
+        if (local.leader, local.leader_epoch) == (leader, last.quorum.leader_epoch)
         and replica != leader
     ]
     if protocol.kraft:
-        # It truncates in fetches, as many as it takes: no state of the model says that it is done, so they are made here.
+        # It truncates in fetches, and no state says when it is done: this completes it.
         for follower in followers:
             end = protocol.truncation(
                 last.logs[leader], last.logs[follower], last.replicas[follower].high_watermark
             )
             yield from ("with a truncation in fetches",) if end < len(last.logs[follower]) else ()
-            last = last._replace(logs=with_log(last, follower, last.logs[follower][:end]))
-    parted = [
+            log = last.logs[follower][:end]
+            last = with_replica(last, follower, last.replicas[follower], log)
+    diverging = [
         follower
         for follower in followers
-        if parting(last.logs[leader], last.logs[follower]) is not None
+        if first_difference(last.logs[leader], last.logs[follower]) is not None
     ]
-    if not parted:
+    if not diverging:
         return
     yield "with a divergence"
     for _ in range(4):
-        watched.look(last, seconds=10.0)
+        watched.observe(last, seconds=10.0)
     if protocol.leader_epochs and any(
-        shows_by_lineage(last, leader, follower) for follower in parted
+        shows_by_lineage(last, leader, follower) for follower in diverging
     ):
-        assert DIVERGENCE in watched.names, told
+        assert DIVERGENCE in watched.names, context
     if DIVERGENCE in watched.names:
         yield "of them shown by lineages"
         return
-    audit_finds(watched, last, leader, parted[0], told)
+    audit_finds(watched, last, leader, diverging[0], context)
     yield "of them shown by content alone"
 
 
-def audit_finds(watched: Watched, last: ClusterState, leader: int, other: int, told: str) -> None:
-    """A comparison of two replicas' batches raises a divergence where they part below what is committed."""
+def audit_finds(
+    watched: WatchedPartition, last: ModelState, leader: int, other: int, context: str
+) -> None:
+    """An audit reports a divergence if two logs differ below the high watermark."""
     watched.audit(last, leader, other)
-    offset = parting(last.logs[leader], last.logs[other])
-    assert offset is not None, told
-    assert DIVERGENCE in watched.names or offset >= last.replicas[leader].high_watermark, told
+    offset = first_difference(last.logs[leader], last.logs[other])
+    assert offset is not None, context
+    assert DIVERGENCE in watched.names or offset >= last.replicas[leader].high_watermark, context
 
 
-def shows_by_lineage(last: ClusterState, leader: int, follower: int) -> bool:
-    """Whether the epochs alone, offset by offset, show it: an offset at which both hold a record, of different epochs.
+def shows_by_lineage(last: ModelState, leader: int, follower: int) -> bool:
+    """Whether the epochs alone show it: both logs have a record at an offset, of different epochs.
 
-    Not the leader's own epoch, which is still being written; and not where the follower's is the later of the two, unless
-    the leader has no such epoch: a lineage tells of an epoch's end, and the leader's may go on.
+    The leader's current epoch does not count, because its end still moves. A later epoch of the
+    follower counts only if the leader does not have that epoch.
     """
     log, other = last.logs[leader], last.logs[follower]
     epochs = {record.epoch for record in log}
@@ -254,5 +275,5 @@ def shows_by_lineage(last: ClusterState, leader: int, follower: int) -> bool:
     return newest < last.quorum.leader_epoch and len(other) > end_offset_for(log, newest)[1] > 0
 
 
-def _told(trace: Trace) -> str:
+def _actions(trace: Trace) -> str:
     return " > ".join(f"{step.action.name}{step.action.arguments}" for step in trace.steps)

@@ -1,27 +1,27 @@
-"""Actions and traces: what can happen, what happened, and the states between."""
+"""Actions of the specification, the calls of them, and traces: runs made of such calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tidemark.model.state import ClusterState, Constants
+from tidemark.model.state import Constants, ModelState
 
 Arguments = tuple[int | None, ...]
-Successors = Iterator[tuple[Arguments, ClusterState]]
-Rule = Callable[[Constants, ClusterState], Successors]
+Successors = Iterator[tuple[Arguments, ModelState]]
+Rule = Callable[[Constants, ModelState], Successors]
 
 
 class Action(NamedTuple):
-    """One action of the specification: its name there, what its arguments are, and every way in which it can happen in a state."""
+    """An action: its name in the specification, its parameters, and its rule."""
 
     name: str
     parameters: tuple[str, ...]
     successors: Rule
 
 
-class Taken(NamedTuple):
-    """An action that happened, with its arguments; replicas count from 0."""
+class ActionCall(NamedTuple):
+    """An action with its arguments. Replicas count from 0."""
 
     name: str
     parameters: tuple[str, ...]
@@ -29,38 +29,37 @@ class Taken(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An action and the state that it led to."""
+    """An action call and the state that follows."""
 
-    action: Taken
-    state: ClusterState
+    action: ActionCall
+    state: ModelState
 
 
 class Trace(NamedTuple):
-    """A run: where it began (no step) and its steps."""
+    """A run: its first state and its steps."""
 
-    initial: ClusterState
+    initial: ModelState
     steps: tuple[Step, ...]
 
     @property
-    def states(self) -> tuple[ClusterState, ...]:
-        """All states in order, the first included."""
+    def states(self) -> tuple[ModelState, ...]:
+        """All states in order, including the first."""
         return (self.initial, *(step.state for step in self.steps))
 
     @property
-    def last(self) -> ClusterState:
-        """Where it ended."""
+    def last(self) -> ModelState:
         return self.steps[-1].state if self.steps else self.initial
 
 
 def action(name: str, *parameters: str) -> Callable[[Rule], Action]:
-    """Makes an Action of a function; `parameters` name what it yields before each successor."""
+    """Makes an Action of a function; `parameters` name the arguments that it yields."""
     return lambda rule: Action(name, parameters, rule)
 
 
 def successors(
-    actions: tuple[Action, ...], constants: Constants, state: ClusterState
+    actions: tuple[Action, ...], constants: Constants, state: ModelState
 ) -> Iterator[Step]:
     """Every step that is possible in a state, in the order of the actions."""
     for each in actions:
         for arguments, successor in each.successors(constants, state):
-            yield Step(Taken(each.name, each.parameters, arguments), successor)
+            yield Step(ActionCall(each.name, each.parameters, arguments), successor)

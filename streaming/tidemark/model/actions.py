@@ -1,156 +1,191 @@
-"""What replicas do, before KIP-320. Mirrors the actions of KafkaReplication.tla, one function for each, under its name.
+"""What replicas do before KIP-320: the actions of KafkaReplication.tla, under its names.
 
-An action yields (arguments, successor) for every way in which it can happen in a state. None of them checks a leader
-epoch where Kafka did not: that is what the protocols in `protocols/` repair one by one.
+An action yields (arguments, successor) for every way in which it can happen in a state. None of
+them checks a leader epoch, because Kafka did not. The modules of `protocols/` repair that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.model.action import Action, Successors, action
 from tidemark.model.log import Log, Record
 from tidemark.model.state import (
-    NO_EPOCH,
-    ClusterState,
     Constants,
+    ModelReplica,
+    ModelState,
     QuorumState,
     Replicas,
-    ReplicaState,
-    is_true_leader,
     presumes_leadership,
-    with_log,
+    true_leader,
     with_replica,
 )
 
-# (leader's log, follower's log, follower's high watermark) -> where the follower's log shall end.
+# (leader's log, follower's log, follower's high watermark) -> new end of the follower's log
 Truncation = Callable[[Log, Log, int], int]
+# (state, leader, follower) -> whether the follower counts
+Follows = Callable[[ModelState, int, int], bool]
+# (state, request) -> whether the leader that the request names may answer
+MayAnswer = Callable[[ModelState, QuorumState], bool]
 
 
 @action("BecomeLeader", "replica", "epoch")
-def become_leader(_constants: Constants, state: ClusterState) -> Successors:
-    """Takes any newer request that names it. Its high watermark stays, typically behind the true one."""
+def become_leader(_constants: Constants, state: ModelState) -> Successors:
+    """Accepts a newer request that elects it. Its high watermark stays, often too low."""
     for request in state.requests:
-        leader = request.leader
-        if leader is None or request.leader_epoch <= state.replicas[leader].leader_epoch:
-            continue
-        believed = ReplicaState(
-            state.replicas[leader].high_watermark, request.leader_epoch, leader, request.isr
-        )
-        yield (leader, request.leader_epoch), with_belief(state, leader, believed)
+        leader, epoch = request.leader, request.leader_epoch
+        if leader is not None and epoch > state.replicas[leader].leader_epoch:
+            high_watermark = state.replicas[leader].high_watermark
+            local = ModelReplica(high_watermark, epoch, leader, request.isr)
+            yield (leader, epoch), with_replica(state, leader, local)
 
 
 @action("LeaderWrite", "leader")
-def leader_write(constants: Constants, state: ClusterState) -> Successors:
-    """Whoever presumes to lead appends a record under the epoch that it knows."""
+def leader_write(constants: Constants, state: ModelState) -> Successors:
+    """A replica that presumes to lead appends a record under the epoch that it knows."""
     if state.next_record_id >= constants.records:
         return
     for leader, log in enumerate(state.logs):
         if len(log) < constants.log_size and presumes_leadership(state, leader):
             record = Record(state.replicas[leader].leader_epoch, state.next_record_id)
-            logs = with_log(state, leader, (*log, record))
-            yield (
-                (leader,),
-                ClusterState(
-                    logs,
-                    state.replicas,
-                    state.quorum,
-                    state.requests,
-                    state.next_record_id + 1,
-                    state.committed,
-                    state.acked,
-                ),
+            successor = ModelState(
+                (*state.logs[:leader], (*log, record), *state.logs[leader + 1 :]),
+                state.replicas,
+                state.quorum,
+                state.requests,
+                state.next_record_id + 1,
+                state.committed,
+                state.acked,
             )
+            yield (leader,), successor
 
 
-@action("LeaderIncHighWatermark", "leader")
-def leader_inc_high_watermark(constants: Constants, state: ClusterState) -> Successors:
-    """Every member of its in-sync set follows it and has the next offset. No epoch is compared."""
-    replicas, logs = state.replicas, state.logs
-    for leader, believed in enumerate(replicas):
-        offset = believed.high_watermark
-        if believed.leader != leader or offset >= len(logs[leader]):
-            continue
-        if all(
-            replicas[member].leader == leader and len(logs[member]) > offset
-            for member in believed.isr
-        ):
-            yield (leader,), with_high_watermark_raised(constants, state, leader)
+def inc_high_watermark(name: str, follows: Follows) -> Action:
+    """Raises the high watermark once every member of the leader's ISR holds the next offset."""
 
-
-@action("LeaderShrinkIsr", "leader", "follower")
-def leader_shrink_isr(_constants: Constants, state: ClusterState) -> Successors:
-    """Drops a member that lags. The write to the quorum fences zombies."""
-    for leader, believed in enumerate(state.replicas):
-        if not is_true_leader(state, leader):
-            continue
-        for follower in believed.isr:
-            if follower != leader and not is_follower_caught_up(
-                state, leader, follower, len(state.logs[leader])
+    @action(name, "leader")
+    def leader_inc_high_watermark(constants: Constants, state: ModelState) -> Successors:
+        logs = state.logs
+        for leader, local in enumerate(state.replicas):
+            offset = local.high_watermark
+            if local.leader != leader or offset >= len(logs[leader]):
+                continue
+            if all(
+                follows(state, leader, member) and len(logs[member]) > offset
+                for member in local.isr
             ):
-                isr = tuple(member for member in believed.isr if member != follower)
-                yield (leader, follower), quorum_update_leader_and_isr(state, leader, isr)
+                yield (leader,), with_high_watermark_raised(constants, state, leader)
+
+    return leader_inc_high_watermark
 
 
-@action("LeaderExpandIsr", "leader", "follower")
-def leader_expand_isr(constants: Constants, state: ClusterState) -> Successors:
-    """Takes in a follower that has reached its high watermark."""
-    for leader, believed in enumerate(state.replicas):
-        if not is_true_leader(state, leader):
-            continue
-        for follower in constants.everyone:
-            if follower not in believed.isr and is_follower_caught_up(
-                state, leader, follower, believed.high_watermark
-            ):
-                yield (
-                    (leader, follower),
-                    quorum_update_leader_and_isr(
-                        state, leader, tuple(sorted((*believed.isr, follower)))
-                    ),
-                )
+def shrink_isr(name: str, follows: Follows) -> Action:
+    """Removes a member that lags or does not follow. The write to the quorum fences zombies."""
+
+    @action(name, "leader", "follower")
+    def leader_shrink_isr(_constants: Constants, state: ModelState) -> Successors:
+        leader = true_leader(state)
+        if leader is None:
+            return
+        isr, end = state.replicas[leader].isr, len(state.logs[leader])
+        for follower in isr:
+            caught_up = follows(state, leader, follower) and len(state.logs[follower]) >= end
+            if follower != leader and not caught_up:
+                rest = tuple(member for member in isr if member != follower)
+                yield (leader, follower), quorum_update_leader_and_isr(state, leader, rest)
+
+    return leader_shrink_isr
 
 
-def become_follower_and_truncate_to(name: str, truncation: Truncation) -> Action:
-    """BecomeFollowerAndTruncateTo, for a truncation rule. The leader named need not lead: its log answers as it is."""
+def expand_isr(name: str, may_join: Follows) -> Action:
+    """Adds a follower that may join the ISR."""
+
+    @action(name, "leader", "follower")
+    def leader_expand_isr(constants: Constants, state: ModelState) -> Successors:
+        leader = true_leader(state)
+        if leader is None:
+            return
+        isr = state.replicas[leader].isr
+        for follower in constants.all_replicas:
+            if follower not in isr and may_join(state, leader, follower):
+                larger = tuple(sorted((*isr, follower)))
+                yield (leader, follower), quorum_update_leader_and_isr(state, leader, larger)
+
+    return leader_expand_isr
+
+
+def is_follower(state: ModelState, leader: int, follower: int) -> bool:
+    """Whether the follower follows this leader, in any epoch."""
+    return state.replicas[follower].leader == leader
+
+
+def has_high_watermark(state: ModelState, leader: int, follower: int) -> bool:
+    """IsFollowerCaughtUp to the leader's high watermark."""
+    high_watermark = state.replicas[leader].high_watermark
+    return is_follower(state, leader, follower) and all(
+        len(state.logs[replica]) >= high_watermark for replica in (leader, follower)
+    )
+
+
+leader_inc_high_watermark = inc_high_watermark("LeaderIncHighWatermark", is_follower)
+leader_shrink_isr = shrink_isr("LeaderShrinkIsr", is_follower)
+leader_expand_isr = expand_isr("LeaderExpandIsr", has_high_watermark)
+
+
+def become_follower_and_truncate_to(
+    name: str, truncation: Truncation, may_answer: MayAnswer = lambda _state, _request: True
+) -> Action:
+    """BecomeFollowerAndTruncateTo for a truncation rule.
+
+    Before KIP-320 the broker that the request names answers from its log, even if it does not lead.
+    """
 
     @action(name, "replica", "leader", "epoch")
-    def become_follower(constants: Constants, state: ClusterState) -> Successors:
+    def become_follower(constants: Constants, state: ModelState) -> Successors:
         for request in state.requests:
-            leader = request.leader
-            if leader is None:
+            leader, epoch = request.leader, request.leader_epoch
+            if leader is None or not may_answer(state, request):
                 continue
-            for replica in constants.everyone:
-                if (
-                    replica != leader
-                    and request.leader_epoch > state.replicas[replica].leader_epoch
-                ):
-                    yield (
-                        (replica, leader, request.leader_epoch),
-                        following(state, replica, leader, request, truncation),
-                    )
+            for replica in constants.all_replicas:
+                before = state.replicas[replica]
+                if replica != leader and epoch > before.leader_epoch:
+                    log, high_watermark = state.logs[replica], before.high_watermark
+                    end = truncation(state.logs[leader], log, high_watermark)
+                    local = ModelReplica(min(end, high_watermark), epoch, leader, request.isr)
+                    yield (replica, leader, epoch), with_replica(state, replica, local, log[:end])
 
     return become_follower
 
 
-@action("FollowerReplicate", "follower", "leader")
-def follower_replicate(_constants: Constants, state: ClusterState) -> Successors:
-    """The next record, and min(leader's high watermark, own log end offset)."""
-    for follower, believed in enumerate(state.replicas):
-        leader = believed.leader
-        if (
-            leader is not None
-            and leader != follower
-            and presumes_leadership(state, leader)
-            and has_more(state, leader, follower)
-        ):
-            yield (follower, leader), with_next_record(state, leader, follower)
+def replicate(name: str, may_fetch: Follows) -> Action:
+    """Fetches the next record. The high watermark becomes min(leader's, own log end offset)."""
+
+    @action(name, "follower", "leader")
+    def follower_replicate(_constants: Constants, state: ModelState) -> Successors:
+        for follower, local in enumerate(state.replicas):
+            leader = local.leader
+            if (
+                leader is not None
+                and leader != follower
+                and may_fetch(state, leader, follower)
+                and len(state.logs[leader]) > len(state.logs[follower])
+            ):
+                yield (follower, leader), with_next_record(state, leader, follower)
+
+    return follower_replicate
+
+
+follower_replicate = replicate(
+    "FollowerReplicate", lambda state, leader, _follower: presumes_leadership(state, leader)
+)
 
 
 @action("LoseUnflushed", "replica", "log_end_offset")
-def lose_unflushed(constants: Constants, state: ClusterState) -> Successors:
-    """A broker and its machine die, and the end of the log had not reached the disk.
+def lose_unflushed(constants: Constants, state: ModelState) -> Successors:
+    """A machine fails, and the end of its log was not flushed.
 
-    Not in KafkaReplication.tla. The broker comes back leading nothing; the in-sync set has not noticed.
+    Not in KafkaReplication.tla. The broker restarts without leadership. The ISR does not change.
     """
     if not constants.lossy_disk:
         return
@@ -159,74 +194,48 @@ def lose_unflushed(constants: Constants, state: ClusterState) -> Successors:
             yield (replica, end), with_lost_suffix(state, replica, end)
 
 
-def with_lost_suffix(state: ClusterState, replica: int, end: int) -> ClusterState:
-    """Cuts a log to `end`; its replica starts again, hears the newest decision and none before, and leads in no epoch twice."""
+def with_lost_suffix(state: ModelState, replica: int, end: int) -> ModelState:
+    """Shortens a log to `end` and restarts its replica.
+
+    The replica can only learn the newest decision, and it never leads twice in one epoch.
+    """
     before = state.replicas[replica]
     led = before.leader_epoch if before.leader == replica else NO_EPOCH
     epoch = max(state.quorum.leader_epoch - 1, led)
-    believed = ReplicaState(min(before.high_watermark, end), epoch, None, ())
-    logs = with_log(state, replica, state.logs[replica][:end])
-    return state._replace(logs=logs, replicas=with_replica(state, replica, believed))
+    local = ModelReplica(min(before.high_watermark, end), epoch, None, ())
+    return with_replica(state, replica, local, state.logs[replica][:end])
 
 
-def quorum_update_leader_and_isr(state: ClusterState, leader: int, isr: Replicas) -> ClusterState:
-    """QuorumUpdateLeaderAndIsr: a write to the quorum by the true leader, seen by both at once; no request is sent."""
-    quorum = QuorumState(state.quorum.leader_epoch, state.quorum.leader, isr)
-    believed = state.replicas[leader]
-    replicas = with_replica(
-        state, leader, ReplicaState(believed.high_watermark, believed.leader_epoch, leader, isr)
-    )
-    return ClusterState(
-        state.logs,
-        replicas,
-        quorum,
-        state.requests,
-        state.next_record_id,
-        state.committed,
-        state.acked,
-    )
+def quorum_update_leader_and_isr(state: ModelState, leader: int, isr: Replicas) -> ModelState:
+    """QuorumUpdateLeaderAndIsr: the true leader writes the ISR to the quorum."""
+    local = state.replicas[leader]
+    local = ModelReplica(local.high_watermark, local.leader_epoch, leader, isr)
+    quorum = QuorumState(state.quorum.leader_epoch, leader, isr)
+    return with_replica(state, leader, local, quorum=quorum)
 
 
-def is_follower_caught_up(state: ClusterState, leader: int, follower: int, end_offset: int) -> bool:
-    """IsFollowerCaughtUp: it follows this leader, and both logs reach `end_offset`."""
-    if state.replicas[follower].leader != leader:
-        return False
-    return len(state.logs[leader]) >= end_offset and len(state.logs[follower]) >= end_offset
-
-
-def has_more(state: ClusterState, leader: int, follower: int) -> bool:
-    """Whether the leader's log goes on where the follower's ends."""
-    return len(state.logs[leader]) > len(state.logs[follower])
-
-
-def with_next_record(state: ClusterState, leader: int, follower: int) -> ClusterState:
-    """ReplicateTo, and the high watermark that came with the record."""
-    end = len(state.logs[follower])
-    logs = with_log(state, follower, (*state.logs[follower], state.logs[leader][end]))
+def with_next_record(state: ModelState, leader: int, follower: int) -> ModelState:
+    """ReplicateTo, and the high watermark that comes with the record."""
+    log = state.logs[follower]
     before = state.replicas[follower]
-    high_watermark = min(state.replicas[leader].high_watermark, end + 1)
-    believed = ReplicaState(
-        high_watermark, before.leader_epoch, before.leader, before.isr, before.partition_epoch
+    local = ModelReplica(
+        min(state.replicas[leader].high_watermark, len(log) + 1),
+        before.leader_epoch,
+        before.leader,
+        before.isr,
+        before.partition_epoch,
     )
-    replicas = with_replica(state, follower, believed)
-    return ClusterState(
-        logs,
-        replicas,
-        state.quorum,
-        state.requests,
-        state.next_record_id,
-        state.committed,
-        state.acked,
-    )
+    return with_replica(state, follower, local, (*log, state.logs[leader][len(log)]))
 
 
-def with_high_watermark_raised(
-    constants: Constants, state: ClusterState, leader: int
-) -> ClusterState:
-    """One offset more is committed: consumers may read it, and its producer is told if this leader took it and min ISR is met."""
-    before = state.replicas[leader]
+def with_high_watermark_raised(constants: Constants, state: ModelState, leader: int) -> ModelState:
+    """Commits one more offset: consumers may read it.
+
+    The record is acknowledged if this leader wrote it and min ISR is met.
+    """
+    before, replicas = state.replicas[leader], state.replicas
     offset = before.high_watermark
-    believed = ReplicaState(
+    local = ModelReplica(
         offset + 1,
         before.leader_epoch,
         leader,
@@ -245,44 +254,12 @@ def with_high_watermark_raised(
             and record not in acked
         ):
             acked = tuple(sorted((*acked, record)))
-    replicas = with_replica(state, leader, believed)
-    return ClusterState(
-        state.logs, replicas, state.quorum, state.requests, state.next_record_id, committed, acked
-    )
-
-
-def following(
-    state: ClusterState, replica: int, leader: int, request: QuorumState, truncation: Truncation
-) -> ClusterState:
-    """The replica believes the request, and its log and high watermark are cut by the rule."""
-    log, high_watermark = state.logs[replica], state.replicas[replica].high_watermark
-    end = truncation(state.logs[leader], log, high_watermark)
-    logs = with_log(state, replica, log[:end]) if end < len(log) else state.logs
-    replicas = with_replica(
-        state,
-        replica,
-        ReplicaState(min(end, high_watermark), request.leader_epoch, leader, request.isr),
-    )
-    return ClusterState(
-        logs,
-        replicas,
-        state.quorum,
-        state.requests,
-        state.next_record_id,
-        state.committed,
-        state.acked,
-    )
-
-
-def with_belief(state: ClusterState, replica: int, believed: ReplicaState) -> ClusterState:
-    """The state with what one replica believes changed."""
-    replicas = with_replica(state, replica, believed)
-    return ClusterState(
+    return ModelState(
         state.logs,
-        replicas,
+        (*replicas[:leader], local, *replicas[leader + 1 :]),
         state.quorum,
         state.requests,
         state.next_record_id,
-        state.committed,
-        state.acked,
+        committed,
+        acked,
     )

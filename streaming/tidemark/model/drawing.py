@@ -1,7 +1,7 @@
-"""Replica logs as text: one box a record, and below each log its ends.
+"""Replica logs as text: one box for each record, and two marks below each log.
 
-`E` stands under the log end offset and `H` under the high watermark, `X` where both are the same: the marks that
-`tidemark inspect` uses.
+`E` is below the log end offset and `H` below the high watermark; `X` is both. `tidemark inspect`
+uses the same marks.
 """
 
 from __future__ import annotations
@@ -12,32 +12,30 @@ from typing import NamedTuple
 from tidemark.model.log import Log, Record
 
 LEGEND = "m0/1 is record m0, written in leader epoch 1; H high watermark, E log end offset, X both"
+_EMPTY_BOX_WIDTH = 4
 
 
-class Drawn(NamedTuple):
-    """One replica's log, and what is said beside it."""
+class LabelledLog(NamedTuple):
+    """One replica's log, and the text to its left."""
 
     label: str
     log: Log
     high_watermark: int
-    remark: str = ""
 
 
-def draw(replicas: Sequence[Drawn]) -> list[str]:
-    """A line of offsets, then two lines a replica: its boxes, its marks."""
-    width = max((len(_box(record)) for drawn in replicas for record in drawn.log), default=4) + 1
-    label = max(len(drawn.label) for drawn in replicas)
-    longest = max(len(drawn.log) for drawn in replicas)
-    lines = [
-        f"{'offset':{label}}  "
-        + "".join(str(offset).ljust(width) for offset in range(longest + 1)).rstrip()
-    ]
-    for drawn in replicas:
-        boxes = "".join(f"|{_box(record):{width - 1}}" for record in drawn.log) + "|"
-        remark = " " * (width * longest + 3 - len(boxes)) + drawn.remark if drawn.remark else ""
+def draw_logs(replicas: Sequence[LabelledLog]) -> list[str]:
+    """A line of offsets, then for each replica a line of boxes and a line of marks."""
+    boxes = [len(_box(record)) for replica in replicas for record in replica.log]
+    width = max(boxes, default=_EMPTY_BOX_WIDTH) + 1
+    label = max(len(replica.label) for replica in replicas)
+    longest = max(len(replica.log) for replica in replicas)
+    offsets = "".join(str(offset).ljust(width) for offset in range(longest + 1)).rstrip()
+    lines = [f"{'offset':{label}}  {offsets}"]
+    for replica in replicas:
+        row = "".join(f"|{_box(record):{width - 1}}" for record in replica.log)
         lines += [
-            f"{drawn.label:{label}}  {boxes}{remark}",
-            f"{'':{label}}  {_marks(drawn, width)}",
+            f"{replica.label:{label}}  {row}|",
+            f"{'':{label}}  {_marks(replica, width)}",
         ]
     return lines
 
@@ -46,8 +44,9 @@ def _box(record: Record) -> str:
     return f"m{record.id}/{record.epoch}"
 
 
-def _marks(drawn: Drawn, width: int) -> str:
-    marks = [" "] * (max(len(drawn.log), drawn.high_watermark) * width + 1)
-    marks[len(drawn.log) * width] = "E"
-    marks[drawn.high_watermark * width] = "X" if drawn.high_watermark == len(drawn.log) else "H"
+def _marks(replica: LabelledLog, width: int) -> str:
+    end, high_watermark = len(replica.log), replica.high_watermark
+    marks = [" "] * (max(end, high_watermark) * width + 1)
+    marks[end * width] = "E"
+    marks[high_watermark * width] = "X" if high_watermark == end else "H"
     return "".join(marks)

@@ -1,7 +1,7 @@
-"""What must hold in every state: each with its statement and where it holds.
+"""What must hold in every state: each invariant, its statement, and the protocols that keep it.
 
-The first five are KafkaReplication.tla's, the others those of later models of Kafka. `committed` and `acked` are ghosts of
-the state, kept when `Constants.history` is set.
+The first five are those of KafkaReplication.tla, the others those of later models of Kafka.
+`committed` and `acked` are ghosts of the state, kept if `Constants.history` is set.
 """
 
 from __future__ import annotations
@@ -10,89 +10,96 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from tidemark.model.state import NO_EPOCH, ClusterState, Constants, Replicas, is_true_leader
+from tidemark.core.leader_epochs import NO_EPOCH
+from tidemark.model.state import (
+    Constants,
+    ModelState,
+    Replicas,
+    true_leader,
+)
 
 
 class Invariant(NamedTuple):
-    """A predicate over states. `needs_history`: it reads what no replica can know."""
+    """A predicate over states. `needs_history`: it reads the ghosts."""
 
     name: str
     statement: str
     holds_where: str
-    holds: Callable[[Constants, ClusterState], bool]
+    holds: Callable[[Constants, ModelState], bool]
     needs_history: bool = False
 
 
-def type_ok(constants: Constants, state: ClusterState) -> bool:
-    """Requests are not looked at: each of them was the quorum's state once."""
-    last_epoch = constants.max_epoch
+def type_ok(constants: Constants, state: ModelState) -> bool:
+    """Requests are not checked: each of them was the quorum's state before."""
     if not 0 <= state.next_record_id <= constants.records:
         return False
     for log in state.logs:
         if len(log) > constants.log_size:
             return False
-        for record in log:
-            if not (0 <= record.epoch <= last_epoch and 0 <= record.id < state.next_record_id):
+        for epoch, record_id in log:
+            if not (0 <= epoch <= constants.max_epoch and 0 <= record_id < state.next_record_id):
                 return False
     for replica in state.replicas:
         if not (
             0 <= replica.high_watermark <= constants.log_size
-            and _decided(constants, replica.leader_epoch, replica.leader, replica.isr)
+            and _is_decision(constants, replica.leader_epoch, replica.leader, replica.isr)
         ):
             return False
     quorum = state.quorum
-    return _decided(constants, quorum.leader_epoch, quorum.leader, quorum.isr) and _known(
-        quorum.elr, constants.everyone
+    return _is_decision(constants, quorum.leader_epoch, quorum.leader, quorum.isr) and _is_subset(
+        quorum.elr, constants.all_replicas
     )
 
 
-def _decided(constants: Constants, leader_epoch: int, leader: int | None, isr: Replicas) -> bool:
-    """An epoch that there may be, a leader that there is or none, and a set of replicas."""
-    everyone = constants.everyone
+def _is_decision(
+    constants: Constants, leader_epoch: int, leader: int | None, isr: Replicas
+) -> bool:
+    """Whether the epoch is in bounds, and the leader (if any) and the ISR are replicas."""
+    replicas = constants.all_replicas
     return (
         NO_EPOCH <= leader_epoch <= constants.max_epoch
-        and (leader is None or leader in everyone)
-        and _known(isr, everyone)
+        and (leader is None or leader in replicas)
+        and _is_subset(isr, replicas)
     )
 
 
-def _known(members: Replicas, everyone: Replicas) -> bool:
-    """An ascending set of replicas that there are."""
+def _is_subset(members: Replicas, replicas: Replicas) -> bool:
+    """Whether `members` is an ascending subset of `replicas`."""
     return (
         not members
-        or members == everyone
-        or (set(members) < set(everyone) and list(members) == sorted(set(members)))
+        or members == replicas
+        or (set(members) < set(replicas) and list(members) == sorted(set(members)))
     )
 
 
-def hw_at_most_leo(_constants: Constants, state: ClusterState) -> bool:
+def hw_at_most_leo(_constants: Constants, state: ModelState) -> bool:
     return all(
         replica.high_watermark <= len(log)
         for replica, log in zip(state.replicas, state.logs, strict=True)
     )
 
 
-def leader_in_isr(_constants: Constants, state: ClusterState) -> bool:
+def leader_in_isr(_constants: Constants, state: ModelState) -> bool:
     return state.quorum.leader is None or state.quorum.leader in state.quorum.isr
 
 
-def weak_isr(_constants: Constants, state: ClusterState) -> bool:
+def weak_isr(_constants: Constants, state: ModelState) -> bool:
     return all(
-        _agree(state, leader, believed.isr)
-        for leader, believed in enumerate(state.replicas)
-        if believed.leader == leader
+        _agree(state, leader, local.isr)
+        for leader, local in enumerate(state.replicas)
+        if local.leader == leader
     )
 
 
-def strong_isr(_constants: Constants, state: ClusterState) -> bool:
+def strong_isr(_constants: Constants, state: ModelState) -> bool:
     return all(
         _agree(state, leader, state.quorum.isr)
-        for leader, believed in enumerate(state.replicas)
-        if believed.leader == leader
+        for leader, local in enumerate(state.replicas)
+        if local.leader == leader
     )
 
 
-def _agree(state: ClusterState, leader: int, members: Replicas) -> bool:
+def _agree(state: ModelState, leader: int, members: Replicas) -> bool:
     """Whether all members hold what the leader holds below its high watermark."""
     high_watermark = state.replicas[leader].high_watermark
     if not high_watermark:
@@ -103,7 +110,7 @@ def _agree(state: ClusterState, leader: int, members: Replicas) -> bool:
     )
 
 
-def log_matching(_constants: Constants, state: ClusterState) -> bool:
+def log_matching(_constants: Constants, state: ModelState) -> bool:
     for (one, a), (other, b) in combinations(zip(state.replicas, state.logs, strict=True), 2):
         common = min(one.high_watermark, other.high_watermark)
         if a[:common] != b[:common]:
@@ -111,34 +118,26 @@ def log_matching(_constants: Constants, state: ClusterState) -> bool:
     return True
 
 
-def leader_completeness(_constants: Constants, state: ClusterState) -> bool:
-    leader = state.quorum.leader
-    return (
-        leader is None
-        or not is_true_leader(state, leader)
-        or state.logs[leader][: len(state.committed)] == state.committed
-    )
+def leader_completeness(_constants: Constants, state: ModelState) -> bool:
+    leader = true_leader(state)
+    return leader is None or state.logs[leader][: len(state.committed)] == state.committed
 
 
-def consistent_read(_constants: Constants, state: ClusterState) -> bool:
-    for leader, believed in enumerate(state.replicas):
-        shown = believed.high_watermark
+def consistent_read(_constants: Constants, state: ModelState) -> bool:
+    for leader, local in enumerate(state.replicas):
+        shown = local.high_watermark
         if (
             shown
-            and believed.leader == leader
+            and local.leader == leader
             and state.logs[leader][:shown] != state.committed[:shown]
         ):
             return False
     return True
 
 
-def acked_never_lost(_constants: Constants, state: ClusterState) -> bool:
-    leader = state.quorum.leader
-    return (
-        leader is None
-        or not is_true_leader(state, leader)
-        or all(record in state.logs[leader] for record in state.acked)
-    )
+def acked_never_lost(_constants: Constants, state: ModelState) -> bool:
+    leader = true_leader(state)
+    return leader is None or all(record in state.logs[leader] for record in state.acked)
 
 
 _HOLDS = "kip-320 and kip-966, without unclean elections and lossy disks; kip-279 with two replicas"
@@ -146,51 +145,52 @@ _HOLDS = "kip-320 and kip-966, without unclean elections and lossy disks; kip-27
 INVARIANTS: Final[dict[str, Invariant]] = {
     invariant.name: invariant
     for invariant in (
-        Invariant("TypeOk", "Every variable has a value of its kind.", "everywhere", type_ok),
+        Invariant("TypeOk", "Every variable has a value of its type.", "everywhere", type_ok),
         Invariant(
             "HwAtMostLeo",
-            "No replica's high watermark is past its log end offset.",
+            "No replica's high watermark is above its log end offset.",
             "everywhere",
             hw_at_most_leo,
         ),
-        Invariant(
-            "LeaderInIsr", "Whoever is elected is in the in-sync set.", "everywhere", leader_in_isr
-        ),
+        Invariant("LeaderInIsr", "The elected leader is in the ISR.", "everywhere", leader_in_isr),
         Invariant(
             "WeakIsr",
-            "All that a presumed leader counts as in sync hold what it holds below its high watermark.",
+            "Every replica in a presumed leader's own ISR holds all records below that leader's "
+            "high watermark.",
             _HOLDS,
             weak_isr,
         ),
         Invariant(
             "StrongIsr",
-            "All that the controller counts as in sync hold what any presumed leader holds below its high watermark.",
+            "Every replica in the controller's ISR holds all records below the high watermark of "
+            "any presumed leader.",
             _HOLDS,
             strong_isr,
         ),
         Invariant(
             "LogMatching",
-            "Below both their high watermarks two replicas hold the same records.",
+            "Any two replicas hold the same records below both their high watermarks.",
             _HOLDS,
             log_matching,
         ),
         Invariant(
             "LeaderCompleteness",
-            "The elected leader, once it leads, has every record that was ever shown to consumers.",
+            "The elected leader, once it leads, holds every record that consumers could ever read.",
             _HOLDS,
             leader_completeness,
             needs_history=True,
         ),
         Invariant(
             "ConsistentRead",
-            "What consumers read at an offset never changes.",
+            "The record that consumers read at an offset never changes.",
             _HOLDS,
             consistent_read,
             needs_history=True,
         ),
         Invariant(
             "AckedNeverLost",
-            "The elected leader, once it leads, has every record that was acknowledged under acks=all with min ISR met.",
+            "The elected leader, once it leads, holds every record that was acknowledged with "
+            "acks=all while min ISR was met.",
             _HOLDS,
             acked_never_lost,
             needs_history=True,

@@ -1,18 +1,21 @@
-"""What is new since KRaft: in-sync changes are asked of the controller, truncation happens in a fetch, eligible leader replicas.
+"""What KRaft changed: AlterPartition, truncation in a fetch, and eligible leader replicas.
 
-The controller writes every change of a partition, counted by the partition epoch, into a log that each broker replays:
-`requests` here. The leader epoch moves only with the leader. Mirrors PartitionChangeBuilder, Partition (AlterPartition, KIP-497 and KIP-903),
-AbstractFetcherThread (KIP-595) and KIP-966, for which KafkaReplication.tla has no actions; names stay as near as can be.
+The controller writes every change of a partition into a log that each broker replays (`requests`).
+The partition epoch counts the changes. The leader epoch changes only with the leader.
 
-Which brokers are alive is not in this state: any member may be fenced at any time, as in KafkaReplication.tla. A last known
-leader is therefore not elected here; `replica_manager` does it.
+Mirrors PartitionChangeBuilder, Partition (AlterPartition: KIP-497, KIP-903), AbstractFetcherThread
+(KIP-595) and KIP-966. KafkaReplication.tla has no actions for them, so names are as close as
+possible.
+
+This state does not say which brokers are alive: any member can be fenced at any time, as in
+KafkaReplication.tla. So the last known leader is never elected here; `replica_manager` does that.
 """
 
 from __future__ import annotations
 
-from tidemark.model.action import Successors, action
+from tidemark.core.leader_epochs import NO_EPOCH
+from tidemark.model.action import Arguments, Successors, action
 from tidemark.model.actions import (
-    with_belief,
     with_high_watermark_raised,
     with_lost_suffix,
     with_next_record,
@@ -20,88 +23,83 @@ from tidemark.model.actions import (
 from tidemark.model.fencing import is_following_leader_epoch
 from tidemark.model.log import Log, end_offset_for, epoch_start
 from tidemark.model.state import (
-    NO_EPOCH,
-    ClusterState,
     Constants,
+    ModelReplica,
+    ModelState,
     QuorumState,
     Replicas,
-    ReplicaState,
-    with_log,
+    with_decision,
     with_replica,
 )
 
 
 def max_partition_epoch(constants: Constants) -> int:
-    """Each leader epoch has room for one change of the in-sync set beside its election."""
+    """Each leader epoch allows one change of the ISR besides its election."""
     return 2 * (constants.max_epoch + 1)
 
 
 def eligible_leader_replicas(
     min_isr: int, before: Replicas, isr: Replicas, unclean: Replicas = ()
 ) -> Replicas:
-    """The ELR after a change to `isr`: who left a set that fell below min ISR still has all that was committed (KIP-966).
+    """The ELR after a change to `isr` (KIP-966).
 
-    `before` are those that were in sync or eligible; `unclean` are brokers that came back from an unclean shutdown, and
-    nothing may be believed of their disks.
+    A replica that leaves an ISR which falls below min ISR still holds all committed records.
+    `before` are the replicas that were in sync or eligible. `unclean` are brokers that had an
+    unclean shutdown, so their disks may lack records.
     """
     return () if len(isr) >= min_isr else tuple(sorted(set(before) - {*isr, *unclean}))
 
 
 @action("ControllerShrinkIsr", "replica")
-def controller_shrink_isr(constants: Constants, state: ClusterState) -> Successors:
-    """A broker is fenced or shuts down; if it led, nobody does."""
-    for replica in constants.everyone:
+def controller_shrink_isr(constants: Constants, state: ModelState) -> Successors:
+    """A broker is fenced or shuts down. If it led, there is no leader."""
+    for replica in constants.all_replicas:
         if replica in state.quorum.isr:
-            yield from _changed(
-                constants, state, (replica,), _without(constants, state.quorum, replica, ())
-            )
+            decision = _without(constants, state.quorum, replica, ())
+            yield from _decide(constants, state, (replica,), decision)
 
 
 @action("ControllerElectLeader", "replica")
-def controller_elect_leader(constants: Constants, state: ClusterState) -> Successors:
-    """A member of the in-sync set; of the ELR when that is empty."""
+def controller_elect_leader(constants: Constants, state: ModelState) -> Successors:
+    """Elects a member of the ISR, or of the ELR if the ISR is empty."""
     quorum = state.quorum
     for replica in quorum.isr or quorum.elr:
         if replica != quorum.leader:
-            isr = quorum.isr or (replica,)
             elr = tuple(member for member in quorum.elr if member != replica)
-            decided = QuorumState(quorum.leader_epoch, replica, isr, quorum.partition_epoch, elr)
-            yield from _changed(constants, state, (replica,), decided)
+            isr = quorum.isr or (replica,)
+            decision = QuorumState(quorum.leader_epoch, replica, isr, quorum.partition_epoch, elr)
+            yield from _decide(constants, state, (replica,), decision)
 
 
 @action("ControllerElectUncleanLeader", "replica")
-def controller_elect_unclean_leader(constants: Constants, state: ClusterState) -> Successors:
-    """Nobody leads, and one is taken that need not have all; it is then alone."""
+def controller_elect_unclean_leader(constants: Constants, state: ModelState) -> Successors:
+    """There is no leader, and a replica that may lack records is elected. It is then the ISR."""
     quorum = state.quorum
     if constants.unclean_election and quorum.leader is None:
-        for replica in constants.everyone:
+        for replica in constants.all_replicas:
             if replica not in quorum.isr and replica not in quorum.elr:
-                yield from _changed(
-                    constants,
-                    state,
-                    (replica,),
-                    quorum._replace(leader=replica, isr=(replica,), elr=()),
-                )
+                decision = quorum._replace(leader=replica, isr=(replica,), elr=())
+                yield from _decide(constants, state, (replica,), decision)
 
 
 @action("ControllerAlterPartition", "leader")
-def controller_alter_partition(constants: Constants, state: ClusterState) -> Successors:
-    """Grants the in-sync set that a leader asked for, if it knew the newest change (a compare-and-set)."""
+def controller_alter_partition(constants: Constants, state: ModelState) -> Successors:
+    """Grants a requested ISR if the leader knew the newest change (compare-and-set)."""
     quorum = state.quorum
-    for leader, believed in enumerate(state.replicas):
-        isr = believed.pending_isr
-        if isr is not None and believed.partition_epoch == quorum.partition_epoch:
+    for leader, local in enumerate(state.replicas):
+        isr = local.pending_isr
+        if isr is not None and local.partition_epoch == quorum.partition_epoch:
             elr = eligible_leader_replicas(
                 constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr
             )
-            yield from _changed(constants, state, (leader,), quorum._replace(isr=isr, elr=elr))
+            yield from _decide(constants, state, (leader,), quorum._replace(isr=isr, elr=elr))
 
 
 @action("LoseUnflushed", "replica", "log_end_offset")
-def lose_unflushed(constants: Constants, state: ClusterState) -> Successors:
-    """After an unclean shutdown a broker registers anew, and the controller trusts it no more.
+def lose_unflushed(constants: Constants, state: ModelState) -> Successors:
+    """A broker registers again after an unclean shutdown, and leaves the ISR and the ELR.
 
-    A wish to take it in that was sent before is refused, for it names the broker's epoch of then (KIP-903).
+    A pending request to add it carries its previous broker epoch and is rejected (KIP-903).
     """
     if not constants.lossy_disk:
         return
@@ -110,75 +108,69 @@ def lose_unflushed(constants: Constants, state: ClusterState) -> Successors:
             continue
         registered = [state]
         if replica in state.quorum.isr or replica in state.quorum.elr:
-            decided = _without(constants, state.quorum, replica, (replica,))
-            registered = [after for _, after in _changed(constants, state, (), decided)]
-        for decision in registered:
-            after = decision._replace(
-                replicas=tuple(_refused(believed, replica) for believed in decision.replicas)
-            )
+            decision = _without(constants, state.quorum, replica, (replica,))
+            registered = [after for _, after in _decide(constants, state, (), decision)]
+        for after in registered:
+            replicas = tuple(_without_stale_request(local, replica) for local in after.replicas)
             for end in range(len(log)):
-                yield (replica, end), with_lost_suffix(after, replica, end)
+                yield (
+                    (replica, end),
+                    with_lost_suffix(after._replace(replicas=replicas), replica, end),
+                )
 
 
-def _refused(believed: ReplicaState, joining: int) -> ReplicaState:
-    """A leader whose wish names a joiner that has registered anew takes it back (INELIGIBLE_REPLICA)."""
-    wanted = believed.pending_isr
-    return (
-        believed._replace(pending_isr=None)
-        if wanted and joining in wanted and joining not in believed.isr
-        else believed
-    )
+def _without_stale_request(local: ModelReplica, joining: int) -> ModelReplica:
+    """Drops a leader's request to add a replica that has registered again (INELIGIBLE_REPLICA)."""
+    pending = local.pending_isr
+    stale = pending is not None and joining in pending and joining not in local.isr
+    return local._replace(pending_isr=None) if stale else local
 
 
 @action("BecomeLeader", "replica", "epoch")
-def become_leader(_constants: Constants, state: ClusterState) -> Successors:
+def become_leader(_constants: Constants, state: ModelState) -> Successors:
     """Replays a change that elects it. Its high watermark stays."""
     for request in state.requests:
         leader = request.leader
         if leader is not None and request.leader_epoch > state.replicas[leader].leader_epoch:
-            yield (leader, request.leader_epoch), _believing(state, leader, request)
+            yield (leader, request.leader_epoch), _replay(state, leader, request)
 
 
 @action("LeaderLearnIsr", "leader", "partition_epoch")
-def leader_learn_isr(_constants: Constants, state: ClusterState) -> Successors:
-    """Replays a change of the in-sync set in its own epoch; what it asked for is settled."""
+def leader_learn_isr(_constants: Constants, state: ModelState) -> Successors:
+    """Replays a change of the ISR in its own epoch. That ends its pending request."""
     for request in state.requests:
         leader = request.leader
         if leader is None:
             continue
-        believed = state.replicas[leader]
+        local = state.replicas[leader]
         if (
-            believed.leader == leader
-            and believed.leader_epoch == request.leader_epoch
-            and believed.partition_epoch < request.partition_epoch
+            local.leader == leader
+            and local.leader_epoch == request.leader_epoch
+            and local.partition_epoch < request.partition_epoch
         ):
-            yield (leader, request.partition_epoch), _believing(state, leader, request)
+            yield (leader, request.partition_epoch), _replay(state, leader, request)
 
 
 @action("BecomeFollower", "replica", "leader", "epoch")
-def become_follower(constants: Constants, state: ClusterState) -> Successors:
-    """Nothing is cut here; a leader that learns that nobody leads steps down."""
-    heard = NO_EPOCH
+def become_follower(constants: Constants, state: ModelState) -> Successors:
+    """Nothing is truncated here. A leader that learns of an epoch without a leader steps down."""
+    previous = NO_EPOCH
     for request in state.requests:
-        if request.leader_epoch == heard:
-            # A follower does not care about a change of the in-sync set.
+        epoch = request.leader_epoch
+        if epoch == previous:
+            # A change of the ISR alone does not matter to a follower.
             continue
-        heard = request.leader_epoch
-        for replica in constants.everyone:
-            if (
-                replica != request.leader
-                and request.leader_epoch > state.replicas[replica].leader_epoch
-            ):
-                yield (
-                    (replica, request.leader, request.leader_epoch),
-                    _believing(state, replica, request),
-                )
+        previous = epoch
+        for replica in constants.all_replicas:
+            if replica != request.leader and epoch > state.replicas[replica].leader_epoch:
+                yield (replica, request.leader, epoch), _replay(state, replica, request)
 
 
 def diverging_end(leader: Log, follower: Log) -> tuple[int, int] | None:
-    """The leader's answer to a fetch from the follower's end when the logs part: (epoch, its end offset); None when they do not.
+    """The leader's answer to a fetch from the follower's end if the logs diverge; else None.
 
-    Mirrors Partition.readRecords: the last fetched epoch must be the leader's floor epoch and reach the fetch offset.
+    The answer is (epoch, its end offset). Mirrors Partition.readRecords: the last fetched epoch
+    must be the leader's floor epoch and reach the fetch offset.
     """
     if not follower:
         return None
@@ -188,131 +180,108 @@ def diverging_end(leader: Log, follower: Log) -> tuple[int, int] | None:
 
 
 def truncation_offset(answer: tuple[int, int], follower: Log) -> int:
-    """Where the follower cuts on a diverging answer, perhaps not for the last time (AbstractFetcherThread.getOffsetTruncationState)."""
+    """Where the follower truncates. The next fetch may diverge again.
+
+    Mirrors AbstractFetcherThread.getOffsetTruncationState.
+    """
     epoch, end = answer
     own_epoch, own_end = end_offset_for(follower, epoch)
     return min(own_end, end) if own_epoch == epoch else own_end
 
 
 @action("FencedFollowerFetch", "follower", "leader")
-def follower_fetch(_constants: Constants, state: ClusterState) -> Successors:
-    """The next record; or the end of the log is cut, and the high watermark not told."""
-    for follower, believed in enumerate(state.replicas):
-        leader = believed.leader
+def follower_fetch(_constants: Constants, state: ModelState) -> Successors:
+    """Fetches the next record, or truncates on a diverging answer, which has no high watermark."""
+    for follower, local in enumerate(state.replicas):
+        leader = local.leader
         if (
             leader is None
             or leader == follower
             or not is_following_leader_epoch(state, leader, follower)
         ):
             continue
-        answer = diverging_end(state.logs[leader], state.logs[follower])
+        log = state.logs[follower]
+        answer = diverging_end(state.logs[leader], log)
         if answer is not None:
-            end = truncation_offset(answer, state.logs[follower])
-            cut = believed._replace(high_watermark=min(believed.high_watermark, end))
-            logs = with_log(state, follower, state.logs[follower][:end])
-            replicas = with_replica(state, follower, cut)
-            yield (
-                (follower, leader),
-                ClusterState(
-                    logs,
-                    replicas,
-                    state.quorum,
-                    state.requests,
-                    state.next_record_id,
-                    state.committed,
-                    state.acked,
-                ),
-            )
-        elif len(state.logs[leader]) > len(state.logs[follower]):
+            end = truncation_offset(answer, log)
+            after = local._replace(high_watermark=min(local.high_watermark, end))
+            yield (follower, leader), with_replica(state, follower, after, log[:end])
+        elif len(state.logs[leader]) > len(log):
             yield (follower, leader), with_next_record(state, leader, follower)
 
 
 @action("FencedLeaderIncHighWatermark", "leader")
-def leader_inc_high_watermark(constants: Constants, state: ClusterState) -> Successors:
-    """Min ISR is met, and all that are in sync, or may be soon, have fetched past the offset."""
-    for leader, believed in enumerate(state.replicas):
-        offset = believed.high_watermark
-        if believed.leader != leader or offset >= len(state.logs[leader]):
+def leader_inc_high_watermark(constants: Constants, state: ModelState) -> Successors:
+    """Min ISR is met, and every replica that is or may soon be in sync has fetched the offset."""
+    for leader, local in enumerate(state.replicas):
+        offset = local.high_watermark
+        if local.leader != leader or offset >= len(state.logs[leader]):
             continue
-        if len(believed.isr) < constants.effective_min_isr:
-            continue
-        if all(
+        if len(local.isr) >= constants.effective_min_isr and all(
             _has_fetched(state, leader, member, offset + 1)
-            for member in {*believed.isr, *(believed.pending_isr or ())}
+            for member in {*local.isr, *(local.pending_isr or ())}
         ):
             yield (leader,), with_high_watermark_raised(constants, state, leader)
 
 
 @action("FencedLeaderShrinkIsr", "leader", "follower")
-def leader_shrink_isr(_constants: Constants, state: ClusterState) -> Successors:
-    """Asks the controller to drop a member that lags; until it knows, it counts the old set."""
-    for leader, believed in enumerate(state.replicas):
-        if believed.leader == leader and believed.pending_isr is None:
-            for follower in believed.isr:
-                if follower != leader and not _has_fetched(
-                    state, leader, follower, len(state.logs[leader])
-                ):
-                    isr = tuple(member for member in believed.isr if member != follower)
-                    yield (leader, follower), _asking(state, leader, isr)
+def leader_shrink_isr(_constants: Constants, state: ModelState) -> Successors:
+    """Requests to remove a member that lags. Until the grant the leader uses the larger set."""
+    for leader, local in enumerate(state.replicas):
+        if local.leader == leader and local.pending_isr is None:
+            end_offset = len(state.logs[leader])
+            for follower in local.isr:
+                if follower != leader and not _has_fetched(state, leader, follower, end_offset):
+                    isr = tuple(member for member in local.isr if member != follower)
+                    yield (leader, follower), _request_isr(state, leader, isr)
 
 
 @action("FencedLeaderExpandIsr", "leader", "follower")
-def leader_expand_isr(constants: Constants, state: ClusterState) -> Successors:
-    """Asks to take in one that reached the high watermark and the start of this epoch."""
-    for leader, believed in enumerate(state.replicas):
-        if believed.leader == leader and believed.pending_isr is None:
-            start = epoch_start(state.logs[leader], believed.leader_epoch)
-            for follower in constants.everyone:
-                if follower not in believed.isr and _has_fetched(
-                    state, leader, follower, max(start, believed.high_watermark)
-                ):
-                    yield (
-                        (leader, follower),
-                        _asking(state, leader, tuple(sorted((*believed.isr, follower)))),
-                    )
+def leader_expand_isr(constants: Constants, state: ModelState) -> Successors:
+    """Requests to add a follower that has the high watermark and the start of this epoch."""
+    for leader, local in enumerate(state.replicas):
+        if local.leader == leader and local.pending_isr is None:
+            start = epoch_start(state.logs[leader], local.leader_epoch)
+            required = max(start, local.high_watermark)
+            for follower in constants.all_replicas:
+                if follower not in local.isr and _has_fetched(state, leader, follower, required):
+                    isr = tuple(sorted((*local.isr, follower)))
+                    yield (leader, follower), _request_isr(state, leader, isr)
 
 
-def _has_fetched(state: ClusterState, leader: int, follower: int, end_offset: int) -> bool:
-    """Whether a fetch of this epoch from `end_offset` or later could have been answered without divergence."""
+def _has_fetched(state: ModelState, leader: int, follower: int, end_offset: int) -> bool:
+    """Whether a fetch of this epoch from `end_offset` or later can succeed without divergence."""
     if follower == leader:
         return len(state.logs[leader]) >= end_offset
-    if (
-        not is_following_leader_epoch(state, leader, follower)
-        or len(state.logs[follower]) < end_offset
-    ):
-        return False
-    return diverging_end(state.logs[leader], state.logs[follower]) is None
-
-
-def _asking(state: ClusterState, leader: int, isr: Replicas) -> ClusterState:
-    believed = state.replicas[leader]
-    asking = ReplicaState(
-        believed.high_watermark,
-        believed.leader_epoch,
-        leader,
-        believed.isr,
-        believed.partition_epoch,
-        isr,
+    return (
+        is_following_leader_epoch(state, leader, follower)
+        and len(state.logs[follower]) >= end_offset
+        and diverging_end(state.logs[leader], state.logs[follower]) is None
     )
-    return with_belief(state, leader, asking)
 
 
-def _believing(state: ClusterState, replica: int, request: QuorumState) -> ClusterState:
-    """A replica replays a change. One that does not lead acts upon nothing in it but the leader and its epoch."""
-    high_watermark = state.replicas[replica].high_watermark
+def _request_isr(state: ModelState, leader: int, isr: Replicas) -> ModelState:
+    before = state.replicas[leader]
+    local = ModelReplica(
+        before.high_watermark, before.leader_epoch, leader, before.isr, before.partition_epoch, isr
+    )
+    return with_replica(state, leader, local)
+
+
+def _replay(state: ModelState, replica: int, request: QuorumState) -> ModelState:
+    """A replica replays a change. A follower uses only the leader and its epoch."""
+    high_watermark, epoch = state.replicas[replica].high_watermark, request.leader_epoch
     if request.leader == replica:
-        believed = ReplicaState(
-            high_watermark, request.leader_epoch, replica, request.isr, request.partition_epoch
-        )
+        local = ModelReplica(high_watermark, epoch, replica, request.isr, request.partition_epoch)
     else:
-        believed = ReplicaState(high_watermark, request.leader_epoch, request.leader, ())
-    return with_belief(state, replica, believed)
+        local = ModelReplica(high_watermark, epoch, request.leader, ())
+    return with_replica(state, replica, local)
 
 
 def _without(
     constants: Constants, quorum: QuorumState, replica: int, unclean: Replicas
 ) -> QuorumState:
-    """The decision that takes a broker out of the in-sync set; the set may become empty, for the ELR remembers."""
+    """The decision that removes a broker from the ISR. The ISR can become empty."""
     isr = tuple(member for member in quorum.isr if member != replica)
     elr = eligible_leader_replicas(
         constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr, unclean
@@ -321,30 +290,15 @@ def _without(
     return QuorumState(quorum.leader_epoch, leader, isr, quorum.partition_epoch, elr)
 
 
-def _changed(
-    constants: Constants,
-    state: ClusterState,
-    arguments: tuple[int | None, ...],
-    decided: QuorumState,
+def _decide(
+    constants: Constants, state: ModelState, arguments: Arguments, decision: QuorumState
 ) -> Successors:
-    """The controller writes a change: the partition epoch moves always, the leader epoch with the leader only."""
+    """Writes a change: a new partition epoch, and a new leader epoch if the leader changes."""
     before = state.quorum
-    leader_epoch = before.leader_epoch + (decided.leader != before.leader)
+    leader_epoch = before.leader_epoch + (decision.leader != before.leader)
     partition_epoch = before.partition_epoch + 1
     if leader_epoch <= constants.max_epoch and partition_epoch <= max_partition_epoch(constants):
-        quorum = QuorumState(
-            leader_epoch, decided.leader, decided.isr, partition_epoch, decided.elr
+        decision = QuorumState(
+            leader_epoch, decision.leader, decision.isr, partition_epoch, decision.elr
         )
-        requests = (*state.requests, quorum)
-        yield (
-            arguments,
-            ClusterState(
-                state.logs,
-                state.replicas,
-                quorum,
-                requests,
-                state.next_record_id,
-                state.committed,
-                state.acked,
-            ),
-        )
+        yield arguments, with_decision(state, decision)

@@ -1,7 +1,7 @@
-"""A replica's log: an immutable row of records. Mirrors FiniteReplicatedLog.tla.
+"""A replica's log: an immutable tuple of records. Mirrors FiniteReplicatedLog.tla.
 
-Offsets count from 0, a log end offset is the offset after the last record. A record is its leader epoch and an
-identity: two records are the same only when both agree, which is what a batch's CRC tells on a real disk.
+Offsets count from 0. A log end offset is the offset after the last record. Two records are equal
+only if both their leader epoch and their id are, as a batch's CRC shows on a real disk.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Record(NamedTuple):
-    """One record; `id` is the order in which producers wrote it."""
+    """One record. `id` is its place in the order in which producers wrote."""
 
     epoch: int
     id: int
@@ -22,7 +22,7 @@ EpochStart = tuple[int, int]
 
 
 def epoch_starts(log: Log) -> tuple[EpochStart, ...]:
-    """The epoch cache that this log alone would give: where each epoch's first record stands."""
+    """The epoch cache that follows from the log: each epoch and the offset of its first record."""
     return tuple(
         (record.epoch, offset)
         for offset, record in enumerate(log)
@@ -31,21 +31,22 @@ def epoch_starts(log: Log) -> tuple[EpochStart, ...]:
 
 
 def epoch_start(log: Log, epoch: int) -> int:
-    """Where a leader's own epoch begins in its log: at the end while it has no record of it."""
+    """Where an epoch starts in its leader's log: at the log end while it has no records."""
     return next((offset for offset, record in enumerate(log) if record.epoch == epoch), len(log))
 
 
 def end_offset_for(log: Log, epoch: int) -> tuple[int, int]:
-    """(largest epoch <= `epoch` that has records, its end offset), as a leader answers it.
+    """(largest epoch <= `epoch` that has records, its end offset), as a leader answers.
 
-    Before the first epoch of the log the answer is `epoch` itself and the log's start (LeaderEpochFileCache.endOffsetFor).
+    Before the first epoch of the log this is (`epoch`, log start). Mirrors
+    LeaderEpochFileCache.endOffsetFor.
     """
     end = first_offset_after(log, epoch)
     return (log[end - 1].epoch if end else epoch), end
 
 
 def first_offset_after(log: Log, epoch: int) -> int:
-    """The offset of the first record of a later epoch than `epoch`; the log end offset when there is none."""
+    """The offset of the first record of an epoch later than `epoch`; else the log end offset."""
     for offset, record in enumerate(log):
         if record.epoch > epoch:
             return offset
@@ -53,15 +54,15 @@ def first_offset_after(log: Log, epoch: int) -> int:
 
 
 def last_matching_end(one: Log, other: Log) -> int:
-    """One past the highest offset at which both logs hold the same record; 0 when there is none."""
+    """One past the highest offset at which both logs hold the same record; else 0."""
     for offset in range(min(len(one), len(other)) - 1, -1, -1):
         if one[offset] == other[offset]:
             return offset + 1
     return 0
 
 
-def parting(one: Log, other: Log) -> int | None:
-    """The first offset at which both logs hold a record and not the same one; None when they agree as far as both reach."""
+def first_difference(one: Log, other: Log) -> int | None:
+    """The first offset at which both logs hold a record and the records differ; else None."""
     for offset, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
             return offset

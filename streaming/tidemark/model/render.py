@@ -4,97 +4,91 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemark.model.action import Taken, Trace
-from tidemark.model.drawing import LEGEND, Drawn, draw
+from tidemark.core.leader_epochs import NO_EPOCH
+from tidemark.core.text import table
+from tidemark.model.action import ActionCall, Trace
+from tidemark.model.drawing import LEGEND, LabelledLog, draw_logs
 from tidemark.model.log import Log, epoch_starts
 from tidemark.model.state import (
-    NO_EPOCH,
-    ClusterState,
+    ModelReplica,
+    ModelState,
     QuorumState,
     Replicas,
-    ReplicaState,
     broker,
     presumes_leadership,
 )
-from tidemark.model.table import aligned
 
-# What in an action's arguments names a replica, and so counts from 1 for a reader.
+# The parameters that name a replica.
 _REPLICAS = frozenset({"replica", "leader", "follower"})
 
 
-def action_text(taken: Taken) -> str:
-    """As in `BecomeLeader(replica=1, epoch=0)`; a leader that is nobody reads `none`."""
+def action_text(call: ActionCall) -> str:
+    """As in `BecomeLeader(replica=1, epoch=0)`; `none` is an absent leader."""
     shown = (
         f"{name}={'none' if value is None else broker(value) if name in _REPLICAS else value}"
-        for name, value in zip(taken.parameters, taken.arguments, strict=True)
+        for name, value in zip(call.parameters, call.arguments, strict=True)
     )
-    return f"{taken.name}({', '.join(shown)})"
+    return f"{call.name}({', '.join(shown)})"
 
 
 def trace_lines(trace: Trace) -> list[str]:
-    """A table with a row a step, and the logs at the end."""
-    names = [broker(replica) for replica in range(len(trace.initial.logs))]
-    heading = (
-        "step",
-        "action",
-        "controller",
-        *(text for name in names for text in (f"{name}: log", "HW", "believes")),
+    """A table with one row for each step, and the logs at the end."""
+    last = trace.last
+    columns = (
+        text
+        for replica in range(len(last.logs))
+        for text in (f"{broker(replica)}: log", "HW", "knows")
     )
-    rows = [heading, ("0", "", *_cells(trace.initial))]
+    rows = [("step", "action", "controller", *columns), ("0", "", *_cells(trace.initial))]
     rows += [
         (str(number), action_text(step.action), *_cells(step.state))
         for number, step in enumerate(trace.steps, 1)
     ]
-    drawn = [
-        Drawn(_role(trace.last, replica), log, believed.high_watermark)
-        for replica, (log, believed) in enumerate(
-            zip(trace.last.logs, trace.last.replicas, strict=True)
-        )
+    logs = [
+        LabelledLog(_label(last, replica), log, last.replicas[replica].high_watermark)
+        for replica, log in enumerate(last.logs)
     ]
-    return [*aligned(rows), "", *(f"  {line}" for line in draw(drawn)), "", f"  {LEGEND}"]
+    return [*table(rows), "", *(f"  {line}" for line in draw_logs(logs)), "", f"  {LEGEND}"]
 
 
-def _cells(state: ClusterState) -> list[str]:
-    cells = [_decided(state.quorum)]
-    for replica, (log, believed) in enumerate(zip(state.logs, state.replicas, strict=True)):
-        cells += [_log(log), str(believed.high_watermark), _believed(replica, believed)]
+def _cells(state: ModelState) -> list[str]:
+    cells = [_decision(state.quorum)]
+    for replica, (log, local) in enumerate(zip(state.logs, state.replicas, strict=True)):
+        records = " ".join(f"m{record.id}/{record.epoch}" for record in log)
+        cells += [records or "-", str(local.high_watermark), _known(replica, local)]
     return cells
 
 
-def _decided(quorum: QuorumState) -> str:
+def _decision(quorum: QuorumState) -> str:
     leader = (
-        "none" if quorum.leader is None else f"{broker(quorum.leader)} in {quorum.leader_epoch}"
+        "no leader"
+        if quorum.leader is None
+        else f"leader {broker(quorum.leader)} in {quorum.leader_epoch}"
     )
-    eligible = f" elr {_set(quorum.elr)}" if quorum.elr else ""
-    return f"leader {leader}, in sync {_set(quorum.isr)}{eligible}"
+    eligible = f", ELR {_brokers(quorum.elr)}" if quorum.elr else ""
+    return f"{leader}, ISR {_brokers(quorum.isr)}{eligible}"
 
 
-def _believed(replica: int, believed: ReplicaState) -> str:
-    if believed.leader_epoch == NO_EPOCH:
+def _known(replica: int, local: ModelReplica) -> str:
+    """What a replica knows of the leadership."""
+    if local.leader_epoch == NO_EPOCH:
         return "-"
-    if believed.leader is None:
-        return f"nobody leads in {believed.leader_epoch}"
-    if believed.leader != replica:
-        return f"{broker(believed.leader)} leads in {believed.leader_epoch}"
-    wanted = f", asks for {_set(believed.pending_isr)}" if believed.pending_isr is not None else ""
-    return f"leads in {believed.leader_epoch} with {_set(believed.isr)}{wanted}"
+    if local.leader is None:
+        return f"no leader in {local.leader_epoch}"
+    if local.leader != replica:
+        return f"{broker(local.leader)} leads in {local.leader_epoch}"
+    pending = local.pending_isr
+    wanted = "" if pending is None else f", requests {_brokers(pending)}"
+    return f"leads in {local.leader_epoch}, ISR {_brokers(local.isr)}{wanted}"
 
 
-def _role(state: ClusterState, replica: int) -> str:
-    leads = (
-        f" leads in {state.replicas[replica].leader_epoch}"
-        if presumes_leadership(state, replica)
-        else ""
-    )
-    return f"{broker(replica)}{leads}"
+def _label(state: ModelState, replica: int) -> str:
+    leads = f" leads in {state.replicas[replica].leader_epoch}"
+    return f"{broker(replica)}{leads if presumes_leadership(state, replica) else ''}"
 
 
-def _log(log: Log) -> str:
-    return " ".join(f"m{record.id}/{record.epoch}" for record in log) or "-"
-
-
-def _set(members: Replicas) -> str:
-    return ",".join(str(broker(member)) for member in members) or "nobody"
+def _brokers(replicas: Replicas) -> str:
+    return ",".join(str(broker(replica)) for replica in replicas) or "none"
 
 
 def trace_document(trace: Trace) -> dict[str, Any]:
@@ -106,11 +100,17 @@ def trace_document(trace: Trace) -> dict[str, Any]:
     return {"initial": state_document(trace.initial), "steps": steps}
 
 
-def state_document(state: ClusterState) -> dict[str, Any]:
-    """A state for machines: records are [leader epoch, id], epochs [leader epoch, start offset]; what is not known is null."""
+def state_document(state: ModelState) -> dict[str, Any]:
+    """A state as JSON. Records are [leader epoch, id]; epochs are [leader epoch, start offset].
+
+    Unknown values are null.
+    """
     return {
         "controller": _quorum_document(state.quorum),
-        "brokers": [_broker_document(state, replica) for replica in range(len(state.logs))],
+        "brokers": [
+            _broker_document(replica, log, local)
+            for replica, (log, local) in enumerate(zip(state.logs, state.replicas, strict=True))
+        ],
         "committed": [list(record) for record in state.committed],
         "acked": [list(record) for record in state.acked],
     }
@@ -119,26 +119,29 @@ def state_document(state: ClusterState) -> dict[str, Any]:
 def _quorum_document(quorum: QuorumState) -> dict[str, Any]:
     return {
         "leader": broker(quorum.leader),
-        "leader_epoch": None if quorum.leader_epoch == NO_EPOCH else quorum.leader_epoch,
+        "leader_epoch": _known_epoch(quorum.leader_epoch),
         "partition_epoch": quorum.partition_epoch,
         "in_sync_replicas": [broker(member) for member in quorum.isr],
         "eligible_leader_replicas": [broker(member) for member in quorum.elr],
     }
 
 
-def _broker_document(state: ClusterState, replica: int) -> dict[str, Any]:
-    log, believed = state.logs[replica], state.replicas[replica]
-    pending = believed.pending_isr
+def _broker_document(replica: int, log: Log, local: ModelReplica) -> dict[str, Any]:
+    pending = local.pending_isr
     return {
         "broker": broker(replica),
         "log": [list(record) for record in log],
         "log_end_offset": len(log),
-        "high_watermark": believed.high_watermark,
+        "high_watermark": local.high_watermark,
         "epochs": [list(start) for start in epoch_starts(log)],
-        "leader": broker(believed.leader),
-        "leader_epoch": None if believed.leader_epoch == NO_EPOCH else believed.leader_epoch,
-        "in_sync_replicas": [broker(member) for member in believed.isr],
+        "leader": broker(local.leader),
+        "leader_epoch": _known_epoch(local.leader_epoch),
+        "in_sync_replicas": [broker(member) for member in local.isr],
         "pending_in_sync_replicas": None
         if pending is None
         else [broker(member) for member in pending],
     }
+
+
+def _known_epoch(epoch: int) -> int | None:
+    return None if epoch == NO_EPOCH else epoch

@@ -1,7 +1,7 @@
-"""The search: breadth first for the shortest way to break an invariant, random walks where the space is too large.
+"""The search for a violation: breadth first, or by random walks where the space is too large.
 
-Every state is kept once, with the state that it was first reached from; the actions between are found again when a
-counterexample is told. No symmetry is used, so counts are those of the space itself.
+Every state is kept once, with the state from which it was first reached. The actions of a
+counterexample are found again at the end. Symmetry is not used, so counts are those of the space.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ from typing import Final, NamedTuple
 from tidemark.model.action import Action, Trace, successors
 from tidemark.model.invariants import Invariant
 from tidemark.model.protocols.protocol import Protocol
-from tidemark.model.shrink import shrunk
-from tidemark.model.state import ClusterState, Constants, initial
+from tidemark.model.shrink import shrink
+from tidemark.model.state import Constants, ModelState, initial
 from tidemark.model.traces import random_walk
 
 MAX_STATES: Final = 1_000_000
 PROGRESS_EVERY: Final = 5_000
+# Random walks end after this many steps for each state that they may visit.
+STEPS_PER_STATE: Final = 10
 
 Progress = Callable[[int], None]
 
 
 class Verdict(NamedTuple):
-    """What a search found. `holds` is None when it saw only a part of the space and nothing broke in it.
+    """The result of a search.
 
-    `states` counts distinct states; `invariant` is the one that broke, None when none did.
+    `holds` is None if only a part of the space was searched and nothing broke. `states` counts
+    distinct states. `invariant` is the one that broke, or None.
     """
 
     holds: bool | None
@@ -44,23 +47,20 @@ def check(
     max_states: int = MAX_STATES,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Breadth first over the whole space, or its first `max_states` states. A counterexample is as short as there is.
+    """Searches breadth first, up to `max_states` states. A counterexample is as short as possible.
 
-    The ghosts are kept only if an invariant reads them, for they make the space larger.
+    The ghosts are kept only if an invariant reads them, because they make the space larger.
     """
     constants = constants._replace(history=any(invariant.needs_history for invariant in invariants))
     first = initial(constants)
-    parents: dict[ClusterState, ClusterState | None] = {first: None}
-    found = _broken(first, constants, invariants)
+    parents: dict[ModelState, ModelState | None] = {first: None}
+    found = _first_broken(first, constants, invariants)
     if found is not None:
-        return Verdict(
-            holds=False, complete=False, states=1, invariant=found, trace=Trace(first, ())
-        )
+        return _broken(1, found, Trace(first, ()))
     rules = [action.successors for action in protocol.actions]
     frontier = [first]
-    reported = 0
     while frontier:
-        following: list[ClusterState] = []
+        following: list[ModelState] = []
         for state in frontier:
             for rule in rules:
                 for _, successor in rule(constants, state):
@@ -69,20 +69,12 @@ def check(
                     if len(parents) >= max_states:
                         return Verdict(holds=None, complete=False, states=len(parents))
                     parents[successor] = state
-                    found = _broken(successor, constants, invariants)
+                    _report(progress, len(parents))
+                    found = _first_broken(successor, constants, invariants)
                     if found is not None:
-                        trace = _path(protocol.actions, constants, parents, successor)
-                        return Verdict(
-                            holds=False,
-                            complete=False,
-                            states=len(parents),
-                            invariant=found,
-                            trace=trace,
-                        )
+                        trace = _trace_to(successor, protocol.actions, constants, parents)
+                        return _broken(len(parents), found, trace)
                     following.append(successor)
-            if progress is not None and len(parents) - reported >= PROGRESS_EVERY:
-                progress(len(parents) - reported)
-                reported = len(parents)
         frontier = following
     return Verdict(holds=True, complete=True, states=len(parents))
 
@@ -95,13 +87,14 @@ def walk(
     max_states: int = MAX_STATES,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Random walks until something breaks or `max_states` distinct states were seen. What breaks is shrunk before it is told.
+    """Random walks until an invariant breaks or `max_states` distinct states were visited.
 
-    Ends, too, when as many steps were taken as states are allowed ten times over: a small space has no more to show.
+    The counterexample is shrunk. The walks also end after STEPS_PER_STATE * max_states steps,
+    because a small space has no more states to show.
     """
-    seen: set[ClusterState] = set()
-    reported = taken = 0
-    while len(seen) < max_states and taken < 10 * max_states:
+    seen: set[ModelState] = set()
+    taken = 0
+    while len(seen) < max_states and taken < STEPS_PER_STATE * max_states:
         trace = random_walk(protocol, constants, random)
         taken += len(trace.steps) + 1
         for length, state in enumerate(trace.states):
@@ -110,22 +103,26 @@ def walk(
             if len(seen) >= max_states:
                 return Verdict(holds=None, complete=False, states=len(seen))
             seen.add(state)
-            found = _broken(state, constants, invariants)
+            _report(progress, len(seen))
+            found = _first_broken(state, constants, invariants)
             if found is not None:
-                short = shrunk(
-                    protocol.actions, constants, Trace(trace.initial, trace.steps[:length]), found
-                )
-                return Verdict(
-                    holds=False, complete=False, states=len(seen), invariant=found, trace=short
-                )
-        if progress is not None and len(seen) - reported >= PROGRESS_EVERY:
-            progress(len(seen) - reported)
-            reported = len(seen)
+                broken = Trace(trace.initial, trace.steps[:length])
+                short = shrink(protocol.actions, constants, broken, found)
+                return _broken(len(seen), found, short)
     return Verdict(holds=None, complete=False, states=len(seen))
 
 
-def _broken(
-    state: ClusterState, constants: Constants, invariants: Sequence[Invariant]
+def _report(progress: Progress | None, states: int) -> None:
+    if progress is not None and states % PROGRESS_EVERY == 0:
+        progress(PROGRESS_EVERY)
+
+
+def _broken(states: int, invariant: Invariant, trace: Trace) -> Verdict:
+    return Verdict(holds=False, complete=False, states=states, invariant=invariant, trace=trace)
+
+
+def _first_broken(
+    state: ModelState, constants: Constants, invariants: Sequence[Invariant]
 ) -> Invariant | None:
     for invariant in invariants:
         if not invariant.holds(constants, state):
@@ -133,19 +130,19 @@ def _broken(
     return None
 
 
-def _path(
+def _trace_to(
+    last: ModelState,
     actions: tuple[Action, ...],
     constants: Constants,
-    parents: dict[ClusterState, ClusterState | None],
-    last: ClusterState,
+    parents: dict[ModelState, ModelState | None],
 ) -> Trace:
-    """The way to a state, with the actions found again."""
+    """The trace to a state, with its actions found again."""
     states = [last]
     while (parent := parents[states[-1]]) is not None:
         states.append(parent)
     states.reverse()
     steps = [
-        next(s for s in successors(actions, constants, a) if s.state == b)
-        for a, b in pairwise(states)
+        next(step for step in successors(actions, constants, before) if step.state == after)
+        for before, after in pairwise(states)
     ]
     return Trace(states[0], tuple(steps))

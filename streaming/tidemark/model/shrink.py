@@ -1,25 +1,23 @@
-"""Makes a counterexample of a random walk shorter: steps are left out as long as the same invariant still breaks."""
+"""Shortens the counterexample of a random walk: removes steps while the same invariant breaks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidemark.model.action import Action, Step, Taken, Trace, successors
+from tidemark.model.action import Action, ActionCall, Step, Trace, successors
 from tidemark.model.invariants import Invariant
-from tidemark.model.state import ClusterState, Constants
+from tidemark.model.state import Constants, ModelState
 
 
-def shrunk(
+def shrink(
     actions: tuple[Action, ...], constants: Constants, trace: Trace, invariant: Invariant
 ) -> Trace:
-    """A trace that breaks `invariant` at its last step and of which no step can be left out alone."""
-    best = (
-        _replay(actions, constants, trace.initial, [step.action for step in trace.steps], invariant)
-        or trace
-    )
+    """A trace that breaks `invariant` at its last step and of which every single step is needed."""
+    calls = [step.action for step in trace.steps]
+    best = _replay(actions, constants, trace.initial, calls, invariant) or trace
     size = max(len(best.steps) // 2, 1)
     while True:
-        shorter = _without_some(actions, constants, best, invariant, size)
+        shorter = _drop_steps(actions, constants, best, invariant, size)
         if shorter is not None:
             best = shorter
         elif size == 1:
@@ -28,14 +26,14 @@ def shrunk(
             size //= 2
 
 
-def _without_some(
+def _drop_steps(
     actions: tuple[Action, ...], constants: Constants, trace: Trace, invariant: Invariant, size: int
 ) -> Trace | None:
-    taken = [step.action for step in trace.steps]
-    for start in range(len(taken)):
-        found = _replay(
-            actions, constants, trace.initial, taken[:start] + taken[start + size :], invariant
-        )
+    """The trace without some `size` neighbouring steps; None if each of them is needed."""
+    calls = [step.action for step in trace.steps]
+    for start in range(len(calls)):
+        rest = calls[:start] + calls[start + size :]
+        found = _replay(actions, constants, trace.initial, rest, invariant)
         if found is not None and len(found.steps) < len(trace.steps):
             return found
     return None
@@ -44,15 +42,16 @@ def _without_some(
 def _replay(
     actions: tuple[Action, ...],
     constants: Constants,
-    first: ClusterState,
-    taken: Sequence[Taken],
+    first: ModelState,
+    calls: Sequence[ActionCall],
     invariant: Invariant,
 ) -> Trace | None:
-    """Takes the actions again where they are possible, up to the first broken state; None when nothing breaks."""
+    """Repeats the calls that are possible, up to the first broken state; None if none is broken."""
     state, steps = first, list[Step]()
-    for wanted in taken:
+    for call in calls:
         step = next(
-            (s for s in successors(actions, constants, state) if _same(s.action, wanted)), None
+            (s for s in successors(actions, constants, state) if _is_same_call(s.action, call)),
+            None,
         )
         if step is None:
             continue
@@ -63,13 +62,13 @@ def _replay(
     return None
 
 
-def _same(one: Taken, other: Taken) -> bool:
-    """The same action on the same replicas. Epochs move when an election is left out, so any epoch will do: the first is taken."""
+def _is_same_call(one: ActionCall, other: ActionCall) -> bool:
+    """The same action on the same replicas. Epochs are ignored: they change with each election."""
 
-    def replicas(taken: Taken) -> list[int | None]:
+    def replicas(call: ActionCall) -> list[int | None]:
         return [
             value
-            for name, value in zip(taken.parameters, taken.arguments, strict=True)
+            for name, value in zip(call.parameters, call.arguments, strict=True)
             if "epoch" not in name
         ]
 

@@ -1,7 +1,7 @@
-"""The state of one partition's cluster, hashable through and through. Mirrors the variables of KafkaReplication.tla.
+"""The state of one partition's cluster. Mirrors the variables of KafkaReplication.tla.
 
-Replicas are counted from 0 here and named from 1 wherever a reader sees them (`broker`). In-sync sets are ascending
-tuples. -1 (NO_EPOCH) is the epoch of a replica that has heard of none.
+Every value is hashable. Replicas count from 0 here; output counts from 1 (`broker`). In-sync sets
+are ascending tuples. NO_EPOCH (-1) is the epoch of a replica that knows of no leader epoch yet.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from tidemark.core.leader_epochs import NO_EPOCH
-from tidemark.model.log import Log, Record
+from tidemark.model.log import Log
 
 MAX_REPLICAS: Final = 7
 MAX_LOG_SIZE: Final = 16
@@ -17,11 +17,11 @@ MAX_RECORDS: Final = 16
 MAX_EPOCH: Final = 16
 
 Replicas = tuple[int, ...]
-_EVERYONE: Final = tuple(tuple(range(count)) for count in range(MAX_REPLICAS + 1))
+_ALL_REPLICAS: Final = tuple(tuple(range(count)) for count in range(MAX_REPLICAS + 1))
 
 
 class Constants(NamedTuple):
-    """What bounds the space, and which faults are in it."""
+    """The bounds of the state space, and the faults that can happen in it."""
 
     replicas: int = 2
     log_size: int = 2
@@ -31,12 +31,12 @@ class Constants(NamedTuple):
     min_isr: int = 1
     unclean_election: bool = False
     lossy_disk: bool = False
-    # Whether `committed` and `acked` are kept. They remember the past, so they make the space larger.
+    # Whether `committed` and `acked` are kept. They make the space larger.
     history: bool = True
 
     @property
-    def everyone(self) -> Replicas:
-        return _EVERYONE[self.replicas]
+    def all_replicas(self) -> Replicas:
+        return _ALL_REPLICAS[self.replicas]
 
     @property
     def effective_min_isr(self) -> int:
@@ -44,37 +44,40 @@ class Constants(NamedTuple):
 
 
 class QuorumState(NamedTuple):
-    """What the controller has decided; also the LeaderAndIsr request (or metadata record) that tells it to the replicas."""
+    """A decision of the controller, and the request or metadata record that carries it."""
 
     leader_epoch: int
     leader: int | None
     isr: Replicas
-    # KRaft only: counts every change, and the eligible leader replicas of KIP-966.
+    # KRaft only: the number of this decision, and the eligible leader replicas of KIP-966.
     partition_epoch: int = 0
     elr: Replicas = ()
 
 
-class ReplicaState(NamedTuple):
-    """What one replica believes, and its high watermark."""
+class ModelReplica(NamedTuple):
+    """One replica: its high watermark, and the newest decision that it knows (`replicaState`)."""
 
     high_watermark: int
     leader_epoch: int
     leader: int | None
     isr: Replicas
-    # KRaft only: the change that this replica has seen last, and the in-sync set that it, leading, has asked for.
+    # KRaft only: the newest partition epoch that this replica knows, and the in-sync set that it
+    # has requested as leader.
     partition_epoch: int = -1
     pending_isr: Replicas | None = None
 
 
-class ClusterState(NamedTuple):
-    """Everything. `requests` holds each LeaderAndIsr request ever sent, oldest first: a replica may see any newer one, late or never.
+class ModelState(NamedTuple):
+    """The whole state.
 
-    `committed` and `acked` are ghosts: no replica can read them. `committed[o]` is the record that a leader first showed to
-    consumers at offset o; `acked` are the records whose producers were told so by acks=all.
+    `requests` holds every LeaderAndIsr request, oldest first. A replica may receive any newer one,
+    late or never. `committed` and `acked` are ghosts that no replica can read: `committed[o]` is
+    the record that a leader first showed to consumers at offset o, `acked` are the records that
+    were acknowledged with acks=all.
     """
 
     logs: tuple[Log, ...]
-    replicas: tuple[ReplicaState, ...]
+    replicas: tuple[ModelReplica, ...]
     quorum: QuorumState
     requests: tuple[QuorumState, ...] = ()
     next_record_id: int = 0
@@ -82,60 +85,68 @@ class ClusterState(NamedTuple):
     acked: Log = ()
 
 
-def initial(constants: Constants) -> ClusterState:
-    """Init: empty logs, everybody in sync, nobody leads."""
-    nobody = ReplicaState(0, NO_EPOCH, None, ())
-    return ClusterState(
+def initial(constants: Constants) -> ModelState:
+    """Init: empty logs, all replicas in sync, no leader."""
+    return ModelState(
         logs=((),) * constants.replicas,
-        replicas=(nobody,) * constants.replicas,
-        quorum=QuorumState(NO_EPOCH, None, constants.everyone),
+        replicas=(ModelReplica(0, NO_EPOCH, None, ()),) * constants.replicas,
+        quorum=QuorumState(NO_EPOCH, None, constants.all_replicas),
     )
 
 
-def presumes_leadership(state: ClusterState, replica: int) -> bool:
-    """ReplicaPresumesLeadership: it accepts writes, rightly or not (a zombie presumes and is not the true leader)."""
+def presumes_leadership(state: ModelState, replica: int) -> bool:
+    """ReplicaPresumesLeadership: it accepts writes. A zombie does so and is not the true leader."""
     return state.replicas[replica].leader == replica
 
 
-def is_true_leader(state: ClusterState, replica: int) -> bool:
-    """IsTrueLeader: it presumes to lead in the very epoch for which the controller elected it."""
-    believed = state.replicas[replica]
-    return (
-        state.quorum.leader == replica == believed.leader
-        and believed.leader_epoch == state.quorum.leader_epoch
-    )
+def true_leader(state: ModelState) -> int | None:
+    """IsTrueLeader: the elected replica, once it acts as leader in the epoch of its election."""
+    quorum = state.quorum
+    leader = quorum.leader
+    if leader is None:
+        return None
+    local = state.replicas[leader]
+    return leader if local.leader == leader and local.leader_epoch == quorum.leader_epoch else None
 
 
-def true_leader(state: ClusterState) -> int | None:
-    """The true leader; None while nobody is elected, or the elected replica does not know it yet."""
-    leader = state.quorum.leader
-    return leader if leader is not None and is_true_leader(state, leader) else None
+# The functions below call the constructor: `_replace` takes twice the time in the search.
 
 
 def with_replica(
-    state: ClusterState, replica: int, believed: ReplicaState
-) -> tuple[ReplicaState, ...]:
-    """The replicas with one of them changed."""
-    return (*state.replicas[:replica], believed, *state.replicas[replica + 1 :])
+    state: ModelState,
+    replica: int,
+    local: ModelReplica,
+    log: Log | None = None,
+    quorum: QuorumState | None = None,
+) -> ModelState:
+    """The state with one replica changed, and its log and the quorum where they are given."""
+    logs, replicas = state.logs, state.replicas
+    if log is not None and log is not logs[replica]:
+        logs = (*logs[:replica], log, *logs[replica + 1 :])
+    return ModelState(
+        logs,
+        (*replicas[:replica], local, *replicas[replica + 1 :]),
+        quorum or state.quorum,
+        state.requests,
+        state.next_record_id,
+        state.committed,
+        state.acked,
+    )
 
 
-def with_log(state: ClusterState, replica: int, log: Log) -> tuple[Log, ...]:
-    """The logs with one of them changed."""
-    return (*state.logs[:replica], log, *state.logs[replica + 1 :])
+def with_decision(state: ModelState, decision: QuorumState) -> ModelState:
+    """The state after the controller has decided and sent its decision to the replicas."""
+    return ModelState(
+        state.logs,
+        state.replicas,
+        decision,
+        (*state.requests, decision),
+        state.next_record_id,
+        state.committed,
+        state.acked,
+    )
 
 
 def broker(replica: int | None) -> int | None:
-    """The name a reader sees: brokers count from 1."""
+    """The broker id that output shows: brokers count from 1."""
     return None if replica is None else replica + 1
-
-
-__all__ = [
-    "NO_EPOCH",
-    "ClusterState",
-    "Constants",
-    "Log",
-    "QuorumState",
-    "Record",
-    "ReplicaState",
-    "Replicas",
-]

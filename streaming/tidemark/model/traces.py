@@ -1,4 +1,4 @@
-"""Traces of a protocol, for whoever wants to know what its states look like from outside: each once, from search or by chance."""
+"""Traces of a protocol: the shortest to each state, and random ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tidemark.model.state import Constants, initial, true_leader
 
 MAX_TRACES: Final = 1_000_000
 WALK_STEPS: Final = 60
-# What brings a leader about: an election, and that the elected one hears of it.
+# Random traces end after this many repetitions in a row.
+MAX_REPETITIONS: Final = 100
+# An election, and the elected replica that learns of it.
+_ELECTION_STEPS: Final = 2
 _ELECTION: Final = frozenset(
     {"ControllerElectLeader", "ControllerElectUncleanLeader", "BecomeLeader"}
 )
@@ -21,26 +24,29 @@ _ELECTION: Final = frozenset(
 def random_walk(
     protocol: Protocol, constants: Constants, random: Random, steps: int = WALK_STEPS
 ) -> Trace:
-    """One walk from the beginning: first an action, then one of its ways, each with equal chance; so rare actions are not drowned."""
+    """One random walk from the initial state.
+
+    Each step chooses an action first, then one of its successors, so rare actions have a chance.
+    """
     first = state = initial(constants)
     taken: list[Step] = []
     for _ in range(steps):
-        ways: dict[str, list[Step]] = {}
+        choices: dict[str, list[Step]] = {}
         for step in successors(protocol.actions, constants, state):
             if step.state != state:
-                ways.setdefault(step.action.name, []).append(step)
-        if not ways:
+                choices.setdefault(step.action.name, []).append(step)
+        if not choices:
             break
-        step = random.choice(ways[random.choice(list(ways))])
+        step = random.choice(choices[random.choice(list(choices))])
         taken.append(step)
         state = step.state
     return Trace(first, tuple(taken))
 
 
-def traces(
+def shortest_traces(
     protocol: Protocol, constants: Constants, max_traces: int = MAX_TRACES
 ) -> Iterator[Trace]:
-    """The shortest trace to each state of the space, breadth first: all distinct, each as long as its state is far."""
+    """A shortest trace to each state of the space, breadth first."""
     first = initial(constants)
     seen = {first}
     frontier = [Trace(first, ())]
@@ -63,34 +69,31 @@ def traces(
 def random_traces(
     protocol: Protocol, constants: Constants, random: Random, steps: int = WALK_STEPS
 ) -> Iterator[Trace]:
-    """Distinct random walks without end; ends when a hundred in a row brought nothing new. At most a million are remembered."""
+    """Distinct random walks, at most MAX_TRACES. Ends when MAX_REPETITIONS in a row are not new."""
     seen: set[int] = set()
-    stale = 0
-    while stale < 100 and len(seen) < MAX_TRACES:
+    repetitions = 0
+    while repetitions < MAX_REPETITIONS and len(seen) < MAX_TRACES:
         trace = random_walk(protocol, constants, random, steps)
-        mark = hash(trace.states)
-        stale = stale + 1 if mark in seen else 0
-        if not stale:
-            seen.add(mark)
+        key = hash(trace.states)
+        repetitions = repetitions + 1 if key in seen else 0
+        if not repetitions:
+            seen.add(key)
             yield trace
 
 
-def until_led(protocol: Protocol, constants: Constants, trace: Trace) -> Iterator[Trace]:
-    """The trace, made longer by an election if nobody leads at its end, in every way in which one can go.
+def extend_to_leader(protocol: Protocol, constants: Constants, trace: Trace) -> Iterator[Trace]:
+    """The trace, extended by every possible election if it ends without a leader.
 
-    The leader epoch may pass `max_epoch` by one. Nothing comes where nobody can be elected.
+    The leader epoch may exceed `max_epoch` by one. Yields nothing where no replica can be elected.
     """
-    if true_leader(trace.last) is not None:
-        yield trace
-        return
     wider = constants._replace(max_epoch=constants.max_epoch + 1)
     actions = tuple(action for action in protocol.actions if action.name in _ELECTION)
-    for step in successors(actions, wider, trace.last):
-        for longer in (
-            (step,),
-            *((step, heard) for heard in successors(actions, wider, step.state)),
-        ):
-            if true_leader(longer[-1].state) is not None and all(
-                true_leader(each.state) is None for each in longer[:-1]
-            ):
-                yield Trace(trace.initial, (*trace.steps, *longer))
+
+    def extend(found: Trace, more: int) -> Iterator[Trace]:
+        if true_leader(found.last) is not None:
+            yield found
+        elif more:
+            for step in successors(actions, wider, found.last):
+                yield from extend(Trace(found.initial, (*found.steps, step)), more - 1)
+
+    return extend(trace, _ELECTION_STEPS)

@@ -1,4 +1,4 @@
-"""`tidemark model`: the replication model's stories, and the search for the shortest way to break a protocol."""
+"""`tidemark model`: shows replication scenarios, and searches protocols for violations."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from random import Random
 import click
 
 from tidemark.core.errors import ConfigError
-from tidemark.model.invariants import INVARIANTS, Invariant
+from tidemark.core.text import counted, table
+from tidemark.model.invariants import INVARIANTS
 from tidemark.model.kraft import max_partition_epoch
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.render import trace_document, trace_lines
 from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.told import tell
+from tidemark.model.scenarios.render import render_scenario
 from tidemark.model.search import MAX_STATES, Progress, Verdict, check, walk
 from tidemark.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, MAX_REPLICAS, Constants
-from tidemark.model.table import aligned
 
 FOUND = 3
 CAP_REACHED = 1
-# Measured (tests/bench): three replicas under kip-966. The largest search keeps to what a large machine has.
-MEBIBYTES_A_MILLION = 350
+# Measured by tests/bench with three replicas under kip-966.
+MEBIBYTES_PER_MILLION_STATES = 350
 LARGEST_SEARCH = 50_000_000
 
 
 @click.group()
 def model() -> None:
-    """Kafka's replication protocols, step by step and searched for what breaks them."""
+    """Show Kafka's replication protocols step by step, and search them for violations."""
 
 
 @model.command("list")
@@ -40,16 +40,15 @@ def list_all() -> None:
     """List scenarios, protocols and invariants."""
     scenarios = [(scenario.name, ", ".join(scenario.protocols)) for scenario in SCENARIOS.values()]
     protocols = [(protocol.name, f"Kafka {protocol.kafka}") for protocol in PROTOCOLS.values()]
-    click.echo(
-        "Scenarios (tidemark model show NAME --protocol P), and the protocols under which each is worth telling:"
-    )
-    for line, scenario in zip(aligned(scenarios), SCENARIOS.values(), strict=True):
-        click.echo(f"  {line}")
-        click.echo(
-            textwrap.fill(scenario.question, 110, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    click.echo("Scenarios (tidemark model show NAME --protocol P), with their main protocols:")
+    for line, scenario in zip(table(scenarios), SCENARIOS.values(), strict=True):
+        indent = " " * 6
+        question = textwrap.fill(
+            scenario.question, 110, initial_indent=indent, subsequent_indent=indent
         )
+        click.echo(f"  {line}\n{question}")
     click.echo("\nProtocols (tidemark model check --protocol P):")
-    click.echo("\n".join(f"  {line}" for line in aligned(protocols)))
+    click.echo("\n".join(f"  {line}" for line in table(protocols)))
     click.echo("\nInvariants (--invariant I):")
     for invariant in INVARIANTS.values():
         click.echo(f"  {invariant.name}: {invariant.statement} Holds: {invariant.holds_where}.")
@@ -57,23 +56,21 @@ def list_all() -> None:
 
 @model.command()
 @click.argument("name")
-@click.option(
-    "--protocol", type=click.Choice(list(PROTOCOLS)), help="Play it under another protocol."
-)
+@click.option("--protocol", type=click.Choice(list(PROTOCOLS)), help="Use another protocol.")
 def show(name: str, protocol: str | None) -> None:
-    """Play a scenario as a table and drawings."""
+    """Show a scenario as a table of steps and drawings of the logs."""
     if name not in SCENARIOS:
-        raise ConfigError(f"there is no scenario {name}. There are: {', '.join(SCENARIOS)}.")
-    click.echo("\n".join(tell(SCENARIOS[name], protocol)))
+        raise ConfigError(f"unknown scenario {name}. Known scenarios: {', '.join(SCENARIOS)}.")
+    click.echo("\n".join(render_scenario(SCENARIOS[name], protocol)))
 
 
 def _invariant(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """The invariant of a name, however that is hyphenated: WeakIsr, weak-isr."""
+    """The name of an invariant. Case and hyphens do not matter: WeakIsr, weak-isr."""
     wanted = re.sub(r"[^a-z]", "", (value or "").lower())
     name = next((name for name in INVARIANTS if name.lower() == wanted), None)
     if value is not None and name is None:
         raise click.BadParameter(
-            f"there is no invariant {value}. There are: {', '.join(INVARIANTS)}."
+            f"unknown invariant {value}. Known invariants: {', '.join(INVARIANTS)}."
         )
     return name
 
@@ -86,41 +83,45 @@ def _invariant(_context: click.Context, _option: click.Parameter, value: str | N
     type=click.IntRange(1, MAX_LOG_SIZE),
     default=2,
     show_default=True,
-    help="Offsets in a log.",
+    help="Maximum number of records in a log.",
 )
 @click.option(
     "--records",
     type=click.IntRange(0, MAX_RECORDS),
     default=2,
     show_default=True,
-    help="Records that producers write.",
+    help="Number of records that producers write.",
 )
 @click.option(
     "--max-epoch",
     type=click.IntRange(0, MAX_EPOCH),
     default=2,
     show_default=True,
-    help="Leader epochs run from 0 to this.",
+    help="Largest leader epoch; the first one is 0.",
 )
 @click.option(
-    "--invariant", "chosen", metavar="I", callback=_invariant, help="Check this one alone."
+    "--invariant", "chosen", metavar="I", callback=_invariant, help="Check only this invariant."
 )
 @click.option("--min-isr", type=click.IntRange(1, MAX_REPLICAS), default=1, show_default=True)
 @click.option(
     "--unclean-election",
     is_flag=True,
-    help="Let the controller elect replicas that are not in sync.",
+    help="Allow the controller to elect replicas that are not in sync.",
 )
-@click.option("--lossy-disk", is_flag=True, help="Let brokers die with what they had not flushed.")
+@click.option(
+    "--lossy-disk", is_flag=True, help="Allow brokers to lose records that they did not flush."
+)
 @click.option(
     "--max-states",
     type=click.IntRange(1, LARGEST_SEARCH),
     default=MAX_STATES,
     show_default=True,
-    help=f"Stop after so many states (a million take {MEBIBYTES_A_MILLION} MiB).",
+    help=f"Stop after this many states (one million take {MEBIBYTES_PER_MILLION_STATES} MiB).",
 )
-@click.option("--seed", type=int, help="Walk at random from this seed, instead of breadth first.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.option(
+    "--seed", type=int, help="Search by random walks from this seed instead of breadth first."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def check_protocol(
     protocol: str,
     replicas: int,
@@ -136,9 +137,10 @@ def check_protocol(
     lossy_disk: bool,
     as_json: bool,
 ) -> int:
-    """Search a protocol for the shortest way to break an invariant.
+    """Search a protocol for the shortest violation of an invariant.
 
-    Exit 0: it holds over the whole space. 3: a counterexample. 1: the cap was reached, or walks ended, and nothing broke.
+    Exit codes: 0 if it holds in every state; 3 if there is a counterexample; 1 if the search ended
+    at --max-states, or the random walks ended, without a violation.
     """
     constants = Constants(
         replicas, log_size, records, max_epoch, min_isr, unclean_election, lossy_disk
@@ -160,50 +162,52 @@ def check_protocol(
             "complete": verdict.complete,
             "states": verdict.states,
         }
-        traced = (
-            {"initial": None, "steps": []}
-            if verdict.trace is None
-            else trace_document(verdict.trace)
-        )
-        click.echo(json.dumps(document | traced))
+        trace = verdict.trace
+        steps = {"initial": None, "steps": []} if trace is None else trace_document(trace)
+        click.echo(json.dumps(document | steps))
     else:
-        click.echo(
-            "\n".join(told(protocol, constants, verdict, invariants, walked=seed is not None))
-        )
+        subject = chosen or "every invariant"
+        bounds = _bounds(protocol, constants)
+        lines = _verdict_lines(protocol, subject, bounds, verdict, walked=seed is not None)
+        click.echo("\n".join(lines))
     return 0 if verdict.holds else CAP_REACHED if verdict.holds is None else FOUND
 
 
-def told(
-    protocol: str,
-    constants: Constants,
-    verdict: Verdict,
-    invariants: list[Invariant],
-    *,
-    walked: bool,
+def _bounds(protocol: str, constants: Constants) -> str:
+    """The bounds of the search as text."""
+    bounds = [
+        f"{constants.replicas} replicas",
+        f"log size {constants.log_size}",
+        f"{constants.records} records",
+        f"epochs 0 to {constants.max_epoch}",
+    ]
+    optional = (
+        (PROTOCOLS[protocol].kraft, f"partition epochs 0 to {max_partition_epoch(constants)}"),
+        (constants.min_isr > 1, f"min ISR {constants.min_isr}"),
+        (constants.unclean_election, "unclean elections"),
+        (constants.lossy_disk, "lossy disks"),
+    )
+    return ", ".join([*bounds, *(text for applies, text in optional if applies)])
+
+
+def _verdict_lines(
+    protocol: str, subject: str, bounds: str, verdict: Verdict, *, walked: bool
 ) -> list[str]:
-    """A verdict in words, and the counterexample if there is one."""
-    space = f"{constants.replicas} replicas, log of {constants.log_size}, {constants.records} records, epochs 0 to {constants.max_epoch}"
-    faults = [f"min ISR {constants.min_isr}"] * (constants.min_isr > 1)
-    faults += ["unclean elections"] * constants.unclean_election + [
-        "lossy disks"
-    ] * constants.lossy_disk
-    if PROTOCOLS[protocol].kraft:
-        space = f"{space}, partition epochs 0 to {max_partition_epoch(constants)}"
-    space = ", ".join((space, *faults))
-    seen = f"{verdict.states:,} state{'s' * (verdict.states != 1)}"
-    subject = invariants[0].name if len(invariants) == 1 else "every invariant"
+    """A verdict as text, with the counterexample if there is one."""
+    states = f"{verdict.states:,} state{'s' * (verdict.states != 1)}"
     if verdict.holds:
-        return [f"{protocol} keeps {subject} over the whole space: {seen} ({space})."]
+        return [f"{protocol} keeps {subject} over the whole space: {states} ({bounds})."]
     if verdict.trace is None or verdict.invariant is None:
-        way = (
-            "on random walks"
+        more = (
+            "found by random walks"
             if walked
-            else "and there are more: raise --max-states, or walk at random by --seed"
+            else "and there are more: raise --max-states, or use --seed for random walks"
         )
-        return [f"{protocol}: {subject} held in {seen}, {way} ({space})."]
-    length = "a way of" if walked else "the shortest way has"
+        return [f"{protocol} keeps {subject} in {states}, {more} ({bounds})."]
+    kind = "a random walk" if walked else "the shortest counterexample"
+    steps = counted(len(verdict.trace.steps), "step")
     return [
-        f"{protocol} breaks {verdict.invariant.name}: {length} {len(verdict.trace.steps)} steps ({space}).",
+        f"{protocol} breaks {verdict.invariant.name}: {kind} has {steps} ({bounds}).",
         verdict.invariant.statement,
         "",
         *trace_lines(verdict.trace),
@@ -212,7 +216,7 @@ def told(
 
 @contextmanager
 def _progress(max_states: int, *, quiet: bool) -> Iterator[Progress | None]:
-    """A bar on standard error where a person looks at it."""
+    """A progress bar on standard error, if that is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""The protocols, oldest first. `diff` two neighbours to read the KIP that stands between them."""
+"""The protocols, oldest first. Two neighbouring modules differ by one KIP."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """0.11 and 1.x: a follower asks where the epoch of its last record ends. Mirrors Kip101.tla.
 
-The leader answers an offset and does not say of which epoch. When it never had that epoch, the answer is the start of a
-later one, and after two quick elections a record of the follower's may stand below it.
+The leader answers with an offset, without the epoch of that offset. If the leader never had the
+epoch, the answer is the start of a later one. After two quick elections the follower can have a
+record of another epoch below that offset.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from tidemark.model.protocols.protocol import Protocol
 
 
 def truncation_offset(leader: Log, follower: Log, high_watermark: int) -> int:
-    """The leader's end offset for the follower's last epoch; the own high watermark when the leader has nothing to say.
+    """The leader's end offset for the follower's last epoch; else the follower's high watermark.
 
-    An answer past the follower's end cuts nothing, as in Kafka; Kip101.tla has no step for it.
+    An answer past the follower's log end truncates nothing, as in Kafka. Kip101.tla has no step
+    for it.
     """
     if not follower:
         return 0

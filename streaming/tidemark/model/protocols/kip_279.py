@@ -1,7 +1,8 @@
-"""2.0: a follower goes back epoch by epoch until both logs hold the same record. Mirrors Kip279.tla.
+"""2.0: a follower goes back epoch by epoch to the last record that both logs hold.
 
-The leader answers which epoch its offset belongs to, so nothing of a foreign epoch is kept. Still nobody is asked
-whether he leads: a log that is itself about to be cut may answer.
+Mirrors Kip279.tla. The leader answers with the epoch of its offset, so the follower keeps no record
+of an epoch that the leader lacks. The leadership of the answering broker is still not checked: its
+own log may be about to be truncated.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tidemark.model.protocols.protocol import Protocol
 
 
 def truncation_offset(leader: Log, follower: Log, _high_watermark: int) -> int:
-    """One past the last record that both hold."""
+    """One past the last record that both logs hold."""
     return last_matching_end(leader, follower)
 
 

@@ -1,19 +1,14 @@
-"""2.1 to 2.6: fetching, truncating, the high watermark and the in-sync set are fenced by the leader epoch. Mirrors Kip320.tla.
+"""2.1 to 2.6: fetches, truncation, the high watermark and the ISR are fenced by the leader epoch.
 
-The rule of truncation is KIP-279's; who may answer is new (see `fencing`).
+Mirrors Kip320.tla. The truncation rule is that of KIP-279. Only a leader of the same epoch may
+answer (see `fencing`).
 """
 
 from __future__ import annotations
 
 from tidemark.model import actions, controller, fencing
-from tidemark.model.log import Log, last_matching_end
+from tidemark.model.protocols.kip_279 import truncation_offset
 from tidemark.model.protocols.protocol import Protocol
-
-
-def truncation_offset(leader: Log, follower: Log, _high_watermark: int) -> int:
-    """One past the last record that both hold."""
-    return last_matching_end(leader, follower)
-
 
 PROTOCOL = Protocol(
     name="kip-320",

@@ -1,7 +1,8 @@
-"""4.x: truncation in a fetch (KIP-595), in-sync changes by the controller (KIP-497), strict min ISR and eligible leader replicas (KIP-966).
+"""4.x: truncation in a fetch, ISR changes by the controller, eligible leader replicas.
 
-There is no step of truncation: every fetch carries the epoch of the follower's last record, and a leader whose log
-parts there answers where. Repeated until it does not, that ends where KIP-279's rule does. See `kraft`.
+KIP-595, KIP-497 and KIP-966, with strict min ISR. There is no separate truncation step: every fetch
+carries the epoch of the follower's last record. If the logs diverge, the leader answers where. The
+repeated answers end where KIP-279's rule ends. See `kraft`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tidemark.model.protocols.protocol import Protocol
 
 
 def truncation_offset(leader: Log, follower: Log, _high_watermark: int) -> int:
-    """Where the follower's log ends after as many fetches as it takes until none diverges."""
+    """Where the follower's log ends once a fetch no longer diverges."""
     while (answer := kraft.diverging_end(leader, follower)) is not None:
         follower = follower[: kraft.truncation_offset(answer, follower)]
     return len(follower)

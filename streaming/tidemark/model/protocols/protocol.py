@@ -1,4 +1,4 @@
-"""What a protocol is: a truncation rule, and the actions that its replicas and its controller can take."""
+"""A protocol: a truncation rule, and the actions of its replicas and its controller."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tidemark.model.actions import Truncation
 
 
 class Protocol(NamedTuple):
-    """One way in which Kafka has replicated. `actions` is the disjunction Next of the specification."""
+    """A version of Kafka's replication. `actions` is the disjunction Next of the specification."""
 
     name: str
-    # The releases that replicate so.
+    # The releases that use it.
     kafka: str
     truncation: Truncation
     actions: tuple[Action, ...]
-    # Whether logs know leader epochs, and a new follower asks its leader where to cut.
+    # Whether logs have leader epochs, and a new follower asks its leader where to truncate.
     leader_epochs: bool = True
-    # Whether fetches, answers and in-sync changes of another leader epoch are refused.
+    # Whether fetches, answers and ISR changes of another leader epoch are rejected.
     fenced: bool = True
-    # Whether a fetch truncates, the controller decides the in-sync set, and ELR and strict min ISR are there.
+    # Whether a fetch truncates, the controller decides the ISR, and ELR and strict min ISR apply.
     kraft: bool = False

@@ -1,7 +1,8 @@
-"""Before 0.11: a follower truncates to its own high watermark. Mirrors KafkaTruncateToHighWatermark.tla.
+"""Before 0.11: a follower truncates to its own high watermark.
 
-The high watermark of a follower trails by a round, so what it cuts may be committed; made leader before it has fetched
-that again, it takes the loss to everyone.
+Mirrors KafkaTruncateToHighWatermark.tla. A follower's high watermark trails by one round, so the
+records that it removes may be committed. If it is elected before it has fetched them again, they
+are lost on all replicas.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tidemark.model.protocols.protocol import Protocol
 
 
 def truncation_offset(_leader: Log, _follower: Log, high_watermark: int) -> int:
-    """Its own high watermark."""
+    """The follower's own high watermark."""
     return high_watermark
 
 

@@ -1,6 +1,7 @@
-"""One partition as Kafka's brokers keep it: every offset that the replica manager moves, and what moves it.
+"""One partition as Kafka's brokers keep it: every offset of the replica manager, and what moves it.
 
-Finer than the searched model: a fetch is a request, an answer and its arrival; a leader knows its followers by their
-fetches alone; what waits stands in a purgatory; disks lag behind; time passes. Brokers count from 1 here, as in the
-stories. Every function takes a Cluster and returns the next one, whose `notes` say in words what came of the call.
+This model has more detail than the searched one. A fetch is a request, a response and its arrival.
+A leader knows its followers only by their fetches. Delayed operations wait in purgatories. Disks
+lag behind memory, and time passes. Brokers count from 1 here, as in the scenarios. Every function
+takes a Cluster and returns the next one, with `notes` on what happened.
 """

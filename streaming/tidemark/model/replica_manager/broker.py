@@ -1,9 +1,10 @@
-"""A broker's life: it learns what the controller decided, writes its checkpoints, dies and starts again."""
+"""The life cycle of a broker: it learns decisions, writes checkpoints, stops and starts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.replica_manager import controller, epoch_cache
 from tidemark.model.replica_manager.follower import truncate_to
@@ -12,8 +13,15 @@ from tidemark.model.replica_manager.leader import (
     expire_produces,
     maybe_increment_leader_hw,
 )
-from tidemark.model.replica_manager.state import Broker, Cluster, Controller, Disk, Remote, named
-from tidemark.model.state import NO_EPOCH
+from tidemark.model.replica_manager.state import (
+    Broker,
+    Cluster,
+    Controller,
+    Disk,
+    RemoteReplica,
+    broker_list,
+    record_names,
+)
 
 
 def create(
@@ -23,202 +31,181 @@ def create(
     *,
     unclean_leader_election: bool = False,
 ) -> Cluster:
-    """A partition just made: broker 1 leads in epoch 0, everybody is in sync and knows it, all logs are empty."""
-    everyone = tuple(range(1, brokers + 1))
+    """A new partition: broker 1 leads in epoch 0, all brokers know it, all replicas are in sync."""
+    ids = tuple(range(1, brokers + 1))
     cluster = Cluster(
         protocol=protocol,
-        brokers=tuple(Broker(broker) for broker in everyone),
-        controller=Controller(leader=1, leader_epoch=0, in_sync_replicas=everyone, alive=everyone),
+        brokers=tuple(Broker(broker) for broker in ids),
+        controller=Controller(leader=1, leader_epoch=0, in_sync_replicas=ids, alive=ids),
         min_in_sync_replicas=min_in_sync_replicas,
         unclean_leader_election=unclean_leader_election,
     )
-    for broker in everyone:
+    for broker in ids:
         cluster = learn(cluster, broker)
-        cluster = cluster.having(replace(cluster.broker(broker), truncating=False))
+        cluster = cluster.with_broker(replace(cluster.broker(broker), truncating=False))
     return replace(cluster, notes=())
 
 
 def learn(cluster: Cluster, broker: int) -> Cluster:
-    """A broker hears the controller's newest decision, by LeaderAndIsr request or from the metadata log."""
-    believed, decided = cluster.broker(broker), cluster.controller
-    if not believed.running:
-        return cluster.noting(f"{broker} is down and hears nothing")
-    if decided.leader == broker:
+    """A broker learns the newest decision, by a LeaderAndIsr request or from the metadata log."""
+    local, decision = cluster.broker(broker), cluster.controller
+    if not local.running:
+        return cluster.with_notes(f"{broker} is down")
+    if decision.leader == broker:
         return make_leader(cluster, broker)
-    if decided.leader_epoch > believed.leader_epoch:
+    if decision.leader_epoch > local.leader_epoch:
         return make_follower(cluster, broker)
-    return cluster.noting(f"{broker} knew that")
+    return cluster.with_notes(f"{broker} knows it already")
 
 
 def make_leader(cluster: Cluster, broker: int) -> Cluster:
-    """Partition.makeLeader: the new epoch starts at its log end, before any write; of its followers it knows nothing yet."""
-    before, decided = cluster.broker(broker), cluster.controller
-    after = replace(
-        before,
-        leader=broker,
-        leader_epoch=decided.leader_epoch,
-        partition_epoch=decided.partition_epoch,
-        in_sync_replicas=decided.in_sync_replicas,
-        pending_in_sync_replicas=None,
-    )
-    if before.leader != broker:
-        cache = before.epoch_cache
-        if cluster.protocol.leader_epochs:
-            cache = epoch_cache.assign(cache, decided.leader_epoch, before.log_end_offset)
-        members = decided.in_sync_replicas
+    """Partition.makeLeader: the epoch starts at its log end, before any write.
+
+    A new leader knows nothing of its followers yet.
+    """
+    before, decision = cluster.broker(broker), cluster.controller
+    after = _apply_decision(cluster, before)
+    if cluster.protocol.leader_epochs:
+        cache = epoch_cache.assign(before.epoch_cache, decision.leader_epoch, before.log_end_offset)
+        after = replace(after, epoch_cache=cache)
+    if before.leader == broker:
+        note = f"{broker} uses ISR {broker_list(decision.in_sync_replicas)}"
+    else:
         remotes = {
-            each: Remote(last_caught_up_ms=cluster.now_ms if each in members else None)
+            each: RemoteReplica(
+                last_caught_up_ms=cluster.now_ms if each in decision.in_sync_replicas else None
+            )
             for each in cluster.assigned
             if each != broker
         }
-        after = replace(
-            after,
-            epoch_cache=cache,
-            remotes=remotes,
-            truncating=False,
-            answer=None,
-            produce_purgatory=(),
-            fetch_purgatory=(),
+        after = replace(_without_delayed_operations(after), remotes=remotes, truncating=False)
+        note = (
+            f"{broker} leads in epoch {decision.leader_epoch} "
+            f"from offset {before.log_end_offset}, HW {before.high_watermark}"
         )
-        cluster = cluster.noting(
-            f"{broker} leads in epoch {decided.leader_epoch} from offset {before.log_end_offset}, HW {before.high_watermark}"
-        )
-    else:
-        if cluster.protocol.leader_epochs:
-            after = replace(
-                after,
-                epoch_cache=epoch_cache.assign(
-                    before.epoch_cache, decided.leader_epoch, before.log_end_offset
-                ),
-            )
-        cluster = cluster.noting(
-            f"{broker} counts {','.join(map(str, decided.in_sync_replicas))} as in sync"
-        )
-    return maybe_increment_leader_hw(cluster.having(after), broker)
+    return maybe_increment_leader_hw(cluster.with_broker(after).with_notes(note), broker)
 
 
 def make_follower(cluster: Cluster, broker: int) -> Cluster:
-    """Partition.makeFollower, and what each protocol does to the log then. Producers that waited here are told to look elsewhere."""
-    before, decided = cluster.broker(broker), cluster.controller
-    after = replace(
-        before,
-        leader=decided.leader,
-        leader_epoch=decided.leader_epoch,
-        partition_epoch=decided.partition_epoch,
-        in_sync_replicas=decided.in_sync_replicas,
-        pending_in_sync_replicas=None,
-        remotes={},
-        produce_purgatory=(),
-        fetch_purgatory=(),
-        answer=None,
-        truncating=cluster.protocol.leader_epochs
-        and not cluster.protocol.kraft
-        and decided.leader is not None,
-    )
-    cluster = cluster.having(after)
+    """Partition.makeFollower, and what the protocol then does to the log.
+
+    The producers that wait here get an error.
+    """
+    before, decision, protocol = cluster.broker(broker), cluster.controller, cluster.protocol
+    asks = protocol.leader_epochs and not protocol.kraft and decision.leader is not None
+    after = _without_delayed_operations(_apply_decision(cluster, before))
+    cluster = cluster.with_broker(replace(after, remotes={}, truncating=asks))
     if before.produce_purgatory:
         records = tuple(waiting.record for waiting in before.produce_purgatory)
-        cluster = cluster.noting(
-            f"the producers of {named(records)} are told NOT_LEADER_OR_FOLLOWER"
+        cluster = cluster.with_notes(
+            f"the producers of {record_names(records)} get NOT_LEADER_OR_FOLLOWER"
         )
-    if decided.leader is None:
-        return cluster.noting(f"{broker} hears that nobody leads")
-    cluster = cluster.noting(f"{broker} follows {decided.leader} in epoch {decided.leader_epoch}")
-    if not cluster.protocol.leader_epochs:
-        return truncate_to(
-            cluster, broker, cluster.protocol.truncation((), after.log, after.high_watermark)
-        )
-    return cluster
+    if decision.leader is None:
+        return cluster.with_notes(f"{broker} has no leader")
+    cluster = cluster.with_notes(
+        f"{broker} follows {decision.leader} in epoch {decision.leader_epoch}"
+    )
+    if protocol.leader_epochs:
+        return cluster
+    end = protocol.truncation((), after.log, after.high_watermark)
+    return truncate_to(cluster, broker, end)
+
+
+def _apply_decision(cluster: Cluster, local: Broker) -> Broker:
+    decision = cluster.controller
+    return replace(
+        local,
+        leader=decision.leader,
+        leader_epoch=decision.leader_epoch,
+        partition_epoch=decision.partition_epoch,
+        in_sync_replicas=decision.in_sync_replicas,
+        pending_in_sync_replicas=None,
+    )
+
+
+def _without_delayed_operations(local: Broker) -> Broker:
+    return replace(local, response=None, produce_purgatory=(), fetch_purgatory=())
 
 
 def pass_time(cluster: Cluster, ms: int) -> Cluster:
-    """Time passes; fetches that waited long enough are answered with nothing but the high watermark, and producers give up."""
+    """Time passes. Delayed fetches and produces that reach their deadlines complete."""
     now_ms = cluster.now_ms + ms
     cluster = replace(cluster, now_ms=now_ms)
     for leader in cluster.assigned:
-        cluster = complete_fetches(cluster, leader, lambda parked: parked.deadline_ms <= now_ms)
+        cluster = complete_fetches(cluster, leader, lambda waiting: waiting.deadline_ms <= now_ms)
         cluster = expire_produces(cluster, leader)
     return cluster
 
 
 def checkpoint(cluster: Cluster, broker: int) -> Cluster:
-    """ReplicaManager.checkpointHighWatermarks, every 5 s by default."""
+    """ReplicaManager.checkpointHighWatermarks, by default every 5 s."""
     before = cluster.broker(broker)
     disk = replace(before.disk, high_watermark_checkpoint=before.high_watermark)
-    return cluster.having(replace(before, disk=disk)).noting(
+    return cluster.with_broker(replace(before, disk=disk)).with_notes(
         f"HW {before.high_watermark} of {broker} is on its disk"
     )
 
 
 def flush(cluster: Cluster, broker: int) -> Cluster:
-    """The operating system writes the log's pages: now a power failure would not take them."""
+    """The operating system writes the log's pages: they now survive a power failure."""
     before = cluster.broker(broker)
-    disk = replace(before.disk, flushed=before.log_end_offset)
-    return cluster.having(replace(before, disk=disk)).noting(
-        f"its log is safe there up to offset {before.log_end_offset}"
+    end = before.log_end_offset
+    disk = replace(before.disk, flushed=end)
+    return cluster.with_broker(replace(before, disk=disk)).with_notes(
+        f"everything below offset {end} is on its disk"
     )
 
 
 def kill(cluster: Cluster, broker: int) -> Cluster:
-    """The process dies. What it had written stays in the operating system's pages; what it knew is gone."""
-    return _stopped(cluster, broker, cluster.broker(broker).log_end_offset, clean=False)
+    """The process dies. Its memory is lost, the pages of the operating system are not."""
+    return _stop(cluster, broker, cluster.broker(broker).log_end_offset, clean=False)
 
 
 def lose_power(cluster: Cluster, broker: int) -> Cluster:
-    """The machine dies: records that were not flushed are gone, from every replica alike. The epoch file is always flushed."""
+    """The machine fails, and records that were not flushed are lost.
+
+    The epoch file is always flushed.
+    """
     before = cluster.broker(broker)
     lost = before.log[before.disk.flushed :]
-    cluster = _stopped(cluster, broker, before.disk.flushed, clean=False)
-    return (
-        cluster.noting(f"{named(lost)} of {broker} had not reached the disk") if lost else cluster
-    )
+    cluster = _stop(cluster, broker, before.disk.flushed, clean=False)
+    return cluster.with_notes(f"{record_names(lost)} lost, not flushed") if lost else cluster
 
 
 def shut_down(cluster: Cluster, broker: int) -> Cluster:
-    """A controlled shutdown: the controller moves the lead away first, the log and the high watermark reach the disk."""
-    cluster = checkpoint(flush(cluster, broker), broker)
-    cluster = controller.fence(cluster, broker)
-    return _stopped(
-        replace(cluster, notes=()), broker, cluster.broker(broker).log_end_offset, clean=True
-    )
+    """A controlled shutdown: log and high watermark reach the disk, and leadership moves away."""
+    cluster = controller.fence(checkpoint(flush(cluster, broker), broker), broker)
+    end = cluster.broker(broker).log_end_offset
+    return _stop(replace(cluster, notes=()), broker, end, clean=True)
 
 
-def _stopped(cluster: Cluster, broker: int, end: int, *, clean: bool) -> Cluster:
+def _stop(cluster: Cluster, broker: int, end: int, *, clean: bool) -> Cluster:
     before = cluster.broker(broker)
     high_watermark = min(before.disk.high_watermark_checkpoint, end)
-    disk = Disk(
-        flushed=min(before.disk.flushed, end), high_watermark_checkpoint=high_watermark, clean=clean
-    )
-    cache = epoch_cache.truncate_from_end(before.epoch_cache, end)
-    after = Broker(
+    stopped = Broker(
         broker,
         running=False,
         log=before.log[:end],
         high_watermark=high_watermark,
-        epoch_cache=cache,
-        disk=disk,
+        epoch_cache=epoch_cache.truncate_from_end(before.epoch_cache, end),
+        disk=Disk(min(before.disk.flushed, end), high_watermark, clean),
     )
-    cluster = cluster.having(after)
-    for other in cluster.assigned:
-        each = cluster.broker(other)
-        parked = tuple(fetch for fetch in each.fetch_purgatory if fetch.follower != broker)
-        cluster = cluster.having(replace(each, fetch_purgatory=parked))
+    cluster = cluster.with_broker(stopped)
+    for each in cluster.brokers:
+        waiting = tuple(fetch for fetch in each.fetch_purgatory if fetch.follower != broker)
+        cluster = cluster.with_broker(replace(each, fetch_purgatory=waiting))
     return cluster
 
 
 def start(cluster: Cluster, broker: int) -> Cluster:
-    """Starts again from its disk: high watermark from the checkpoint, epochs from their file. It believes nothing until told."""
+    """Starts with the high watermark of the checkpoint and the epochs of the epoch file.
+
+    It knows no leader until it learns the newest decision.
+    """
     before = cluster.broker(broker)
-    cluster = cluster.having(
-        replace(
-            before,
-            running=True,
-            leader=None,
-            leader_epoch=NO_EPOCH,
-            disk=replace(before.disk, flushed=before.log_end_offset),
-        )
-    )
-    cluster = cluster.noting(
-        f"LEO {before.log_end_offset} and, from its checkpoint, HW {before.high_watermark}"
+    disk = replace(before.disk, flushed=before.log_end_offset)
+    started = replace(before, running=True, leader=None, leader_epoch=NO_EPOCH, disk=disk)
+    cluster = cluster.with_broker(started).with_notes(
+        f"LEO {before.log_end_offset}, HW {before.high_watermark} from its checkpoint"
     )
     return controller.register(cluster, broker)

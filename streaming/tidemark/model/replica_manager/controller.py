@@ -1,7 +1,8 @@
-"""What the controller decides: who leads, who is in sync, who is eligible. Mirrors PartitionChangeBuilder, and KafkaController before it.
+"""What the controller decides: the leader, the ISR and the ELR.
 
-Brokers hear of a decision when they `learn` it. The leader epoch moves with every decision before KRaft, and with the
-leader only since; the partition epoch counts them all.
+Mirrors PartitionChangeBuilder, and KafkaController before it. Brokers know a decision once they
+`learn` it. Before KRaft every decision raises the leader epoch. Since KRaft only a change of the
+leader does. The partition epoch counts all decisions.
 """
 
 from __future__ import annotations
@@ -20,21 +21,19 @@ def decide(
     unclean: Brokers = (),
     recovering: bool = False,
 ) -> Cluster:
-    """Writes a decision. `unclean` are brokers whose disk may have lost records: they leave the ELR."""
-    before = cluster.controller
-    moved = leader != before.leader or not cluster.protocol.kraft
+    """Writes a decision. Brokers in `unclean` may have lost records: they leave the ELR."""
+    before, kraft = cluster.controller, cluster.protocol.kraft
+    lost_leader = leader is None and before.leader is not None
     after = replace(
         before,
         leader=leader,
-        leader_epoch=before.leader_epoch + moved,
+        leader_epoch=before.leader_epoch + (leader != before.leader or not kraft),
         in_sync_replicas=members,
         partition_epoch=before.partition_epoch + 1,
         recovering=recovering,
-        last_known_leader=before.leader
-        if leader is None and before.leader is not None
-        else before.last_known_leader,
+        last_known_leader=before.leader if lost_leader else before.last_known_leader,
     )
-    if cluster.protocol.kraft:
+    if kraft:
         known = (*before.eligible_leader_replicas, *before.in_sync_replicas)
         eligible = eligible_leader_replicas(
             cluster.effective_min_in_sync_replicas, known, members, unclean
@@ -44,130 +43,126 @@ def decide(
 
 
 def fence(cluster: Cluster, *brokers: int) -> Cluster:
-    """Sessions or heartbeats end: these brokers leave the in-sync set, and somebody else is elected if one of them led."""
-    decided = cluster.controller
-    cluster = replace(
-        cluster,
-        controller=replace(
-            decided, alive=tuple(each for each in decided.alive if each not in brokers)
-        ),
-    )
-    return elect(cluster, leaving=brokers)
+    """The sessions of brokers expire: they leave the ISR, and a new leader is elected if needed."""
+    decision = cluster.controller
+    alive = tuple(each for each in decision.alive if each not in brokers)
+    return elect(replace(cluster, controller=replace(decision, alive=alive)), leaving=brokers)
 
 
 def register(cluster: Cluster, broker: int) -> Cluster:
-    """A broker comes (back). KRaft learns by its epoch whether it stopped cleanly; ZooKeeper never asked."""
-    decided = cluster.controller
-    clean = cluster.broker(broker).disk.clean
-    cluster = replace(
-        cluster, controller=replace(decided, alive=tuple(sorted({*decided.alive, broker})))
+    """A broker registers. KRaft knows from its epoch if the last shutdown was clean."""
+    decision = cluster.controller
+    alive = tuple(sorted({*decision.alive, broker}))
+    cluster = replace(cluster, controller=replace(decision, alive=alive))
+    if not cluster.protocol.kraft:
+        return elect(cluster)
+    cluster = _reject_stale_requests(cluster, broker)
+    if cluster.broker(broker).disk.clean:
+        return elect(cluster)
+    cluster = cluster.with_notes(
+        "the shutdown was unclean: it is neither in sync nor eligible until it catches up"
     )
-    if cluster.protocol.kraft:
-        cluster = _refuse_old_wishes(cluster, broker)
-    if cluster.protocol.kraft and not clean:
-        cluster = cluster.noting(
-            "it stopped uncleanly and is neither in sync nor eligible until it has caught up"
-        )
-        return elect(cluster, leaving=(broker,), unclean=(broker,))
-    return elect(cluster)
+    return elect(cluster, leaving=(broker,), unclean=(broker,))
 
 
-def _refuse_old_wishes(cluster: Cluster, joining: int) -> Cluster:
-    """A leader's wish to take a broker in names its epoch of then: once it has registered anew that is refused (KIP-903)."""
+def _reject_stale_requests(cluster: Cluster, joining: int) -> Cluster:
+    """A request to add a broker carries its broker epoch. A new registration ends it (KIP-903)."""
     for each in cluster.brokers:
-        wanted = each.pending_in_sync_replicas
-        if wanted is not None and joining in wanted and joining not in each.in_sync_replicas:
-            cluster = cluster.having(replace(each, pending_in_sync_replicas=None))
-            cluster = cluster.noting(
-                f"what {each.id} asked for is refused, INELIGIBLE_REPLICA: {joining} has registered anew"
+        pending = each.pending_in_sync_replicas
+        if pending is not None and joining in pending and joining not in each.in_sync_replicas:
+            cluster = cluster.with_broker(replace(each, pending_in_sync_replicas=None))
+            cluster = cluster.with_notes(
+                f"the request of {each.id} is rejected, INELIGIBLE_REPLICA: "
+                f"{joining} has registered again"
             )
     return cluster
 
 
 def elect(cluster: Cluster, leaving: Brokers = (), unclean: Brokers = ()) -> Cluster:
-    """Keeps the leader while it may lead; else the first assigned replica that is in sync and alive; else a worse one, or none.
+    """Keeps the leader if possible, else elects one.
 
-    An in-sync set never loses its last member before KIP-966: it waits for its disk, however that comes back.
+    The order is: the first assigned replica that is in sync and alive, an eligible one, the last
+    known leader, an unclean election if it is allowed. Before KIP-966 the ISR keeps its last
+    member, whatever its disk has lost.
     """
-    decided = cluster.controller
-    members = tuple(each for each in decided.in_sync_replicas if each not in leaving)
+    decision = cluster.controller
+    members = tuple(each for each in decision.in_sync_replicas if each not in leaving)
     if not members and not cluster.protocol.kraft:
-        members = decided.in_sync_replicas
-    eligible = tuple(each for each in decided.eligible_leader_replicas if each not in unclean)
-    leader: int | None = decided.leader
-    if leader not in members or leader not in decided.alive:
-        leader = next(
-            (each for each in cluster.assigned if each in members and each in decided.alive), None
-        )
+        members = decision.in_sync_replicas
+    leader = decision.leader
+    if leader not in members or leader not in decision.alive:
+        leader = _first_alive(cluster, members)
     if leader is not None:
-        return _decided(cluster, leader, members, unclean)
+        return _decide_if_changed(cluster, leader, members, unclean)
     if not members:
-        leader = next(
-            (
-                each
-                for each in cluster.assigned
-                if each in eligible and each in decided.alive and each not in leaving
-            ),
-            None,
-        )
+        gone = {*unclean, *leaving}
+        eligible = (each for each in decision.eligible_leader_replicas if each not in gone)
+        leader = _first_alive(cluster, tuple(eligible))
         if leader is not None:
-            return _decided(cluster, leader, (leader,), unclean).noting(
-                f"{leader} is taken from the eligible leader replicas"
+            return _decide_if_changed(cluster, leader, (leader,), unclean).with_notes(
+                f"{leader} is elected from the eligible leader replicas"
             )
     return _elect_without_proof(cluster, members, unclean)
 
 
+def _first_alive(cluster: Cluster, candidates: Brokers) -> int | None:
+    """The first assigned replica that is alive and a candidate."""
+    alive = cluster.controller.alive
+    return next((each for each in cluster.assigned if each in candidates and each in alive), None)
+
+
 def _elect_without_proof(cluster: Cluster, members: Brokers, unclean: Brokers) -> Cluster:
-    """Nobody who surely has all is there: the last known leader (KIP-966), an unclean election where allowed, or nobody."""
-    decided = cluster.controller
-    last = decided.last_known_leader if decided.leader is None else decided.leader
-    nobody_eligible = not members and not set(decided.eligible_leader_replicas) - set(unclean)
-    if cluster.protocol.kraft and nobody_eligible and last in decided.alive:
-        return decide(cluster, last, (last,), recovering=True).noting(
-            f"{last} led last and is elected, though its disk may have lost records"
+    """No replica that is known to have all records is alive.
+
+    Elects the last known leader (KIP-966), any replica if unclean elections are allowed, or none.
+    """
+    decision = cluster.controller
+    last = decision.last_known_leader if decision.leader is None else decision.leader
+    eligible = set(decision.eligible_leader_replicas) - set(unclean)
+    if cluster.protocol.kraft and not members and not eligible and last in decision.alive:
+        return decide(cluster, last, (last,), recovering=True).with_notes(
+            f"{last} is elected as the last known leader; its disk may have lost records"
         )
-    if cluster.unclean_leader_election:
-        taken = next((each for each in cluster.assigned if each in decided.alive), None)
-        if taken is not None:
-            return decide(cluster, taken, (taken,), recovering=True).noting(
-                f"{taken} is elected uncleanly: it need not have all that is committed"
-            )
-    return _decided(cluster, None, members, unclean)
+    first = _first_alive(cluster, cluster.assigned)
+    if cluster.unclean_leader_election and first is not None:
+        return decide(cluster, first, (first,), recovering=True).with_notes(
+            f"{first} is elected uncleanly: it may lack committed records"
+        )
+    return _decide_if_changed(cluster, None, members, unclean)
 
 
-def _decided(cluster: Cluster, leader: int | None, members: Brokers, unclean: Brokers) -> Cluster:
-    """Writes a decision if it is one."""
-    decided = cluster.controller
-    if (leader, members) == (decided.leader, decided.in_sync_replicas) and not set(unclean) & set(
-        decided.eligible_leader_replicas
-    ):
+def _decide_if_changed(
+    cluster: Cluster, leader: int | None, members: Brokers, unclean: Brokers
+) -> Cluster:
+    decision = cluster.controller
+    same = (leader, members) == (decision.leader, decision.in_sync_replicas)
+    if same and not set(unclean) & set(decision.eligible_leader_replicas):
         return cluster
     return decide(cluster, leader, members, unclean=unclean)
 
 
 def elect_preferred_leader(cluster: Cluster) -> Cluster:
-    """The preferred leader is the first assigned replica; it gets the lead back when it is in sync."""
-    preferred, decided = cluster.assigned[0], cluster.controller
-    if decided.leader == preferred:
-        return cluster.noting(f"{preferred} leads already")
-    if preferred not in decided.alive or preferred not in decided.in_sync_replicas:
-        return cluster.noting(f"PREFERRED_LEADER_NOT_AVAILABLE: {preferred} is not in sync")
-    return decide(cluster, preferred, decided.in_sync_replicas)
+    """Elects the preferred leader, which is the first assigned replica, if it is in sync."""
+    preferred, decision = cluster.assigned[0], cluster.controller
+    if decision.leader == preferred:
+        return cluster.with_notes(f"{preferred} is already the leader")
+    if preferred not in decision.alive or preferred not in decision.in_sync_replicas:
+        return cluster.with_notes(f"PREFERRED_LEADER_NOT_AVAILABLE: {preferred} is not in sync")
+    return decide(cluster, preferred, decision.in_sync_replicas)
 
 
 def elect_unclean_leader(cluster: Cluster) -> Cluster:
-    """An operator's `kafka-leader-election --election-type unclean`, while nobody leads: an election as if the topic allowed it.
+    """`kafka-leader-election --election-type unclean`, while there is no leader.
 
-    Nobody can be named: who may lead without loss goes first, then the first assigned replica that is alive.
+    The election runs as if the topic allowed unclean elections. The operator cannot choose the
+    replica: one that is known to have all records comes first.
     """
     if cluster.controller.leader is not None:
-        return cluster.noting("ELECTION_NOT_NEEDED")
+        return cluster.with_notes("ELECTION_NOT_NEEDED")
     elected = replace(
         elect(replace(cluster, unclean_leader_election=True)),
         unclean_leader_election=cluster.unclean_leader_election,
     )
-    return (
-        elected
-        if elected.controller.leader is not None
-        else elected.noting("ELIGIBLE_LEADERS_NOT_AVAILABLE")
-    )
+    if elected.controller.leader is None:
+        return elected.with_notes("ELIGIBLE_LEADERS_NOT_AVAILABLE")
+    return elected

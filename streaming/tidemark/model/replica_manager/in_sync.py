@@ -1,7 +1,7 @@
-"""Who is in sync: when a leader drops a follower and when it takes one in. Mirrors Partition.maybeShrinkIsr and maybeExpandIsr.
+"""When a leader removes a follower from the ISR and when it adds one.
 
-Before KRaft the leader writes the set itself; since then it asks the controller (AlterPartition), and until it has heard
-counts the larger of the two sets.
+Mirrors Partition.maybeShrinkIsr and maybeExpandIsr. Before KRaft the leader writes the ISR itself.
+Since then it asks the controller (AlterPartition), and until the response it uses the larger set.
 """
 
 from __future__ import annotations
@@ -10,96 +10,93 @@ from dataclasses import replace
 
 from tidemark.model.replica_manager import controller
 from tidemark.model.replica_manager.leader import maybe_increment_leader_hw
-from tidemark.model.replica_manager.state import Broker, Brokers, Cluster
+from tidemark.model.replica_manager.state import Broker, Brokers, Cluster, broker_list
 
 
 def maybe_shrink_isr(cluster: Cluster, leader: int) -> Cluster:
-    """Drops every member that is out of sync; brokers look every half of replica.lag.time.max.ms."""
-    believed = cluster.broker(leader)
-    lagging = [
+    """Removes every member that is out of sync. Brokers check twice per replica.lag.time.max.ms."""
+    local = cluster.broker(leader)
+    members = tuple(
         each
-        for each in believed.in_sync_replicas
-        if each != leader and _is_out_of_sync(cluster, believed, each)
-    ]
-    if not believed.leads or not lagging or believed.pending_in_sync_replicas is not None:
-        return cluster.noting("nobody is out of sync")
-    return _alter(
-        cluster, leader, tuple(each for each in believed.in_sync_replicas if each not in lagging)
+        for each in local.in_sync_replicas
+        if each == leader or not _is_out_of_sync(cluster, local, each)
     )
+    if not local.leads or local.pending_in_sync_replicas is not None:
+        members = local.in_sync_replicas
+    if members == local.in_sync_replicas:
+        return cluster.with_notes("no follower is out of sync")
+    return _alter(cluster, leader, members)
 
 
 def maybe_expand_isr(cluster: Cluster, leader: int, follower: int) -> Cluster:
-    """Takes in a follower that reached the high watermark and, since KIP-320, the start of this leader epoch."""
-    believed = cluster.broker(leader)
+    """Adds a follower that has the high watermark and, since KIP-320, the start of this epoch."""
+    local = cluster.broker(leader)
+    end = local.remotes[follower].log_end_offset
+    required = local.high_watermark
+    if cluster.protocol.fenced:
+        required = max(required, epoch_start(local))
+    fenced = cluster.protocol.kraft and follower not in cluster.controller.alive
     if (
-        follower in believed.maximal_in_sync_replicas
-        or believed.pending_in_sync_replicas is not None
+        follower in local.maximal_in_sync_replicas
+        or local.pending_in_sync_replicas is not None
+        or end is None
+        or end < required
+        or fenced
     ):
         return cluster
-    end = believed.remotes[follower].log_end_offset
-    if (
-        end is None
-        or end < believed.high_watermark
-        or (cluster.protocol.fenced and end < epoch_start(believed))
-    ):
-        return cluster
-    if cluster.protocol.kraft and follower not in cluster.controller.alive:
-        return cluster
-    return _alter(cluster, leader, tuple(sorted((*believed.in_sync_replicas, follower))))
+    return _alter(cluster, leader, tuple(sorted((*local.in_sync_replicas, follower))))
 
 
-def epoch_start(believed: Broker) -> int:
-    """Where the leader's epoch began: its log end at the election."""
-    return believed.epoch_cache[-1][1] if believed.epoch_cache else 0
+def epoch_start(local: Broker) -> int:
+    """Where the leader's epoch starts: its log end offset at the election."""
+    return max((start for _, start in local.epoch_cache), default=0)
 
 
-def _is_out_of_sync(cluster: Cluster, believed: Broker, follower: int) -> bool:
-    """Partition.isFollowerOutOfSync: its end is not the leader's, and it was not caught up for replica.lag.time.max.ms."""
-    remote = believed.remotes[follower]
-    if remote.log_end_offset == believed.log_end_offset:
-        return False
-    return (
-        remote.last_caught_up_ms is None
-        or cluster.now_ms - remote.last_caught_up_ms > cluster.lag_time_max_ms
+def _is_out_of_sync(cluster: Cluster, local: Broker, follower: int) -> bool:
+    """Partition.isFollowerOutOfSync: it lags, and has done so for replica.lag.time.max.ms."""
+    remote = local.remotes[follower]
+    caught_up = remote.last_caught_up_ms
+    return remote.log_end_offset != local.log_end_offset and (
+        caught_up is None or cluster.now_ms - caught_up > cluster.lag_time_max_ms
     )
 
 
 def _alter(cluster: Cluster, leader: int, members: Brokers) -> Cluster:
-    believed = cluster.broker(leader)
-    shown = ",".join(map(str, members))
+    local, decision = cluster.broker(leader), cluster.controller
+    shown = broker_list(members)
     if cluster.protocol.kraft:
-        cluster = cluster.having(replace(believed, pending_in_sync_replicas=members))
-        return cluster.noting(f"{leader} asks the controller for in sync {shown}")
-    if (cluster.controller.leader, cluster.controller.leader_epoch) != (
-        leader,
-        believed.leader_epoch,
-    ):
-        return cluster.noting("the write to ZooKeeper fails: it is not the leader any more")
-    cluster = replace(cluster, controller=replace(cluster.controller, in_sync_replicas=members))
-    cluster = cluster.having(replace(believed, in_sync_replicas=members)).noting(
-        f"{leader} writes in sync {shown} to ZooKeeper"
+        cluster = cluster.with_broker(replace(local, pending_in_sync_replicas=members))
+        return cluster.with_notes(f"{leader} asks the controller for ISR {shown}")
+    if (decision.leader, decision.leader_epoch) != (leader, local.leader_epoch):
+        return cluster.with_notes(f"the write to ZooKeeper fails: {leader} is no longer the leader")
+    cluster = replace(cluster, controller=replace(decision, in_sync_replicas=members))
+    cluster = cluster.with_broker(replace(local, in_sync_replicas=members))
+    return maybe_increment_leader_hw(
+        cluster.with_notes(f"{leader} writes ISR {shown} to ZooKeeper"), leader
     )
-    return maybe_increment_leader_hw(cluster, leader)
 
 
 def alter_partition(cluster: Cluster, leader: int) -> Cluster:
-    """The controller answers what a leader asked for: granted only to the true leader that knows the newest partition epoch."""
-    believed, decided = cluster.broker(leader), cluster.controller
-    wanted = believed.pending_in_sync_replicas
-    if wanted is None:
-        return cluster.noting(f"{leader} asks for nothing")
-    if decided.leader_epoch != believed.leader_epoch:
-        return cluster.noting("refused: FENCED_LEADER_EPOCH")
-    if decided.partition_epoch != believed.partition_epoch:
-        return cluster.noting("refused: INVALID_UPDATE_VERSION")
-    cluster = controller.decide(cluster, decided.leader, wanted)
+    """The controller responds to the ISR that a leader requested.
+
+    It grants the request only to the true leader that knows the newest partition epoch.
+    """
+    local, decision = cluster.broker(leader), cluster.controller
+    members = local.pending_in_sync_replicas
+    if members is None:
+        return cluster.with_notes(f"{leader} has no pending request")
+    if decision.leader_epoch != local.leader_epoch:
+        return cluster.with_notes("rejected: FENCED_LEADER_EPOCH")
+    if decision.partition_epoch != local.partition_epoch:
+        return cluster.with_notes("rejected: INVALID_UPDATE_VERSION")
+    cluster = controller.decide(cluster, decision.leader, members)
     granted = replace(
-        believed,
-        in_sync_replicas=wanted,
+        local,
+        in_sync_replicas=members,
         pending_in_sync_replicas=None,
         partition_epoch=cluster.controller.partition_epoch,
     )
-    shown = ",".join(map(str, wanted))
-    return maybe_increment_leader_hw(
-        cluster.having(granted).noting(f"granted: {leader} counts {shown} as in sync"), leader
+    cluster = cluster.with_broker(granted).with_notes(
+        f"granted: {leader} uses ISR {broker_list(members)}"
     )
+    return maybe_increment_leader_hw(cluster, leader)

@@ -1,16 +1,20 @@
-"""What brokers, their disks and the controller hold. Mirrors Partition, Replica, UnifiedLog and PartitionRegistration."""
+"""What brokers, their disks and the controller hold.
+
+Mirrors Partition, Replica, UnifiedLog and PartitionRegistration.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.model.log import EpochStart, Log
 from tidemark.model.protocols.protocol import Protocol
-from tidemark.model.state import NO_EPOCH
 
-# The defaults of Kafka: how long a fetch may wait for records (replica.fetch.wait.max.ms), a producer for its answer
-# (request.timeout.ms), and how long a member of the in-sync set may lag (replica.lag.time.max.ms: 30 s since 2.5, 10 s before).
+# Kafka's defaults: how long a fetch waits for records (replica.fetch.wait.max.ms), how long a
+# producer waits for its response (request.timeout.ms), and how long a member of the ISR may lag
+# (replica.lag.time.max.ms: 30 s since 2.5, 10 s before).
 FETCH_WAIT_MS: Final = 500
 PRODUCE_WAIT_MS: Final = 30_000
 LAG_TIME_MS: Final = 30_000
@@ -20,8 +24,11 @@ Brokers = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Remote:
-    """What a leader knows of a follower, from its fetches only. `log_end_offset` is None until the first one in this epoch."""
+class RemoteReplica:
+    """What a leader knows of a follower, only from its fetches.
+
+    `log_end_offset` is None until the first fetch of this epoch.
+    """
 
     log_end_offset: int | None = None
     last_caught_up_ms: int | None = None
@@ -31,7 +38,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class DelayedProduce:
-    """A producer with acks=all: it waits for the high watermark to reach `required_offset`, or for PRODUCE_WAIT_MS."""
+    """A produce request with acks=all. It waits until the high watermark is `required_offset`."""
 
     record: int
     required_offset: int
@@ -40,7 +47,7 @@ class DelayedProduce:
 
 @dataclass(frozen=True)
 class DelayedFetch:
-    """A follower's fetch that found nothing: it waits for an append or for FETCH_WAIT_MS."""
+    """A follower's fetch that found no records. It waits for an append, at most FETCH_WAIT_MS."""
 
     follower: int
     offset: int
@@ -48,8 +55,11 @@ class DelayedFetch:
 
 
 @dataclass(frozen=True)
-class FetchAnswer:
-    """A fetch's answer on its way: records from `offset` on and the high watermark; or where the logs part; or an error."""
+class FetchResponse:
+    """A fetch response in transit: records from `offset` and the high watermark, or why not.
+
+    `diverging` is (epoch, its end offset) if the logs diverge.
+    """
 
     leader: int
     offset: int
@@ -61,7 +71,10 @@ class FetchAnswer:
 
 @dataclass(frozen=True)
 class Disk:
-    """What survives: the log up to `flushed`, the replication-offset-checkpoint, and whether the last stop was clean."""
+    """What survives a crash: the log up to `flushed`, and replication-offset-checkpoint.
+
+    `clean` says whether the last shutdown was clean.
+    """
 
     flushed: int = 0
     high_watermark_checkpoint: int = 0
@@ -70,7 +83,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Broker:
-    """One broker's replica of the partition. Offsets of a broker that is down are those on its disk."""
+    """One broker's replica of the partition. A stopped broker has the offsets of its disk."""
 
     id: int
     running: bool = True
@@ -82,11 +95,11 @@ class Broker:
     partition_epoch: int = NO_EPOCH
     in_sync_replicas: Brokers = ()
     pending_in_sync_replicas: Brokers | None = None
-    remotes: dict[int, Remote] = field(default_factory=dict)
+    remotes: dict[int, RemoteReplica] = field(default_factory=dict)
     produce_purgatory: tuple[DelayedProduce, ...] = ()
     fetch_purgatory: tuple[DelayedFetch, ...] = ()
-    answer: FetchAnswer | None = None
-    # A new follower may not fetch before it knows where its log parts from the leader's (until KIP-595).
+    response: FetchResponse | None = None
+    # Until KIP-595, a new follower must ask where to truncate before it can fetch.
     truncating: bool = False
     disk: Disk = Disk()
 
@@ -100,13 +113,13 @@ class Broker:
 
     @property
     def maximal_in_sync_replicas(self) -> Brokers:
-        """The in-sync set and whoever may soon be in it; of a set that is to shrink, the old one (PartitionState.maximalIsr)."""
+        """The in-sync set and all replicas that may soon be in it (PartitionState.maximalIsr)."""
         return tuple(sorted({*self.in_sync_replicas, *(self.pending_in_sync_replicas or ())}))
 
 
 @dataclass(frozen=True)
 class Controller:
-    """The controller's decision about the partition, and which brokers it takes for alive."""
+    """The controller's decision about the partition, and the brokers that it considers alive."""
 
     leader: int | None
     leader_epoch: int
@@ -120,9 +133,10 @@ class Controller:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Everything, and what the last call did in words (`notes`).
+    """The whole cluster. `notes` describe what the last call did.
 
-    `committed` and `acked` are ghosts, as in the searched model; `acked_by_one` are the records of acks=1, which promises less.
+    `committed` and `acked` are ghosts, as in the searched model. `acked_with_acks_1` are the
+    records that were acknowledged with acks=1.
     """
 
     protocol: Protocol
@@ -134,7 +148,7 @@ class Cluster:
     next_record: int = 0
     committed: Log = ()
     acked: Log = ()
-    acked_by_one: Log = ()
+    acked_with_acks_1: Log = ()
     notes: tuple[str, ...] = ()
 
     def broker(self, broker: int) -> Broker:
@@ -142,8 +156,8 @@ class Cluster:
 
     @property
     def assigned(self) -> Brokers:
-        """The assigned replicas; the first one is preferred."""
-        return tuple(each.id for each in self.brokers)
+        """The assigned replicas. The first one is preferred."""
+        return tuple(broker.id for broker in self.brokers)
 
     @property
     def effective_min_in_sync_replicas(self) -> int:
@@ -151,20 +165,22 @@ class Cluster:
 
     @property
     def lag_time_max_ms(self) -> int:
-        """The default of most of the protocol's releases: of kip-320's, 2.5 and 2.6 have the longer one."""
+        """The default in most releases of the protocol. 2.5 and 2.6 have the longer one too."""
         return LAG_TIME_MS if self.protocol.kraft else LAG_TIME_BEFORE_2_5_MS
 
-    def having(self, changed: Broker) -> Cluster:
-        """With one broker changed."""
-        return replace(
-            self, brokers=(*self.brokers[: changed.id - 1], changed, *self.brokers[changed.id :])
-        )
+    def with_broker(self, changed: Broker) -> Cluster:
+        before, after = self.brokers[: changed.id - 1], self.brokers[changed.id :]
+        return replace(self, brokers=(*before, changed, *after))
 
-    def noting(self, *notes: str) -> Cluster:
-        """With words on what happened."""
+    def with_notes(self, *notes: str) -> Cluster:
         return replace(self, notes=(*self.notes, *notes))
 
 
-def named(records: Log | tuple[int, ...]) -> str:
-    """The records as a reader sees them: m0, m1, …"""
+def record_names(records: Log | tuple[int, ...]) -> str:
+    """The records as output shows them: m0, m1, …"""
     return ", ".join(f"m{record if isinstance(record, int) else record.id}" for record in records)
+
+
+def broker_list(brokers: Brokers) -> str:
+    """Broker ids as output shows them: 1,2,3."""
+    return ",".join(map(str, brokers)) or "none"

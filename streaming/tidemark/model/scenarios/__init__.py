@@ -1,10 +1,10 @@
-"""The stories, in the order in which they are best read."""
+"""The scenarios, in reading order."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tidemark.model.scenarios import losing, writing
+from tidemark.model.scenarios import data_loss, normal_operation
 from tidemark.model.scenarios.scenario import Scenario
 
 _ORDER: Final = (
@@ -21,5 +21,7 @@ _ORDER: Final = (
     "unclean-election",
     "zombie-leader",
 )
-_ALL: Final = {scenario.name: scenario for scenario in (*writing.SCENARIOS, *losing.SCENARIOS)}
+_ALL: Final = {
+    scenario.name: scenario for scenario in (*normal_operation.SCENARIOS, *data_loss.SCENARIOS)
+}
 SCENARIOS: Final[dict[str, Scenario]] = {name: _ALL[name] for name in _ORDER}

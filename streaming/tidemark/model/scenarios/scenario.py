@@ -1,28 +1,31 @@
-"""What a scenario is."""
+"""A scenario: a question about replication, and the steps that answer it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.replica_manager.broker import create
-from tidemark.model.scenarios.play import Play
+from tidemark.model.scenarios.run import ScenarioRun
 
 
 class Scenario(NamedTuple):
-    """A story of one partition. `script` plays it; `protocols` are those under which it says something, the first by default."""
+    """A scenario of one partition.
+
+    `script` are its steps: see `ScenarioRun.execute`. `protocols` are its main protocols, the
+    default first.
+    """
 
     name: str
     question: str
     protocols: tuple[str, ...]
     brokers: int
-    script: Callable[[Play], None]
+    script: str
     min_in_sync_replicas: int = 1
 
-    def play(self, protocol: str | None = None) -> Play:
-        """Plays the story under a protocol. Any of them will do; under some it is not worth telling."""
+    def run(self, protocol: str | None = None) -> ScenarioRun:
+        """Runs the scenario under any protocol."""
         chosen = PROTOCOLS[protocol or self.protocols[0]]
-        play = Play(create(chosen, self.brokers, self.min_in_sync_replicas))
-        self.script(play)
-        return play
+        run = ScenarioRun(create(chosen, self.brokers, self.min_in_sync_replicas))
+        run.execute(*self.script.splitlines())
+        return run

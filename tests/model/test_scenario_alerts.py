@@ -1,4 +1,4 @@
-"""Each story, seen by a collector at every step, through the reducer and the detectors."""
+"""Each scenario, observed at every step, through the reducer and the detectors."""
 
 from __future__ import annotations
 
@@ -7,37 +7,39 @@ import pytest
 from tidemark.core.codec import encode_batch
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
-from tidemark.model.observe import observed_batch
-from tidemark.model.replica_manager.abstract import as_cluster_state, down
+from tidemark.model.observe import build_batch
+from tidemark.model.oracle import lost_offsets
+from tidemark.model.replica_manager.model_state import stopped_replicas, to_model_state
 from tidemark.model.scenarios import SCENARIOS
 from tidemark.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, Constants
-from tidemark.model.truth import lost_offsets
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
 
-TOLD = [(name, protocol) for name, scenario in SCENARIOS.items() for protocol in scenario.protocols]
-# A loss is certain at the second of two passes that show it.
-PASSES_AFTERWARDS = 2
+MAIN_RUNS = [
+    (name, protocol) for name, scenario in SCENARIOS.items() for protocol in scenario.protocols
+]
+# A loss is certain in the second pass that shows it.
+EXTRA_PASSES = 2
 
 
 def alerts_of(name: str, protocol: str) -> tuple[set[str], list[Alert], tuple[int, ...]]:
-    """(names of the alerts that fired, the loss alerts, offsets truly lost at the end)."""
+    """(names of the alerts that fired, the loss alerts, the offsets that are lost at the end)."""
     scenario = SCENARIOS[name]
-    play = scenario.play(protocol)
+    run = scenario.run(protocol)
     constants = Constants(
         scenario.brokers, MAX_LOG_SIZE, MAX_RECORDS, MAX_EPOCH, scenario.min_in_sync_replicas
     )
     fold = Fold(GroupState(), Detection(), 0, 1)
-    for number, row in enumerate([*play.rows, *[play.rows[-1]] * PASSES_AFTERWARDS]):
-        state = as_cluster_state(row.cluster)
-        batch = observed_batch(
-            play.cluster.protocol,
+    for number, step in enumerate([*run.steps, *[run.steps[-1]] * EXTRA_PASSES]):
+        state = to_model_state(step.cluster)
+        batch = build_batch(
+            run.cluster.protocol,
             constants,
             state,
             number,
             1.7e9 + number,
-            silent=down(row.cluster),
+            silent=stopped_replicas(step.cluster),
         )
         fold.record(RawRecord(0, number, 0.0, encode_batch(batch)))
     records = [decode_record(row.value) for row in fold.rows if row.value is not None]
@@ -48,24 +50,24 @@ def alerts_of(name: str, protocol: str) -> tuple[set[str], list[Alert], tuple[in
     return (
         {alert.labels["alertname"] for alert in alerts},
         losses,
-        lost_offsets(as_cluster_state(play.cluster)),
+        lost_offsets(to_model_state(run.cluster)),
     )
 
 
-@pytest.mark.parametrize(("name", "protocol"), TOLD)
-def test_a_loss_is_claimed_where_there_is_one_and_exactly(name: str, protocol: str) -> None:
+@pytest.mark.parametrize(("name", "protocol"), MAIN_RUNS)
+def test_the_claimed_loss_is_the_actual_loss(name: str, protocol: str) -> None:
     fired, losses, lost = alerts_of(name, protocol)
     claimed = {offset for alert in losses for offset in range(*alert.evidence["proven"])}
     if protocol == "truncate-to-hw" and not losses:
-        # Without epochs an old leader that was overwritten before two passes saw it proves nothing.
+        # Without epochs there is no proof if the old leader is overwritten within two passes.
         assert not lost or fired & {"KafkaLogTruncation", "KafkaHwRegression"}
     else:
         assert claimed == set(lost)
 
 
-def test_the_stories_cover_both_outcomes() -> None:
-    lost = [story for story in TOLD if alerts_of(*story)[1]]
-    assert len(lost) >= 7 and len(TOLD) - len(lost) >= 15
+def test_the_scenarios_cover_both_outcomes() -> None:
+    lost = [run for run in MAIN_RUNS if alerts_of(*run)[1]]
+    assert len(lost) >= 7 and len(MAIN_RUNS) - len(lost) >= 15
 
 
 @pytest.mark.parametrize(
@@ -79,5 +81,5 @@ def test_the_stories_cover_both_outcomes() -> None:
         ("hw-truncation-divergence", "kip-966", "KafkaOffline"),
     ],
 )
-def test_what_a_story_is_about_is_alerted(name: str, protocol: str, expected: str) -> None:
+def test_each_scenario_fires_its_alert(name: str, protocol: str, expected: str) -> None:
     assert expected in alerts_of(name, protocol)[0]

@@ -1,0 +1,217 @@
+"""A scenario run as text: its steps, its logs, and which records it lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from tidemark.core.text import table
+from tidemark.model.drawing import LEGEND, LabelledLog, draw_logs
+from tidemark.model.log import Log, first_difference
+from tidemark.model.replica_manager.state import Broker, Cluster, broker_list, record_names
+from tidemark.model.scenarios.run import RunStep, ScenarioRun
+from tidemark.model.scenarios.scenario import Scenario
+
+# The width of a row, where that is possible. The last column continues on further lines. It is at
+# least as wide as the longest error name.
+WIDTH = 140
+MIN_LAST_COLUMN_WIDTH = 31
+TABLE_LEGEND = (
+    (
+        "1 LEO HW",
+        "log end offset and high watermark of broker 1; * it leads, - it is down",
+    ),
+    ("epochs", "its epoch cache: 1@3 means that epoch 1 starts at offset 3"),
+    (
+        "remote LEOs",
+        "the followers' log end offsets that the leader knows; ? before the first fetch",
+    ),
+    (
+        "ISR",
+        "the controller's ISR; →1,2? is the ISR that a leader asks for; elr is the ELR",
+    ),
+    ("produce", "records that wait in the leader's produce purgatory for the high watermark"),
+    ("fetch", "followers with a fetch that waits in the leader's fetch purgatory"),
+    ("cut", "2→1: the log of broker 2 became shorter and now ends at offset 1"),
+)
+
+
+def render_scenario(scenario: Scenario, protocol: str | None = None) -> list[str]:
+    """The lines of `tidemark model show`."""
+    run = scenario.run(protocol)
+    chosen = run.cluster.protocol
+    steps = render_table(run)
+    lines = [
+        f"{scenario.name} under {chosen.name} (Kafka {chosen.kafka})",
+        *wrap(scenario.question, WIDTH),
+        f"{scenario.brokers} brokers, min ISR {scenario.min_in_sync_replicas}.",
+        "",
+        *steps,
+        "",
+        *table([column for column in TABLE_LEGEND if column[0] in steps[0]]),
+    ]
+    for number, title in (*run.drawings, (len(run.steps) - 1, "the end")):
+        drawing = (f"  {line}" for line in draw_cluster(run.steps[number].cluster))
+        lines += ["", f"After step {number}: {title}", "", *drawing]
+    return [*lines, "", f"  {LEGEND}", "", *verdict(run.cluster)]
+
+
+def render_table(run: ScenarioRun) -> list[str]:
+    """The table of steps, without columns that are empty in every row."""
+    heading, *steps = table_cells(run)
+    kept = [
+        at for at, name in enumerate(heading) if name == "step" or any(step[at] for step in steps)
+    ]
+    return table(wrap_last_column(heading, steps, kept, WIDTH, MIN_LAST_COLUMN_WIDTH))
+
+
+def wrap_last_column(
+    heading: tuple[str, ...],
+    steps: list[tuple[str, ...]],
+    kept: list[int],
+    width: int,
+    narrowest: int,
+) -> list[tuple[str, ...]]:
+    """The kept columns as rows of at most `width`; the last one continues on further rows."""
+    widths = [max(len(row[at]) for row in (heading, *steps)) for at in kept[:-1]]
+    last = max(narrowest, width - sum(widths) - 2 * len(widths))
+    rows = [tuple(heading[at] for at in kept)]
+    for step in steps:
+        first = [step[at] for at in kept[:-1]]
+        for text in wrap(step[-1], last) or [""]:
+            rows.append((*first, text))
+            first = [""] * len(first)
+    return rows
+
+
+def table_cells(run: ScenarioRun) -> list[tuple[str, ...]]:
+    """The heading, then one row for each step. The first cell is the step's number."""
+    epochs = " epochs" if run.cluster.protocol.leader_epochs else ""
+    brokers = (f"{broker} LEO HW{epochs}" for broker in run.cluster.assigned)
+    rows: list[tuple[str, ...]] = [
+        (
+            *("step", *brokers),
+            *("remote LEOs", "ISR", "produce", "fetch", "cut", "what happens"),
+        )
+    ]
+    before = run.cluster if not run.steps else run.steps[0].cluster
+    for number, step in enumerate(run.steps):
+        rows.append((str(number), *_cells(step, before)))
+        before = step.cluster
+    return rows
+
+
+def _cells(step: RunStep, before: Cluster) -> Iterator[str]:
+    cluster = step.cluster
+    for broker in cluster.brokers:
+        yield _broker_cell(broker, epochs=cluster.protocol.leader_epochs)
+    # The true leader first, then zombies.
+    leaders = [broker for broker in cluster.brokers if broker.leads]
+    leaders.sort(key=lambda broker: -broker.leader_epoch)
+    yield " | ".join(_remote_end_offsets(broker) for broker in leaders) or "-"
+    yield _isr_cell(cluster)
+    yield " | ".join(
+        record_names(tuple(waiting.record for waiting in broker.produce_purgatory))
+        for broker in leaders
+        if broker.produce_purgatory
+    )
+    yield ",".join(
+        str(waiting.follower) for broker in leaders for waiting in broker.fetch_purgatory
+    )
+    yield " ".join(
+        f"{new.id}→{new.log_end_offset}"
+        for old, new in zip(before.brokers, cluster.brokers, strict=True)
+        if new.log_end_offset < old.log_end_offset
+    )
+    yield f"{step.event}: {'; '.join(step.effects)}" if step.effects else step.event
+
+
+def _broker_cell(broker: Broker, *, epochs: bool) -> str:
+    mark = "-" if not broker.running else "*" if broker.leads else " "
+    cache = " ".join(f"{epoch}@{start}" for epoch, start in broker.epoch_cache if epochs)
+    return f"{mark} {broker.log_end_offset:>3} {broker.high_watermark:>2} {cache}".rstrip()
+
+
+def _remote_end_offsets(broker: Broker) -> str:
+    return " ".join(
+        f"{each}:{'?' if remote.log_end_offset is None else remote.log_end_offset}"
+        for each, remote in broker.remotes.items()
+    )
+
+
+def _isr_cell(cluster: Cluster) -> str:
+    decision = cluster.controller
+    eligible = decision.eligible_leader_replicas
+    pending = next(
+        (
+            f"→{broker_list(broker.pending_in_sync_replicas)}?"
+            for broker in cluster.brokers
+            if broker.pending_in_sync_replicas is not None
+        ),
+        "",
+    )
+    elr = f" elr {broker_list(eligible)}" if eligible else ""
+    return f"{broker_list(decision.in_sync_replicas)}{pending}{elr}"
+
+
+def draw_cluster(cluster: Cluster) -> list[str]:
+    """The logs of all brokers."""
+    return draw_logs(
+        [
+            LabelledLog(_label(broker), broker.log, broker.high_watermark)
+            for broker in cluster.brokers
+        ]
+    )
+
+
+def _label(broker: Broker) -> str:
+    if not broker.running:
+        return f"{broker.id} down"
+    return f"{broker.id} leads in {broker.leader_epoch}" if broker.leads else f"{broker.id}"
+
+
+def missing_records(records: Log, log: Log) -> Log:
+    """The records that a log does not hold."""
+    return tuple(record for record in records if record not in log)
+
+
+def verdict(cluster: Cluster) -> list[str]:
+    """Which records are lost, and which replicas diverge, in the last state."""
+    decision = cluster.controller
+    leader = next((b for b in cluster.brokers if b.leads and b.id == decision.leader), None)
+    if leader is None:
+        return ["At the end no broker leads: the partition is offline. Loss is not decided yet."]
+    lost = missing_records(cluster.committed, leader.log)
+    broken = missing_records(cluster.acked, leader.log)
+    unpromised = missing_records(cluster.acked_with_acks_1, leader.log)
+    lines = [
+        f"At the end {leader.id} leads in epoch {leader.leader_epoch}.",
+        f"LOST: {record_names(lost)} committed, but not in the leader's log."
+        if lost
+        else "No committed record is lost.",
+    ]
+    if broken:
+        lines.append(
+            f"BROKEN PROMISE: {record_names(broken)} acknowledged with acks=all, but not in the "
+            "leader's log."
+        )
+    if unpromised:
+        lines.append(
+            f"{record_names(unpromised)} acknowledged with acks=1, but not in the leader's log: "
+            "acks=1 does not promise more."
+        )
+    for broker in cluster.brokers:
+        offset = first_difference(leader.log, broker.log) if broker.running else None
+        if offset is not None:
+            forever = "" if _will_truncate(cluster, leader, broker) else ", permanently"
+            lines.append(
+                f"DIVERGED: {broker.id} and {leader.id} hold different records "
+                f"at offset {offset}{forever}."
+            )
+    return lines
+
+
+def _will_truncate(cluster: Cluster, leader: Broker, broker: Broker) -> bool:
+    """Whether the follower has still to learn where to truncate."""
+    pending_response = cluster.protocol.kraft and broker.response is not None
+    return broker.truncating or broker.leader != leader.id or pending_response

@@ -1,0 +1,193 @@
+"""A run of a scenario. Each method that acts is one step, and one row of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from tidemark.model.replica_manager import broker as broker_actions
+from tidemark.model.replica_manager import controller, follower, in_sync, leader
+from tidemark.model.replica_manager.state import Cluster
+
+# A follower needs fewer fetches than this to catch up in any scenario.
+MAX_FETCHES = 8
+
+
+class RunStep(NamedTuple):
+    """One step: the event, its effects, and the cluster afterwards."""
+
+    event: str
+    effects: tuple[str, ...]
+    cluster: Cluster
+
+
+@dataclass
+class ScenarioRun:
+    """A cluster and the steps so far. `drawings` are (number of the step, title)."""
+
+    cluster: Cluster
+    steps: list[RunStep] = field(default_factory=list)
+    drawings: list[tuple[int, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.steps.append(RunStep("initial state", (), self.cluster))
+
+    def execute(self, *lines: str) -> None:
+        """Runs a script. A line is the name of a method of this class and its arguments.
+
+        `write 1 acks=1`, `learn 1 2`, `draw TITLE`: the arguments are numbers, `acks`, or a title.
+        """
+        for line in filter(str.strip, lines):
+            name, *arguments = line.split()
+            method = getattr(self, name)
+            if name == "draw":
+                method(" ".join(arguments))
+            else:
+                numbers = [int(text) for text in arguments if text.isdecimal()]
+                options = dict(text.split("=") for text in arguments if not text.isdecimal())
+                method(*numbers, **options)
+
+    def draw(self, title: str) -> None:
+        """Marks the current state to be drawn."""
+        self.drawings.append((len(self.steps) - 1, title))
+
+    def write(self, broker: int, acks: str = "all") -> None:
+        """A producer sends one record to the broker that it considers the leader."""
+        self._step(
+            f"m{self.cluster.next_record} sent to {broker}, acks={acks}",
+            lambda cluster: leader.append_records_to_leader(cluster, broker, acks),
+        )
+
+    def fetch(self, *followers: int) -> None:
+        """A follower's fetch reaches its leader."""
+        for each in followers:
+            offset = self.cluster.broker(each).log_end_offset
+            self._each((each,), f"{{}} fetches from offset {offset}", follower.fetch_messages)
+
+    def receive(self, *followers: int) -> None:
+        """A follower receives the response to its fetch."""
+        self._each(followers, "{} gets the response", follower.process_partition_data)
+
+    def receive_and_fetch(self, *followers: int) -> None:
+        """Followers receive their responses and fetch again."""
+        self.receive(*followers)
+        self.fetch(*followers)
+
+    def catch_up(self, *followers: int) -> None:
+        """Fetches until the follower has all records of its leader, and the leader knows it."""
+        for each in followers:
+            for _ in range(MAX_FETCHES):
+                if self.cluster.broker(each).leader in {None, each}:
+                    break
+                self.fetch(each)
+                if self.cluster.broker(each).response is None:
+                    break
+                self.receive(each)
+
+    def ask(self, *followers: int) -> None:
+        """A new follower asks where to truncate, if its protocol requires that."""
+        for each in followers:
+            local = self.cluster.broker(each)
+            if local.truncating:
+                event = f"{{}} asks {local.leader} where to truncate"
+                self._each((each,), event, follower.end_offset_for_leader_epoch)
+
+    def learn(self, *brokers: int) -> None:
+        """Brokers learn the newest decision, the elected leader first.
+
+        A broker for which the decision changes nothing has no step.
+        """
+        decision = self.cluster.controller
+        for each in sorted(brokers, key=lambda broker: broker != decision.leader):
+            local = self.cluster.broker(each)
+            same_epoch = local.leader_epoch == decision.leader_epoch
+            same = same_epoch and local.partition_epoch == decision.partition_epoch
+            follows = same_epoch and decision.leader != each and local.leader is not None
+            if not same and not follows:
+                self._each((each,), "{} learns the decision", broker_actions.learn)
+
+    def wait(self, ms: int) -> None:
+        """Time passes."""
+        self._step(f"{ms:,} ms pass", lambda cluster: broker_actions.pass_time(cluster, ms))
+
+    def checkpoint(self, *brokers: int) -> None:
+        """Brokers write their high watermarks to disk."""
+        self._each(brokers, "{} writes its checkpoint", broker_actions.checkpoint)
+
+    def flush(self, *brokers: int) -> None:
+        """The operating system writes a log's pages to disk."""
+        self._each(brokers, "the log of {} is flushed", broker_actions.flush)
+
+    def kill(self, *brokers: int) -> None:
+        """A broker process dies. Its machine does not."""
+        self._each(brokers, "{} is killed", broker_actions.kill)
+
+    def lose_power(self, *brokers: int) -> None:
+        """A machine fails and loses what it did not flush."""
+        self._each(brokers, "{} loses power", broker_actions.lose_power)
+
+    def shut_down(self, broker: int) -> None:
+        """A controlled shutdown."""
+        self._each((broker,), "{} shuts down", broker_actions.shut_down)
+
+    def start(self, *brokers: int) -> None:
+        """A broker starts and registers."""
+        self._each(brokers, "{} starts", broker_actions.start)
+
+    def fence(self, *brokers: int) -> None:
+        """The controller's sessions with brokers expire."""
+        self._step(
+            f"the controller marks {' and '.join(map(str, brokers))} as down",
+            lambda cluster: controller.fence(cluster, *brokers),
+        )
+
+    def register(self, broker: int) -> None:
+        """A broker that never stopped reaches the controller again."""
+        self._each((broker,), "{} reaches the controller again", controller.register)
+
+    def shrink(self, broker: int) -> None:
+        """A leader checks for members of the ISR that lag."""
+        self._each((broker,), "{} checks for lagging followers", in_sync.maybe_shrink_isr)
+
+    def grant(self, *leaders: int) -> None:
+        """The controller responds to a leader's pending ISR request, if there is one."""
+        for each in leaders:
+            if self.cluster.broker(each).pending_in_sync_replicas is not None:
+                self._each((each,), "the controller responds to {}", in_sync.alter_partition)
+
+    def elect_preferred(self) -> None:
+        """The controller runs a preferred election."""
+        self._step("preferred election", controller.elect_preferred_leader)
+
+    def elect_unclean(self) -> None:
+        """An operator runs an unclean election."""
+        self._step("an operator runs an unclean election", controller.elect_unclean_leader)
+
+    def _each(
+        self,
+        brokers: tuple[int, ...],
+        event: str,
+        change: Callable[[Cluster, int], Cluster],
+    ) -> None:
+        """One step for each broker; `{}` in the event is its id."""
+        for each in brokers:
+            self._step(event.format(each), lambda cluster, each=each: change(cluster, each))  # type: ignore[misc]
+
+    def _step(self, event: str, change: Callable[[Cluster], Cluster]) -> None:
+        before = self.cluster
+        after = change(replace(before, notes=()))
+        after = after.with_notes(*_decision_notes(before, after))
+        self.cluster = replace(after, notes=())
+        self.steps.append(RunStep(event, after.notes, self.cluster))
+
+
+def _decision_notes(before: Cluster, after: Cluster) -> tuple[str, ...]:
+    """A note on the controller's decision, if the leader or its epoch changed."""
+    old, new = before.controller, after.controller
+    if (old.leader, old.leader_epoch) == (new.leader, new.leader_epoch):
+        return ()
+    leader = "no leader" if new.leader is None else f"{new.leader} becomes leader"
+    if new.leader is not None and new.leader == old.leader:
+        leader = f"{new.leader} stays leader"
+    return (f"decision: {leader} in epoch {new.leader_epoch}",)

@@ -1,0 +1,77 @@
+"""The links of docs/replication.md to KIPs and to Kafka's sources.
+
+The page has shortcut references: `[KIP-101]`, or a code span in brackets that names a file and its
+lines, such as ``[`Partition.scala:377`]``. A version before the file is its tag: without one it is
+VERSION. `definitions` writes the link of each reference that the page uses.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+VERSION: Final = "4.1.2"
+WIKI: Final = "https://cwiki.apache.org/confluence/display/KAFKA"
+GITHUB: Final = "https://github.com/apache/kafka/blob"
+
+KIP: Final = re.compile(r"KIP-\d+")
+SOURCE: Final = re.compile(
+    r"(?:(?P<tag>\d+\.\d+(?:\.\d+)*):)?(?P<file>[A-Z]\w+\.(?:java|scala))"
+    r":(?P<first>\d+)(?:-(?P<last>\d+))?"
+)
+REFERENCE: Final = re.compile(rf"\[({KIP.pattern}|`{SOURCE.pattern}`)\](?!\(|: http)")
+
+# The wiki page of each KIP.
+KIPS: Final = {
+    "KIP-101": "KIP-101+-+Alter+Replication+Protocol+to+use+Leader+Epoch"
+    "+rather+than+High+Watermark+for+Truncation",
+    "KIP-279": "KIP-279%3A+Fix+log+divergence+between+leader+and+follower"
+    "+after+fast+leader+fail+over",
+    "KIP-320": "KIP-320%3A+Allow+fetchers+to+detect+and+handle+log+truncation",
+    "KIP-392": "KIP-392%3A+Allow+consumers+to+fetch+from+closest+replica",
+    "KIP-497": "KIP-497%3A+Add+inter-broker+API+to+alter+ISR",
+    "KIP-595": "KIP-595%3A+A+Raft+Protocol+for+the+Metadata+Quorum",
+    "KIP-966": "KIP-966%3A+Eligible+Leader+Replicas",
+}
+# The folder of each source file, at every tag that the page names.
+FOLDERS: Final = {
+    "AbstractFetcherThread.scala": "core/src/main/scala/kafka/server",
+    "DefaultRecordBatch.java": "clients/src/main/java/org/apache/kafka/common/record",
+    "FetchIsolation.java": "server-common/src/main/java/org/apache/kafka/server/storage/log",
+    "KafkaApis.scala": "core/src/main/scala/kafka/server",
+    "KafkaConfig.scala": "core/src/main/scala/kafka/server",
+    "LeaderEpochFileCache.java": "storage/src/main/java/org/apache/kafka/storage/internals/epoch",
+    "LeaderEpochFileCache.scala": "core/src/main/scala/kafka/server/epoch",
+    "LogManager.scala": "core/src/main/scala/kafka/log",
+    "Partition.scala": "core/src/main/scala/kafka/cluster",
+    "PartitionChangeBuilder.java": "metadata/src/main/java/org/apache/kafka/controller",
+    "PartitionRegistration.java": "metadata/src/main/java/org/apache/kafka/metadata",
+    "ProducerConfig.java": "clients/src/main/java/org/apache/kafka/clients/producer",
+    "RemoteLeaderEndPoint.scala": "core/src/main/scala/kafka/server",
+    "Replica.java": "server/src/main/java/org/apache/kafka/server/replica",
+    "ReplicaFetcherThread.scala": "core/src/main/scala/kafka/server",
+    "ReplicaManager.scala": "core/src/main/scala/kafka/server",
+    "ReplicaState.java": "server/src/main/java/org/apache/kafka/server/replica",
+    "ReplicationConfigs.java": "server/src/main/java/org/apache/kafka/server/config",
+    "ReplicationControlManager.java": "metadata/src/main/java/org/apache/kafka/controller",
+    "UnifiedLog.java": "storage/src/main/java/org/apache/kafka/storage/internals/log",
+}
+
+
+def definitions(page: str) -> list[str]:
+    """The definitions of all references, sorted. Raises ValueError for an unknown KIP or file."""
+    labels = sorted({found[1] for found in REFERENCE.finditer(page)})
+    return [f"[{label}]: {_url(label.strip('`'))}" for label in labels]
+
+
+def _url(reference: str) -> str:
+    source = SOURCE.fullmatch(reference)
+    if source is None:
+        if reference not in KIPS:
+            raise ValueError(f"{reference} has no page in KIPS")
+        return f"{WIKI}/{KIPS[reference]}"
+    tag, file, first, last = source.group("tag", "file", "first", "last")
+    if file not in FOLDERS:
+        raise ValueError(f"{file} has no folder in FOLDERS")
+    lines = f"#L{first}-L{last}" if last else f"#L{first}"
+    return f"{GITHUB}/{tag or VERSION}/{FOLDERS[file]}/{file}{lines}"
