@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.collect.lab import Lab
+from tests.collect.fake_cluster import FakeCluster
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
-    made = Lab()
+def cluster() -> Iterator[FakeCluster]:
+    made = FakeCluster()
     yield made
     made.close()

@@ -10,7 +10,7 @@ import structlog
 from tests.collect.fake_broker import FakeBroker
 from tidemark.cli import main
 from tidemark.collect import command
-from tidemark.collect.command import chosen_settings
+from tidemark.collect.command import select_clusters
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.kafka.client import (
     _answering,
@@ -57,8 +57,8 @@ def test_lines_by_hand_leave_the_port_to_the_collector_on_duty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To standard output it starts although the configured port is taken; to the topic it does not."""
-    monkeypatch.setattr(command, "_reach", lambda _: None)
-    monkeypatch.setattr(command, "_watch", lambda *_: None)
+    monkeypatch.setattr(command, "_check_clusters", lambda _: None)
+    monkeypatch.setattr(command, "_run", lambda *_: None)
     monkeypatch.setattr(command, "ensure_topics", lambda *_: None)
     monkeypatch.setattr(command, "KafkaPublisher", lambda _: None)
     file = tmp_path / "t.yaml"
@@ -115,11 +115,11 @@ def test_client_options_are_checked() -> None:
 
 
 def test_flags_name_one_cluster_without_a_file() -> None:
-    settings = chosen_settings(Settings(), "a:1, b:2", None)
+    settings = select_clusters(Settings(), "a:1, b:2", None)
     assert [(c.name, c.bootstrap_servers) for c in settings.clusters] == [("local", ["a:1", "b:2"])]
     assert settings.kafka.bootstrap_servers == ["a:1", "b:2"]
     both = Settings(clusters=[Cluster(name="a"), Cluster(name="b")])
-    assert [c.name for c in chosen_settings(both, None, "b").clusters] == ["b"]
+    assert [c.name for c in select_clusters(both, None, "b").clusters] == ["b"]
 
 
 def test_topics_are_specified_as_designed() -> None:

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from tidemark.collect.watchdog import END_SECONDS, RETRY_SECONDS, Key, Watchdog
+from tidemark.collect.watchdog import END_SECONDS, RETRY_SECONDS, CollectorWatchdog, Key
 from tidemark.local.receiver import WebhookReceiver
 
 BLIND: Key = ("c", "no_broker")
 
 
-def watchdog(ages: dict[Key, float], url: str = "http://127.0.0.1:1/s3cret") -> Watchdog:
-    return Watchdog(url, 30.0, "k", lambda: ages, "http://runbooks.example")
+def watchdog(ages: dict[Key, float], url: str = "http://127.0.0.1:1/s3cret") -> CollectorWatchdog:
+    return CollectorWatchdog(url, 30.0, "k", lambda: ages, "http://runbooks.example")
 
 
-def take(dog: Watchdog, now: float, *, success: bool = True) -> list[dict[str, Any]]:
+def take(dog: CollectorWatchdog, now: float, *, success: bool = True) -> list[dict[str, Any]]:
     """What is due at `now`, with the receiver's answer."""
     due = dog.check(now)
     for key, _ in due:
-        dog.posted(key, now, success=success)
+        dog.record_post(key, now, success=success)
     return [body for _, body in due]
 
 
@@ -36,7 +36,7 @@ def test_it_fires_over_the_limit_repeats_and_resolves() -> None:
         "4",
         "firing",
         "firing",
-        "1970-01-01T00:16:35Z",
+        "1970-01-01T00:16:35.000Z",
     )
     assert alert["labels"] == {
         "alertname": "TidemarkCollectorBlind",
@@ -54,7 +54,7 @@ def test_it_fires_over_the_limit_repeats_and_resolves() -> None:
     (resolved,) = take(dog, 1_090.0)
     assert (resolved["status"], resolved["alerts"][0]["endsAt"]) == (
         "resolved",
-        "1970-01-01T00:18:10Z",
+        "1970-01-01T00:18:10.000Z",
     )
     assert resolved["alerts"][0]["fingerprint"] == alert["fingerprint"]
     assert take(dog, 1_091.0) == []
@@ -68,7 +68,9 @@ def test_what_the_receiver_did_not_take_is_posted_until_it_does() -> None:
     ages[BLIND] = 0.0
     assert [body["status"] for body in take(dog, 1_060.0, success=False)] == ["resolved"]
     assert take(dog, 1_061.0) == []
-    assert [body["alerts"][0]["endsAt"] for body in take(dog, 1_065.0)] == ["1970-01-01T00:17:40Z"]
+    assert [body["alerts"][0]["endsAt"] for body in take(dog, 1_065.0)] == [
+        "1970-01-01T00:17:40.000Z"
+    ]
     assert take(dog, 1_070.0) == []
 
 
@@ -80,7 +82,10 @@ def test_an_end_that_nobody_takes_is_given_up_in_time_and_a_new_alert_takes_its_
     take(dog, 1_010.0, success=False)
     ages[BLIND] = 31.0
     (fired,) = take(dog, 1_050.0, success=False)
-    assert (fired["status"], fired["alerts"][0]["startsAt"]) == ("firing", "1970-01-01T00:16:59Z")
+    assert (fired["status"], fired["alerts"][0]["startsAt"]) == (
+        "firing",
+        "1970-01-01T00:16:59.000Z",
+    )
     ages[BLIND] = 0.0
     take(dog, 1_060.0, success=False)
     assert take(dog, 1_060.0 + END_SECONDS + 1) == []
@@ -99,7 +104,7 @@ def test_over_a_real_connection_and_without_telling_the_address(
         assert [each.name for each in receiver.alerts()] == ["TidemarkCollectorBlind"]
     assert not dog._post(body)
     told = capsys.readouterr().out
-    assert told.count("is not taken") == 2
+    assert told.count("webhook fails") == 2
     assert "HTTP 502" in told
     assert "s3cret" not in told
 

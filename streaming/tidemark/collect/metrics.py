@@ -6,7 +6,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from tidemark.collect.passes import Passes
+from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.publish import Publisher
 from tidemark.core.errors import ConfigError
 from tidemark.settings import address
@@ -49,7 +49,9 @@ class CollectMetrics:
         )
         self._counted = (0, 0)
 
-    def passed(self, cluster: str, seconds: float, passes: Passes, publisher: Publisher) -> None:
+    def passed(
+        self, cluster: str, seconds: float, passes: PassRunner, publisher: Publisher
+    ) -> None:
         self._duration.labels(cluster).observe(seconds)
         for result in ("observed", "thinned", "missed"):
             self._partitions.labels(cluster, result).set(getattr(passes, result))

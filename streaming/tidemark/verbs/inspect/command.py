@@ -10,13 +10,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from tidemark.collect.command import chosen_settings
-from tidemark.collect.loop import Loop
-from tidemark.collect.passes import Passes
+from tidemark.collect.collection_pass import PassRunner
+from tidemark.collect.command import select_clusters
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
-from tidemark.kafka.client import check_reachable, checked_options, quiet_client_logs
+from tidemark.kafka.client import check_reachable, quiet_client_logs
 from tidemark.kafka.topic_reader import kafka_at
 from tidemark.settings import Cluster, Collect, Settings, load_settings
 from tidemark.verbs.inspect.coordinated import coordinated
@@ -89,7 +88,7 @@ def inspect(
         raise ConfigError("--csv, --from and --since belong to --losses.")
     if topic is None:
         raise ConfigError("name a topic, or ask for --losses.")
-    show_replicas(chosen_settings(settings, bootstrap, name), topic, partition, as_json=as_json)
+    show_replicas(select_clusters(settings, bootstrap, name), topic, partition, as_json=as_json)
     return 0
 
 
@@ -125,15 +124,13 @@ def look(cluster: Cluster, settings: Collect, topic: str) -> list[Observation]:
     watched = msgspec.structs.replace(
         cluster, topics_allow=[re.escape(topic)], topics_deny=[], shard=0, shards=1
     )
-    options = checked_options(cluster)
-    loop = Loop(**options)
-    passes = Passes(loop, options, watched, settings, 1, int(time.time() * 1000))
+    passes = PassRunner(watched, settings, 1, int(time.time() * 1000))
     observations: list[Observation] = []
 
     async def run() -> None:
         for number in range(MAX_PASSES):
             if number:
-                await loop.sleep(PAUSE_SECONDS)
+                await passes.loop.sleep(PAUSE_SECONDS)
             if number >= MIN_PASSES and all(
                 o.effective_min_in_sync_replicas is not None for o in observations
             ):
@@ -147,10 +144,9 @@ def look(cluster: Cluster, settings: Collect, topic: str) -> list[Observation]:
             ]
 
     try:
-        loop.run(run)
+        passes.loop.run(run)
     finally:
         passes.close()
-        loop.close()
     if not observations:
         close = difflib.get_close_matches(topic, passes.inventory.listed, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from tidemark.assess.safe_to_stop import EFFECTS, Impact
-from tidemark.collect.command import chosen_settings
+from tidemark.collect.command import select_clusters
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
 from tidemark.core.events import OK
@@ -63,7 +63,7 @@ def safe_to_stop(
         cluster = _only(survey.clusters, name)
     else:
         quiet_client_logs()
-        settings = chosen_settings(settings, bootstrap, name)
+        settings = select_clusters(settings, bootstrap, name)
         cluster = _only([known.name for known in settings.clusters], name)
         check_reachable(settings.clusters[0])
         survey = survey_live(settings.clusters[0], settings.collect, settings.detect)

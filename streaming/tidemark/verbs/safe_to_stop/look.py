@@ -8,12 +8,10 @@ from typing import Final
 import msgspec
 
 from tidemark.assess.safe_to_stop import LAG_LIMIT_MS
-from tidemark.collect.loop import Loop
-from tidemark.collect.passes import Passes
+from tidemark.collect.collection_pass import PassRunner
 from tidemark.core.codec import decode_batch
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection
-from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
 from tidemark.verbs.safe_to_stop.survey import Survey
 
@@ -32,9 +30,7 @@ def survey_live(cluster: Cluster, settings: Collect, detection: Detection) -> Su
     Two passes where all is well; up to LOOK_SECONDS while minimums are unread or an in-sync follower is behind.
     """
     whole = msgspec.structs.replace(cluster, topics_allow=[".*"], topics_deny=[], shard=0, shards=1)
-    options = checked_options(cluster)
-    loop = Loop(**options)
-    passes = Passes(loop, options, whole, settings, 1, int(time.time() * 1000))
+    passes = PassRunner(whole, settings, 1, int(time.time() * 1000))
     survey = Survey(detection)
 
     async def run() -> None:
@@ -49,13 +45,12 @@ def survey_live(cluster: Cluster, settings: Collect, detection: Detection) -> Su
                 number >= MIN_PASSES and _is_enough(survey.views(cluster.name), took * 1000)
             ):
                 return
-            await loop.sleep(PAUSE_SECONDS)
+            await passes.loop.sleep(PAUSE_SECONDS)
 
     try:
-        loop.run(run)
+        passes.loop.run(run)
     finally:
         passes.close()
-        loop.close()
     return survey
 
 

@@ -13,9 +13,9 @@ from kafka.protocol.consumer import (
     ListOffsetsResponse,
 )
 
-from tidemark.collect import codec_fetch, codec_list_offsets
-from tidemark.collect.codec_fetch import FetchTemplate, decode_fetch
-from tidemark.collect.codec_list_offsets import ListOffsetsTemplate, decode_list_offsets
+from tidemark.collect.codecs import fetch, list_offsets
+from tidemark.collect.codecs.fetch import FetchTemplate, decode_fetch
+from tidemark.collect.codecs.list_offsets import ListOffsetsTemplate, decode_list_offsets
 from tidemark.core.errors import WireError
 
 NAMES = st.text(alphabet="abcXYZ019._-é", min_size=1, max_size=140)
@@ -281,5 +281,5 @@ def test_versions_outside_the_codec_are_refused() -> None:
     for version in (0, 10):
         with pytest.raises(ValueError, match="not encoded"):
             ListOffsetsTemplate((), version, -2)
-    assert codec_fetch.VERSION == 12
-    assert codec_list_offsets.MAX_VERSION == 9
+    assert fetch.VERSION == 12
+    assert list_offsets.MAX_VERSION == 9

@@ -1,6 +1,7 @@
-"""One connection to one broker, with its own time-out: what it does delays nobody else.
+"""One connection to one broker, with a time-out of its own: a slow broker never delays another.
 
-A request that is not answered in time closes the connection, so that a late answer can never be taken for another's.
+A request without an answer in time closes the connection, so that a late answer is never taken for that of another
+request.
 """
 
 from __future__ import annotations
@@ -16,37 +17,31 @@ from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from tidemark.collect.loop import Loop
+from tidemark.collect.event_loop import EventLoop
 from tidemark.core.events import OK, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 
-# More requests than one pass sends to a broker at a time; kafka-python refuses the next one above it.
+# Above what one pass sends to a broker at a time; kafka-python refuses the next request.
 MAX_IN_FLIGHT: Final = 64
 
 
-class LinkError(Exception):
-    """A broker gave no answer; `outcome` is as in `events.BrokerAnswer`."""
+class NoAnswerError(Exception):
+    """A broker gave no answer. `outcome` is as in `events.BrokerAnswer`."""
 
     def __init__(self, outcome: str) -> None:
         super().__init__(outcome)
         self.outcome = outcome
 
 
-class Link:
+class BrokerConnection:
     """A connection that is opened in the background and closed by any failure. `options` are kafka-python's."""
 
     def __init__(
-        self,
-        loop: Loop,
-        options: dict[str, Any],
-        broker: int,
-        host: str,
-        port: int,
-        rack: str | None = None,
+        self, loop: EventLoop, options: dict[str, Any], broker: int, host: str, port: int
     ) -> None:
-        self.broker, self.host, self.port, self.rack = broker, host, port, rack
+        self.broker, self.host, self.port = broker, host, port
         self.outcome: str = UNREACHABLE
-        # Failures in a row since it last answered.
+        # Failures in a row since the last answer.
         self.failures = 0
         self.connected_at: float | None = None
         self._loop = loop
@@ -56,33 +51,32 @@ class Link:
             "max_in_flight_requests_per_connection": MAX_IN_FLIGHT,
         }
         self._connection: Any = None
-        self._connecting: Any = None
+        self._attempt: Any = None
 
     @property
     def connected(self) -> bool:
         return self._connection is not None and bool(self._connection.connected)
 
     def version(self, api_key: int, highest: int) -> int | None:
-        """The version to speak: the broker's newest up to `highest`; null when it lacks the API or is not connected."""
+        """The broker's newest version up to `highest`; null when it lacks the API or is not connected."""
         if not self.connected:
             return None
-        lowest_there, highest_there = self._connection.broker_version_data.api_versions.get(
-            api_key, (0, -1)
-        )
-        found = min(int(highest_there), highest)
-        return found if found >= max(int(lowest_there), 0) else None
+        offered = self._connection.broker_version_data.api_versions
+        oldest, newest = offered.get(api_key, (0, -1))
+        found = min(int(newest), highest)
+        return found if found >= max(int(oldest), 0) else None
 
     def connect(self, seconds: float) -> Any:
-        """Starts to connect unless that is under way; the Future ends with the attempt and never fails."""
-        if self._connecting is None or self._connecting.is_done:
-            self._connecting = self._loop.spawn(self._connect, seconds)
-        return self._connecting
+        """Starts to connect unless an attempt is under way. The Future ends with the attempt and never fails."""
+        if self._attempt is None or self._attempt.is_done:
+            self._attempt = self._loop.spawn(self._connect, seconds)
+        return self._attempt
 
     async def _connect(self, seconds: float) -> None:
         try:
             await self._loop.within(seconds, self._open, time.monotonic() + seconds)
         except Exception as error:
-            self._failed(outcome_of(error))
+            self._fail(outcome_of(error))
         else:
             self.connected_at = time.monotonic()
 
@@ -91,7 +85,7 @@ class Link:
         self._connection = connection
         transport = None
         try:
-            transport = await self._transport(timeout_at)
+            transport = await self._open_transport(timeout_at)
             connection.connection_made(transport)
             transport = None
             await connection.initialize(timeout_at=timeout_at)
@@ -100,8 +94,8 @@ class Link:
             if transport is not None:
                 transport.close()
 
-    async def _transport(self, timeout_at: float) -> Any:
-        """As kafka-python's manager does it, but with the name looked up in a thread: the library would block the loop."""
+    async def _open_transport(self, timeout_at: float) -> Any:
+        """As kafka-python's manager, but resolves the name in a thread: the library blocks the loop meanwhile."""
         proxy = self._options["proxy_url"]
         address = self.host
         if proxy is None:
@@ -128,7 +122,7 @@ class Link:
         try:
             await transport.handshake()
         except BaseException as error:
-            # Cancelled when the time is over, too.
+            # Also when it is cancelled at the end of its time.
             transport.close()
             if not isinstance(error, Exception):
                 raise
@@ -136,31 +130,30 @@ class Link:
         return transport
 
     async def ask(self, request: Any, seconds: float) -> Any:
-        """Sends a request (raw, or one of kafka-python's) and gives its answer. Raises LinkError; then the link is closed."""
+        """Sends a request, raw or of kafka-python, and returns its answer. Raises NoAnswerError."""
         if not self.connected:
-            raise LinkError(self.outcome if self.failures else UNREACHABLE)
+            raise NoAnswerError(self.outcome if self.failures else UNREACHABLE)
         deadline = time.monotonic() + seconds
         connection = self._connection
-        # Held back by the broker's quota, or by bytes not yet written.
+        # Held back by the broker's quota, or by bytes that are not yet written.
         while connection.paused and connection.connected:
             if time.monotonic() >= deadline:
-                raise LinkError("throttled")
+                raise NoAnswerError("throttled")
             await self._loop.sleep(0.002)
         try:
             answer = await connection.send_request(
                 request, request_timeout_ms=max((deadline - time.monotonic()) * 1000, 1.0)
             )
         except kafka_errors.IncompatibleBrokerVersion:
-            raise LinkError("unsupported") from None
+            raise NoAnswerError("unsupported") from None
         except Exception as error:
-            outcome = outcome_of(error)
-            self._failed(outcome)
-            raise LinkError(outcome) from None
+            self._fail(outcome_of(error))
+            raise NoAnswerError(self.outcome) from None
         self.outcome = OK
         self.failures = 0
         return answer
 
-    def _failed(self, outcome: str) -> None:
+    def _fail(self, outcome: str) -> None:
         self.outcome = outcome
         self.failures += 1
         self.close()
@@ -170,3 +163,30 @@ class Link:
         if connection is not None:
             with contextlib.suppress(Exception):
                 connection.close()
+
+
+class ConnectionPool:
+    """One connection to each broker."""
+
+    def __init__(self, loop: EventLoop, options: dict[str, Any]) -> None:
+        self.by_broker: dict[int, BrokerConnection] = {}
+        self._loop = loop
+        self._options = options
+
+    def get(self, broker: int, host: str, port: int) -> BrokerConnection:
+        """The connection to a broker, which is a new one when its address has changed."""
+        known = self.by_broker.get(broker)
+        if known is None or (known.host, known.port) != (host, port):
+            self.drop(broker)
+            known = BrokerConnection(self._loop, self._options, broker, host, port)
+            self.by_broker[broker] = known
+        return known
+
+    def drop(self, broker: int) -> None:
+        known = self.by_broker.pop(broker, None)
+        if known is not None:
+            known.close()
+
+    def close(self) -> None:
+        for connection in self.by_broker.values():
+            connection.close()

@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.collect.codec_list_offsets import Entry
-from tidemark.collect.inventory import Watched
-from tidemark.collect.metadata import Seat
-from tidemark.collect.plan import BrokerPlan
+from tidemark.collect.codecs.list_offsets import OffsetEntry
+from tidemark.collect.metadata_image import PartitionMetadata
+from tidemark.collect.request_plan import BrokerPlan
+from tidemark.collect.watched_partition import WatchedPartition
 
 PLACES = st.lists(
     st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 30)), max_size=20, unique=True
@@ -14,10 +14,10 @@ PLACES = st.lists(
 
 
 def plan(places: list[tuple[str, int]]) -> BrokerPlan:
-    seat = Seat(1, 0, (1,), (1,), 0)
-    slots = [Watched(topic, number, None, 0, seat) for topic, number in places]
+    metadata = PartitionMetadata(1, 0, (1,), (1,), 0)
+    slots = [WatchedPartition(topic, number, None, 0, metadata) for topic, number in places]
     for watched in slots:
-        watched.take(seat)
+        watched.update(metadata)
     return BrokerPlan(1, slots)
 
 
@@ -28,34 +28,36 @@ def test_answers_lie_at_their_slots_in_whatever_order_they_come(
     made = plan(places)
     entries = [
         (topic, (number, 0, 100 * number, 7))
-        for topic, numbers in made.everything.blocks
+        for topic, numbers in made.all.topics
         for number in numbers
     ]
     if not keep_order:
         random.shuffle(entries)  # type: ignore[attr-defined]
-    answer: list[tuple[str, list[Entry]]] = []
+    answer: list[tuple[str, list[OffsetEntry]]] = []
     for topic, entry in entries:
         if answer and answer[-1][0] == topic:
             answer[-1][1].append(entry)
         else:
             # A broker names a topic again when errors come first.
             answer.append((topic, [entry]))
-    made.everything.lay(answer, made.latest)
-    assert [entry and entry[0] for entry in made.latest] == [
+    made.all.place(answer, made.answers.latest)
+    assert [entry and entry[0] for entry in made.answers.latest] == [
         watched.number for watched in made.slots
     ]
 
 
 def test_entries_not_asked_for_are_ignored_and_missing_ones_stay_unknown() -> None:
     made = plan([("a", 0), ("a", 1)])
-    made.everything.lay([("a", [(1, 0, 5, 0), (9, 0, 6, 0)]), ("z", [(0, 0, 7, 0)])], made.latest)
-    assert made.latest == [None, (1, 0, 5, 0)]
+    made.all.place(
+        [("a", [(1, 0, 5, 0), (9, 0, 6, 0)]), ("z", [(0, 0, 7, 0)])], made.answers.latest
+    )
+    assert made.answers.latest == [None, (1, 0, 5, 0)]
 
 
 def test_a_new_pass_begins_without_the_answers_of_the_old() -> None:
     made = plan([("a", 0)])
-    made.everything.lay([("a", [(0, 0, 5, 0)])], made.latest)
-    made.outcome = "ok"
-    made.begin()
-    assert [*made.latest, *made.fetched, *made.committed] == [None] * 3
-    assert made.outcome is None
+    made.all.place([("a", [(0, 0, 5, 0)])], made.answers.latest)
+    made.answers.outcome = "ok"
+    made.answers.clear()
+    assert [*made.answers.latest, *made.answers.fetched, *made.answers.committed] == [None] * 3
+    assert made.answers.outcome is None

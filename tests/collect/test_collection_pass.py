@@ -4,16 +4,16 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, VERSIONS, Log
-from tests.collect.lab import Lab, outcomes
+from tests.collect.fake_cluster import FakeCluster, outcomes
 from tidemark.collect.pack import Record
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Gone, Observation, Pass
 
 
-def test_a_healthy_partition_is_one_observation_with_all_replicas(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.topic("hidden", 1)
-    events = lab.run()
+def test_a_healthy_partition_is_one_observation_with_all_replicas(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.topic("hidden", 1)
+    events = cluster.run()
     seen = [event for event in events if isinstance(event, Observation)]
     assert [event.topic for event in seen] == ["t"]
     observed = seen[0]
@@ -40,29 +40,31 @@ def test_a_healthy_partition_is_one_observation_with_all_replicas(lab: Lab) -> N
     assert follower.answered_ms <= leader.requested_ms
     # A pass record ends every group of the topic.
     assert [
-        sum(isinstance(e, Pass) for e in decode_batch(r.payload).events) for r in lab.records
+        sum(isinstance(e, Pass) for e in decode_batch(r.payload).events) for r in cluster.records
     ].count(1) == 4
     assert outcomes(events) == {1: "ok", 2: "ok", 3: "ok"}
 
 
-def test_a_pass_tells_what_each_broker_should_lead_and_is_in_sync_with(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.topics["t"][0] = (2, 1, [1, 2, 3], [2, 3], 0)
-    closing = next(event for event in lab.run() if isinstance(event, Pass))
+def test_a_pass_tells_what_each_broker_should_lead_and_is_in_sync_with(
+    cluster: FakeCluster,
+) -> None:
+    cluster.topic("t", 7)
+    cluster.topics["t"][0] = (2, 1, [1, 2, 3], [2, 3], 0)
+    closing = next(event for event in cluster.run() if isinstance(event, Pass))
     assert [(b.broker, b.preferred, b.preferred_led, b.in_sync) for b in closing.brokers] == [
         (1, 1, 0, 0),
         (2, 0, 0, 1),
         (3, 0, 0, 1),
     ]
     assert closing.shard is None
-    lab.passes.cluster.shards = 4
-    assert next(event for event in lab.run() if isinstance(event, Pass)).shard == "0/4"
+    cluster.passes.cluster.shards = 4
+    assert next(event for event in cluster.run() if isinstance(event, Pass)).shard == "0/4"
 
 
-def test_no_broker_is_impersonated_and_no_topic_created(lab: Lab) -> None:
-    lab.topic("t", 1)
-    lab.run(2)
-    asked = [request for broker in lab.brokers for request in broker.requests]
+def test_no_broker_is_impersonated_and_no_topic_created(cluster: FakeCluster) -> None:
+    cluster.topic("t", 1)
+    cluster.run(2)
+    asked = [request for broker in cluster.brokers for request in broker.requests]
     assert {request.replica_id for request in asked if isinstance(request, ListOffsetsRequest)} == {
         -1,
         -2,
@@ -75,21 +77,21 @@ def test_no_broker_is_impersonated_and_no_topic_created(lab: Lab) -> None:
     } == {False}
 
 
-def test_a_broker_that_hangs_costs_no_other_brokers_samples(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.run()
-    lab.brokers[1].hangs = lambda _: True
+def test_a_broker_that_hangs_costs_no_other_brokers_samples(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.run()
+    cluster.brokers[1].hangs = lambda _: True
     for _ in range(3):
-        events = lab.run()
+        events = cluster.run()
         observed = next(event for event in events if isinstance(event, Observation))
         assert [s.error for s in observed.samples] == [None, "timed_out", None]
         assert observed.committed == 7
         assert observed.leader_log_end_offset_before == 7
         assert outcomes(events) == {1: "ok", 2: "timed_out", 3: "ok"}
-    lab.brokers[1].hangs = lambda _: False
+    cluster.brokers[1].hangs = lambda _: False
     # It is asked again in every pass, by an attempt that holds up none of them.
     back = next(
-        events for events in (lab.run() for _ in range(100_000)) if outcomes(events)[2] == "ok"
+        events for events in (cluster.run() for _ in range(100_000)) if outcomes(events)[2] == "ok"
     )
     assert [s.error for event in back if isinstance(event, Observation) for s in event.samples] == [
         None,
@@ -98,31 +100,31 @@ def test_a_broker_that_hangs_costs_no_other_brokers_samples(lab: Lab) -> None:
     ]
 
 
-def test_a_broker_that_falls_silent_half_way_keeps_what_it_said(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.run()
-    lab.brokers[0].hangs = lambda key: key == FETCH
-    observed = lab.one()
+def test_a_broker_that_falls_silent_half_way_keeps_what_it_said(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.run()
+    cluster.brokers[0].hangs = lambda key: key == FETCH
+    observed = cluster.one()
     assert observed.committed == 7
     assert [s.error for s in observed.samples] == ["timed_out", None, None]
     assert observed.lineage is None
 
 
-def test_a_dead_broker_is_refused(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.run()
-    lab.brokers[2].close()
-    assert outcomes(lab.run(2)) == {1: "ok", 2: "ok", 3: "refused"}
+def test_a_dead_broker_is_refused(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.run()
+    cluster.brokers[2].close()
+    assert outcomes(cluster.run(2)) == {1: "ok", 2: "ok", 3: "refused"}
 
 
-def test_a_follower_without_the_newest_epoch_still_shows_its_offsets(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.topics["t"][0] = (1, 4, [1, 2, 3], [1, 2, 3], 0)
-    for broker in lab.brokers:
+def test_a_follower_without_the_newest_epoch_still_shows_its_offsets(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.topics["t"][0] = (1, 4, [1, 2, 3], [1, 2, 3], 0)
+    for broker in cluster.brokers:
         broker.logs["t", 0] = Log([(0, 7)], 6, 4, leads=broker.broker == 1)
-    lab.brokers[0].logs["t", 0].epochs = [(0, 7), (4, 9)]
+    cluster.brokers[0].logs["t", 0].epochs = [(0, 7), (4, 9)]
     for _ in range(3):
-        observed = lab.one()
+        observed = cluster.one()
         assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [
             (9, 6, 4),
             (7, 6, 4),
@@ -132,36 +134,36 @@ def test_a_follower_without_the_newest_epoch_still_shows_its_offsets(lab: Lab) -
         assert observed.samples[1].lineage == [(0, 7)]
 
 
-def test_an_empty_follower_is_read_though_it_knows_no_epoch(lab: Lab) -> None:
-    lab.topic("t", 0)
-    for broker in lab.brokers[1:]:
+def test_an_empty_follower_is_read_though_it_knows_no_epoch(cluster: FakeCluster) -> None:
+    cluster.topic("t", 0)
+    for broker in cluster.brokers[1:]:
         broker.logs["t", 0] = Log([], 0, 0)
-    assert [(s.log_end_offset, s.high_watermark, s.error) for s in lab.one().samples] == [
+    assert [(s.log_end_offset, s.high_watermark, s.error) for s in cluster.one().samples] == [
         (0, 0, None)
     ] * 3
 
 
-def test_no_high_watermark_counts_as_committed_but_under_the_fence(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.run()
+def test_no_high_watermark_counts_as_committed_but_under_the_fence(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.run()
     # The leader has moved on to an epoch that metadata does not show yet: its answers are fenced.
-    for broker in lab.brokers:
+    for broker in cluster.brokers:
         broker.logs["t", 0] = Log([(0, 7), (1, 8)], 8, 1, leads=broker.broker == 1)
-    observed = lab.one()
+    observed = cluster.one()
     assert observed.committed is None
     assert observed.leader_epoch == 0
     assert observed.lineage is None
     assert [(s.log_end_offset, s.leader_epoch) for s in observed.samples] == [(8, 1)] * 3
-    assert lab.passes.hurry
+    assert cluster.passes.hurry
 
 
-def test_the_lineage_is_walked_after_a_loss_and_for_three_more_passes(lab: Lab) -> None:
-    lab.topic("t", 12)
-    lab.run(6)
-    lab.topics["t"][0] = (2, 2, [1, 2, 3], [2], 0)
-    for broker in lab.brokers:
+def test_the_lineage_is_walked_after_a_loss_and_for_three_more_passes(cluster: FakeCluster) -> None:
+    cluster.topic("t", 12)
+    cluster.run(6)
+    cluster.topics["t"][0] = (2, 2, [1, 2, 3], [2], 0)
+    for broker in cluster.brokers:
         broker.logs["t", 0] = Log([(0, 5), (2, 9)], 9, 2, leads=broker.broker == 2)
-    reads = [lab.one() for _ in range(5)]
+    reads = [cluster.one() for _ in range(5)]
     assert [read.lineage for read in reads[:4]] == [[(0, 5), (2, 9)]] * 4
     assert [read.lineage_complete_from for read in reads[:4]] == [0] * 4
     assert reads[0].samples[0].lineage == [(0, 5), (2, 9)]
@@ -169,85 +171,92 @@ def test_the_lineage_is_walked_after_a_loss_and_for_three_more_passes(lab: Lab) 
     assert reads[4].samples[0].lineage is None
 
 
-def test_a_truncated_follower_is_walked_again(lab: Lab) -> None:
-    lab.topic("t", 12)
-    lab.run(6)
-    lab.brokers[2].logs["t", 0] = Log([(0, 9)], 9, 0)
-    lab.run()
-    assert lab.one().samples[2].lineage == [(0, 9)]
+def test_a_truncated_follower_is_walked_again(cluster: FakeCluster) -> None:
+    cluster.topic("t", 12)
+    cluster.run(6)
+    cluster.brokers[2].logs["t", 0] = Log([(0, 9)], 9, 0)
+    cluster.run()
+    assert cluster.one().samples[2].lineage == [(0, 9)]
 
 
-def test_a_quiet_partition_is_thinned_and_a_change_seen_at_once(lab: Lab) -> None:
-    lab.topic("t", 7)
+def test_a_quiet_partition_is_thinned_and_a_change_seen_at_once(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
     # Walked in four passes; then a fifth observation shows the quiet state, and is the last for a while.
-    lab.run(5)
-    events = lab.run()
+    cluster.run(5)
+    events = cluster.run()
     assert not [event for event in events if isinstance(event, Observation)]
     assert [event.missed for event in events if isinstance(event, Pass)] == [{}] * 4
-    assert lab.passes.thinned == 1
-    lab.brokers[0].logs["t", 0].epochs = [(0, 8)]
-    assert lab.one().samples[0].log_end_offset == 8
+    assert cluster.passes.thinned == 1
+    cluster.brokers[0].logs["t", 0].epochs = [(0, 8)]
+    assert cluster.one().samples[0].log_end_offset == 8
 
 
-def test_partitions_without_any_answer_are_missed_in_their_group_alone(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.run()
-    for broker in lab.brokers:
+def test_partitions_without_any_answer_are_missed_in_their_group_alone(
+    cluster: FakeCluster,
+) -> None:
+    cluster.topic("t", 7)
+    cluster.run()
+    for broker in cluster.brokers:
         broker.hangs = lambda key: key in {LIST_OFFSETS, METADATA}
-    lab.run()
+    cluster.run()
     missed = [
-        e.missed for r in lab.records for e in decode_batch(r.payload).events if isinstance(e, Pass)
+        e.missed
+        for r in cluster.records
+        for e in decode_batch(r.payload).events
+        if isinstance(e, Pass)
     ]
     assert sorted(missed, key=str) == [{"t": [(0, 0)]}, {}, {}, {}]
 
 
-def test_observations_lost_later_are_listed_as_missed(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.run(6)
+def test_observations_lost_later_are_listed_as_missed(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.run(6)
 
     async def work() -> list[Record]:
-        return await lab.passes.run({("t", 0)})
+        return await cluster.passes.run({("t", 0)})
 
-    events = [e for record in lab.loop.run(work) for e in decode_batch(record.payload).events]
+    events = [
+        e for record in cluster.passes.loop.run(work) for e in decode_batch(record.payload).events
+    ]
     assert sum(e.missed == {"t": [(0, 0)]} for e in events if isinstance(e, Pass)) == 1
     # And it is observed anew, though it is quiet.
     assert [e.topic for e in events if isinstance(e, Observation)] == ["t"]
 
 
-def test_two_brokers_must_agree_that_no_leader_serves(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.run(2)
-    lab.topics["t"][0] = (-1, 1, [1, 2, 3], [], 5)
-    observed = lab.one()
+def test_two_brokers_must_agree_that_no_leader_serves(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.run(2)
+    cluster.topics["t"][0] = (-1, 1, [1, 2, 3], [], 5)
+    observed = cluster.one()
     assert (observed.leader, observed.leader_epoch, observed.leaderless) == (None, 1, True)
-    lab.topics["t"][0] = (-1, 2, [1, 2, 3], [1], 72)
-    observed = lab.one()
+    cluster.topics["t"][0] = (-1, 2, [1, 2, 3], [1], 72)
+    observed = cluster.one()
     assert (observed.leader, observed.leaderless) == (None, False)
 
 
-def test_one_witness_alone_is_not_enough(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.run(2)
-    for broker in lab.brokers[1:]:
+def test_one_witness_alone_is_not_enough(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.run(2)
+    for broker in cluster.brokers[1:]:
         broker.close()
-    lab.run(2)
-    lab.topics["t"][0] = (-1, 1, [1, 2, 3], [], 5)
-    observed = lab.one(2)
+    cluster.run(2)
+    cluster.topics["t"][0] = (-1, 1, [1, 2, 3], [], 5)
+    observed = cluster.one(2)
     assert (observed.leader, observed.leaderless, observed.metadata_from) == (None, False, [1])
 
 
-def test_a_deleted_topic_is_told_once_two_brokers_do_not_know_it(lab: Lab) -> None:
-    lab.topic("t", 7)
-    lab.topic("u", 7)
-    lab.run(2)
-    del lab.topics["t"]
-    gone = [event for _ in range(3) for event in lab.run() if isinstance(event, Gone)]
+def test_a_deleted_topic_is_told_once_two_brokers_do_not_know_it(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.topic("u", 7)
+    cluster.run(2)
+    del cluster.topics["t"]
+    gone = [event for _ in range(3) for event in cluster.run() if isinstance(event, Gone)]
     assert [(event.topic, event.partition) for event in gone] == [("t", 0)]
-    assert {event.topic for event in lab.run() if isinstance(event, Observation)} <= {"u"}
+    assert {event.topic for event in cluster.run() if isinstance(event, Observation)} <= {"u"}
 
 
 def test_brokers_without_fences_commit_only_what_metadata_confirms() -> None:
-    old = Lab({**VERSIONS, LIST_OFFSETS: (1, 3)})
+    old = FakeCluster({**VERSIONS, LIST_OFFSETS: (1, 3)})
     try:
         old.topic("t", 7)
         observed = old.one(2)
@@ -269,7 +278,7 @@ def test_brokers_without_fences_commit_only_what_metadata_confirms() -> None:
 
 
 def test_brokers_before_fetch_12_are_read_by_the_librarys_messages() -> None:
-    old = Lab({**VERSIONS, FETCH: (0, 11)})
+    old = FakeCluster({**VERSIONS, FETCH: (0, 11)})
     try:
         old.topic("t", 7)
         observed = old.one(2)
