@@ -1,4 +1,4 @@
-"""A collection pass without brokers: requests patched, answers from memory decoded, put together, packed. One core."""
+"""CPU time of a collection pass with answers from memory: plan, decode, observe and pack."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PROBE = Struct(">ihqqqBiBBBBiqB")
 
 
 class Memory:
-    """In place of a connection: every replica ends at `end`, which is also its high watermark, in epoch 0."""
+    """In place of a connection: every replica ends at the high watermark, in epoch 0."""
 
     failures = 0
     connected = True
@@ -137,7 +137,10 @@ def cpu_seconds(moving: bool) -> float:
 
 
 def rows() -> Iterator[Row]:
-    size = f"{TOPICS * PARTITIONS:,} partitions x {len(BROKERS)} replicas on {len(BROKERS)} brokers, answers from memory, metadata aside"
+    size = (
+        f"{TOPICS * PARTITIONS:,} partitions x {len(BROKERS)} replicas on {len(BROKERS)} brokers, "
+        "answers from memory, without metadata"
+    )
     for name, moving in (("every offset moves", True), ("nothing moves", False)):
         how = f"{size}; {name}; CPU time of the middle one of {PASSES} passes"
         yield Row(

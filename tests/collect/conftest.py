@@ -8,7 +8,8 @@ from tests.collect.fake_cluster import FakeCluster
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
-    made = FakeCluster()
+def cluster(request: pytest.FixtureRequest) -> Iterator[FakeCluster]:
+    """`with_versions` replaces the versions that its brokers offer."""
+    made = FakeCluster(getattr(request, "param", None))
     yield made
     made.close()

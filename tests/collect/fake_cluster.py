@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.collect.fake_broker import FakeBroker, Log
+import pytest
+
+from tests.collect.fake_broker import VERSIONS, FakeBroker, Log
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.pack import Record
 from tidemark.core.codec import decode_batch
@@ -52,6 +54,11 @@ class FakeCluster:
         self.passes.close()
         for broker in self.brokers:
             broker.close()
+
+
+def with_versions(versions: dict[int, tuple[int, int]]) -> pytest.MarkDecorator:
+    """Gives a test a cluster whose brokers offer other versions, by API key."""
+    return pytest.mark.parametrize("cluster", [{**VERSIONS, **versions}], indirect=True)
 
 
 def outcomes(events: list[Event]) -> dict[int, str]:

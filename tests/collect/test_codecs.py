@@ -152,7 +152,7 @@ def test_list_offsets_answers_decode_as_the_librarys(answer: Any, version: int) 
 def fetch_answers(draw: st.DrawFn) -> Any:
     topic_class = FetchResponse.FetchableTopicResponse
     part_class = topic_class.PartitionData
-    # Healthy answers take the stride, one odd entry anywhere must not.
+    # Healthy answers are decoded by strides; one with an odd entry must not be.
     odd = draw(st.sampled_from(["none", "none", "errors", "mixed"]))
     topics = []
     for name, numbers in draw(blocks()):
@@ -251,7 +251,7 @@ def test_a_truncated_or_lengthened_list_offsets_answer_is_refused(
 
 @given(fetch_answers(), st.data())
 @settings(max_examples=300)
-def test_a_changed_byte_gives_an_error_or_what_the_library_reads(
+def test_a_changed_byte_gives_an_error_or_the_librarys_result(
     answer: Any, data: st.DataObject
 ) -> None:
     whole = bytearray(answer.encode(version=12))
@@ -271,7 +271,7 @@ def test_a_changed_byte_gives_an_error_or_what_the_library_reads(
 
 
 @given(st.binary(max_size=400), VERSIONS)
-def test_arbitrary_bytes_never_raise_anything_else(data: bytes, version: int) -> None:
+def test_arbitrary_bytes_raise_only_wire_errors(data: bytes, version: int) -> None:
     for decode in (decode_fetch, lambda raw: decode_list_offsets(raw, version)):
         with contextlib.suppress(WireError):
             decode(data)

@@ -3,8 +3,8 @@ from __future__ import annotations
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, VERSIONS, Log
-from tests.collect.fake_cluster import FakeCluster, outcomes
+from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, Log
+from tests.collect.fake_cluster import FakeCluster, outcomes, with_versions
 from tidemark.collect.pack import Record
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Gone, Observation, Pass
@@ -38,14 +38,14 @@ def test_a_healthy_partition_is_one_observation_with_all_replicas(cluster: FakeC
     assert follower.answered_ms is not None
     assert leader.requested_ms is not None
     assert follower.answered_ms <= leader.requested_ms
-    # A pass record ends every group of the topic.
+    # A pass record ends every Kafka partition of the event topic.
     assert [
         sum(isinstance(e, Pass) for e in decode_batch(r.payload).events) for r in cluster.records
     ].count(1) == 4
     assert outcomes(events) == {1: "ok", 2: "ok", 3: "ok"}
 
 
-def test_a_pass_tells_what_each_broker_should_lead_and_is_in_sync_with(
+def test_the_pass_record_counts_preferred_and_in_sync_partitions(
     cluster: FakeCluster,
 ) -> None:
     cluster.topic("t", 7)
@@ -77,7 +77,7 @@ def test_no_broker_is_impersonated_and_no_topic_created(cluster: FakeCluster) ->
     } == {False}
 
 
-def test_a_broker_that_hangs_costs_no_other_brokers_samples(cluster: FakeCluster) -> None:
+def test_a_hanging_broker_does_not_cost_the_samples_of_others(cluster: FakeCluster) -> None:
     cluster.topic("t", 7)
     cluster.run()
     cluster.brokers[1].hangs = lambda _: True
@@ -89,7 +89,7 @@ def test_a_broker_that_hangs_costs_no_other_brokers_samples(cluster: FakeCluster
         assert observed.leader_log_end_offset_before == 7
         assert outcomes(events) == {1: "ok", 2: "timed_out", 3: "ok"}
     cluster.brokers[1].hangs = lambda _: False
-    # It is asked again in every pass, by an attempt that holds up none of them.
+    # Every pass tries to connect again, and none waits for it.
     back = next(
         events for events in (cluster.run() for _ in range(100_000)) if outcomes(events)[2] == "ok"
     )
@@ -100,7 +100,7 @@ def test_a_broker_that_hangs_costs_no_other_brokers_samples(cluster: FakeCluster
     ]
 
 
-def test_a_broker_that_falls_silent_half_way_keeps_what_it_said(cluster: FakeCluster) -> None:
+def test_answers_from_before_a_time_out_are_kept(cluster: FakeCluster) -> None:
     cluster.topic("t", 7)
     cluster.run()
     cluster.brokers[0].hangs = lambda key: key == FETCH
@@ -110,14 +110,14 @@ def test_a_broker_that_falls_silent_half_way_keeps_what_it_said(cluster: FakeClu
     assert observed.lineage is None
 
 
-def test_a_dead_broker_is_refused(cluster: FakeCluster) -> None:
+def test_a_stopped_broker_refuses_the_connection(cluster: FakeCluster) -> None:
     cluster.topic("t", 7)
     cluster.run()
     cluster.brokers[2].close()
     assert outcomes(cluster.run(2)) == {1: "ok", 2: "ok", 3: "refused"}
 
 
-def test_a_follower_without_the_newest_epoch_still_shows_its_offsets(cluster: FakeCluster) -> None:
+def test_a_follower_without_the_newest_epoch_is_sampled(cluster: FakeCluster) -> None:
     cluster.topic("t", 7)
     cluster.topics["t"][0] = (1, 4, [1, 2, 3], [1, 2, 3], 0)
     for broker in cluster.brokers:
@@ -134,7 +134,7 @@ def test_a_follower_without_the_newest_epoch_still_shows_its_offsets(cluster: Fa
         assert observed.samples[1].lineage == [(0, 7)]
 
 
-def test_an_empty_follower_is_read_though_it_knows_no_epoch(cluster: FakeCluster) -> None:
+def test_an_empty_follower_without_any_epoch_is_sampled(cluster: FakeCluster) -> None:
     cluster.topic("t", 0)
     for broker in cluster.brokers[1:]:
         broker.logs["t", 0] = Log([], 0, 0)
@@ -143,10 +143,10 @@ def test_an_empty_follower_is_read_though_it_knows_no_epoch(cluster: FakeCluster
     ] * 3
 
 
-def test_no_high_watermark_counts_as_committed_but_under_the_fence(cluster: FakeCluster) -> None:
+def test_a_high_watermark_is_committed_only_under_the_fence(cluster: FakeCluster) -> None:
     cluster.topic("t", 7)
     cluster.run()
-    # The leader has moved on to an epoch that metadata does not show yet: its answers are fenced.
+    # The leader has an epoch that metadata does not show yet: its answers are fenced.
     for broker in cluster.brokers:
         broker.logs["t", 0] = Log([(0, 7), (1, 8)], 8, 1, leads=broker.broker == 1)
     observed = cluster.one()
@@ -157,7 +157,7 @@ def test_no_high_watermark_counts_as_committed_but_under_the_fence(cluster: Fake
     assert cluster.passes.hurry
 
 
-def test_the_lineage_is_walked_after_a_loss_and_for_three_more_passes(cluster: FakeCluster) -> None:
+def test_lineages_are_read_in_four_passes_after_a_loss(cluster: FakeCluster) -> None:
     cluster.topic("t", 12)
     cluster.run(6)
     cluster.topics["t"][0] = (2, 2, [1, 2, 3], [2], 0)
@@ -171,7 +171,7 @@ def test_the_lineage_is_walked_after_a_loss_and_for_three_more_passes(cluster: F
     assert reads[4].samples[0].lineage is None
 
 
-def test_a_truncated_follower_is_walked_again(cluster: FakeCluster) -> None:
+def test_the_lineage_of_a_truncated_follower_is_read_again(cluster: FakeCluster) -> None:
     cluster.topic("t", 12)
     cluster.run(6)
     cluster.brokers[2].logs["t", 0] = Log([(0, 9)], 9, 0)
@@ -179,9 +179,9 @@ def test_a_truncated_follower_is_walked_again(cluster: FakeCluster) -> None:
     assert cluster.one().samples[2].lineage == [(0, 9)]
 
 
-def test_a_quiet_partition_is_thinned_and_a_change_seen_at_once(cluster: FakeCluster) -> None:
+def test_a_quiet_partition_is_thinned_and_a_change_observed_at_once(cluster: FakeCluster) -> None:
     cluster.topic("t", 7)
-    # Walked in four passes; then a fifth observation shows the quiet state, and is the last for a while.
+    # Four passes read lineages. The fifth observation shows the quiet state.
     cluster.run(5)
     events = cluster.run()
     assert not [event for event in events if isinstance(event, Observation)]
@@ -191,7 +191,7 @@ def test_a_quiet_partition_is_thinned_and_a_change_seen_at_once(cluster: FakeClu
     assert cluster.one().samples[0].log_end_offset == 8
 
 
-def test_partitions_without_any_answer_are_missed_in_their_group_alone(
+def test_a_partition_without_any_answer_is_missed_in_its_group_only(
     cluster: FakeCluster,
 ) -> None:
     cluster.topic("t", 7)
@@ -208,7 +208,9 @@ def test_partitions_without_any_answer_are_missed_in_their_group_alone(
     assert sorted(missed, key=str) == [{"t": [(0, 0)]}, {}, {}, {}]
 
 
-def test_observations_lost_later_are_listed_as_missed(cluster: FakeCluster) -> None:
+def test_a_partition_with_a_lost_observation_is_missed_and_observed_again(
+    cluster: FakeCluster,
+) -> None:
     cluster.topic("t", 7)
     cluster.run(6)
 
@@ -219,7 +221,7 @@ def test_observations_lost_later_are_listed_as_missed(cluster: FakeCluster) -> N
         e for record in cluster.passes.loop.run(work) for e in decode_batch(record.payload).events
     ]
     assert sum(e.missed == {"t": [(0, 0)]} for e in events if isinstance(e, Pass)) == 1
-    # And it is observed anew, though it is quiet.
+    # It is observed again, although it is quiet.
     assert [e.topic for e in events if isinstance(e, Observation)] == ["t"]
 
 
@@ -234,7 +236,7 @@ def test_two_brokers_must_agree_that_no_leader_serves(cluster: FakeCluster) -> N
     assert (observed.leader, observed.leaderless) == (None, False)
 
 
-def test_one_witness_alone_is_not_enough(cluster: FakeCluster) -> None:
+def test_one_broker_alone_does_not_make_a_partition_leaderless(cluster: FakeCluster) -> None:
     cluster.topic("t", 7)
     cluster.run(2)
     for broker in cluster.brokers[1:]:
@@ -245,7 +247,7 @@ def test_one_witness_alone_is_not_enough(cluster: FakeCluster) -> None:
     assert (observed.leader, observed.leaderless, observed.metadata_from) == (None, False, [1])
 
 
-def test_a_deleted_topic_is_told_once_two_brokers_do_not_know_it(cluster: FakeCluster) -> None:
+def test_a_topic_is_gone_when_two_brokers_do_not_know_it(cluster: FakeCluster) -> None:
     cluster.topic("t", 7)
     cluster.topic("u", 7)
     cluster.run(2)
@@ -255,37 +257,33 @@ def test_a_deleted_topic_is_told_once_two_brokers_do_not_know_it(cluster: FakeCl
     assert {event.topic for event in cluster.run() if isinstance(event, Observation)} <= {"u"}
 
 
-def test_brokers_without_fences_commit_only_what_metadata_confirms() -> None:
-    old = FakeCluster({**VERSIONS, LIST_OFFSETS: (1, 3)})
-    try:
-        old.topic("t", 7)
-        observed = old.one(2)
-        assert observed.committed == 7
-        assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [
-            (7, 7, None)
-        ] * 3
-        # The leader changes between the read of metadata before and the one after.
-        original = old.brokers[0]._list_offsets
+@with_versions({LIST_OFFSETS: (1, 3)})
+def test_brokers_without_fences_commit_only_what_metadata_confirms(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    observed = cluster.one(2)
+    assert observed.committed == 7
+    assert [(s.log_end_offset, s.high_watermark, s.leader_epoch) for s in observed.samples] == [
+        (7, 7, None)
+    ] * 3
+    # The leader changes between the two reads of metadata.
+    original = cluster.brokers[0]._list_offsets
 
-        def elected_meanwhile(request: object, version: int) -> bytes:
-            old.topics["t"][0] = (2, 1, [1, 2, 3], [1, 2, 3], 0)
-            return original(request, version)
+    def elected_meanwhile(request: object, version: int) -> bytes:
+        cluster.topics["t"][0] = (2, 1, [1, 2, 3], [1, 2, 3], 0)
+        return original(request, version)
 
-        old.brokers[0]._list_offsets = elected_meanwhile  # type: ignore[method-assign]
-        assert old.one().committed is None
-    finally:
-        old.close()
+    cluster.brokers[0]._list_offsets = elected_meanwhile  # type: ignore[method-assign]
+    assert cluster.one().committed is None
 
 
-def test_brokers_before_fetch_12_are_read_by_the_librarys_messages() -> None:
-    old = FakeCluster({**VERSIONS, FETCH: (0, 11)})
-    try:
-        old.topic("t", 7)
-        observed = old.one(2)
-        assert [(s.log_end_offset, s.high_watermark, s.error) for s in observed.samples] == [
-            (7, 7, None)
-        ] * 3
-        assert observed.committed == 7
-        assert observed.lineage is None
-    finally:
-        old.close()
+@with_versions({FETCH: (0, 11)})
+def test_brokers_before_fetch_12_are_sampled_with_the_librarys_messages(
+    cluster: FakeCluster,
+) -> None:
+    cluster.topic("t", 7)
+    observed = cluster.one(2)
+    assert [(s.log_end_offset, s.high_watermark, s.error) for s in observed.samples] == [
+        (7, 7, None)
+    ] * 3
+    assert observed.committed == 7
+    assert observed.lineage is None

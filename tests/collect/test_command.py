@@ -24,13 +24,13 @@ from tidemark.settings import Cluster, Connection, Settings, Topics
 
 @pytest.fixture(autouse=True)
 def _logs_as_before() -> Iterator[None]:
-    """A verb sets logs up for its process, here on a standard error that ends with the test."""
+    """A verb configures logs for its process, here on the standard error of the test."""
     yield
     structlog.reset_defaults()
 
 
 @pytest.fixture
-def nothing_there() -> int:
+def unused_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
@@ -46,17 +46,16 @@ def failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[o
 
 @pytest.mark.parametrize("arguments", [["collect", "--to", "-"], ["inspect", "t"]])
 def test_an_unreachable_cluster_is_one_line_and_exit_1(
-    arguments: list[str], nothing_there: int, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], unused_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, line = failure([*arguments, "--bootstrap", f"127.0.0.1:{nothing_there}"], capsys)
+    code, line = failure([*arguments, "--bootstrap", f"127.0.0.1:{unused_port}"], capsys)
     assert code == 1
-    assert f"127.0.0.1:{nothing_there} refused the connection" in line
+    assert f"127.0.0.1:{unused_port} refused the connection" in line
 
 
-def test_lines_by_hand_leave_the_port_to_the_collector_on_duty(
+def test_only_a_collector_that_publishes_needs_the_metrics_port(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To standard output it starts although the configured port is taken; to the topic it does not."""
     monkeypatch.setattr(command, "_check_clusters", lambda _: None)
     monkeypatch.setattr(command, "_run", lambda *_: None)
     monkeypatch.setattr(command, "ensure_topics", lambda *_: None)
@@ -92,14 +91,14 @@ def test_a_server_that_never_answers_is_named() -> None:
             check_reachable(Connection(bootstrap_servers=[address]), 0.5)
 
 
-def test_a_server_that_never_answers_delays_none_that_does() -> None:
+def test_a_server_that_never_answers_does_not_delay_others() -> None:
     broker = FakeBroker(1)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         silent = f"127.0.0.1:{listener.getsockname()[1]}"
         answering = f"127.0.0.1:{broker.port}"
         connection = Connection(bootstrap_servers=[silent, answering])
         check_reachable(connection)
-        # Only such a server is given to the client, which would try one at random for as long as it may.
+        # The client tries one server at random, so it is given only those that answer.
         assert _answering(connection, 10.0, 0.05) == [answering]
     broker.close()
 
@@ -114,7 +113,7 @@ def test_client_options_are_checked() -> None:
     )
 
 
-def test_flags_name_one_cluster_without_a_file() -> None:
+def test_flags_select_one_cluster() -> None:
     settings = select_clusters(Settings(), "a:1, b:2", None)
     assert [(c.name, c.bootstrap_servers) for c in settings.clusters] == [("local", ["a:1", "b:2"])]
     assert settings.kafka.bootstrap_servers == ["a:1", "b:2"]

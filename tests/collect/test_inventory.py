@@ -43,7 +43,7 @@ def inventory(**options: object) -> Inventory:
     return Inventory(Cluster(name="c", **options), 4)  # type: ignore[arg-type]
 
 
-def test_the_highest_leader_epoch_wins_whoever_answers_last() -> None:
+def test_the_highest_leader_epoch_wins_in_any_order_of_answers() -> None:
     watched = inventory()
     watched.apply(
         [
@@ -57,7 +57,7 @@ def test_the_highest_leader_epoch_wins_whoever_answers_last() -> None:
     assert (one.leader, one.leader_epoch, applied.replan) == (2, 3, False)
 
 
-def test_at_one_epoch_the_leaders_own_image_is_believed() -> None:
+def test_the_leaders_own_image_wins_within_an_epoch() -> None:
     watched = inventory()
     watched.apply(
         [
@@ -69,7 +69,7 @@ def test_at_one_epoch_the_leaders_own_image_is_believed() -> None:
     assert watched.partitions["t", 0].metadata_from == [1]
 
 
-def test_an_image_that_is_behind_in_one_partition_is_believed_in_none() -> None:
+def test_an_image_that_is_behind_in_one_partition_is_ignored() -> None:
     watched = inventory()
     old = {"t": {0: metadata(), 1: metadata(in_sync=(1, 2))}, "u": {0: metadata(in_sync=(1, 2))}}
     new = {"t": {0: metadata(epoch=1), 1: metadata(in_sync=(2,))}, "u": {0: metadata(in_sync=(2,))}}
@@ -84,13 +84,13 @@ def test_an_image_that_is_behind_in_one_partition_is_believed_in_none() -> None:
             ("t", 1): (2,),
             ("u", 0): (2,),
         }, at
-    # With no other witness, what does not contradict the known epochs is taken.
+    # A single image counts where it does not contradict the known epochs.
     watched.apply([image(1, old, at=20.0)])
     assert watched.partitions["t", 0].leader_epoch == 1
     assert watched.partitions["u", 0].metadata.in_sync == (1, 2)
 
 
-def test_an_image_of_a_topic_that_was_made_anew_is_not_behind() -> None:
+def test_an_image_of_a_recreated_topic_is_not_behind() -> None:
     watched = inventory()
     watched.apply([image(1, {"t": {0: metadata(epoch=7)}}, topic_id="old")])
     new = {"t": {0: metadata(epoch=0)}}
@@ -105,7 +105,7 @@ def test_a_change_of_in_sync_replicas_needs_no_new_requests() -> None:
     assert moved.replan
 
 
-def test_a_topic_made_anew_is_believed_of_two_brokers() -> None:
+def test_a_recreated_topic_needs_two_brokers() -> None:
     watched = inventory()
     watched.apply([image(1, {"t": {0: metadata(epoch=7), 1: metadata()}}, topic_id="old")])
     one = watched.apply(
@@ -128,18 +128,18 @@ def test_a_topic_made_anew_is_believed_of_two_brokers() -> None:
     ]
 
 
-def test_a_topic_is_absent_when_two_named_brokers_leave_it_out() -> None:
+def test_a_topic_is_absent_when_two_brokers_omit_it() -> None:
     watched = inventory()
     watched.apply([image(1, {"t": {0: metadata()}})])
     assert watched.apply([image(1, {})]).absent == set()
-    # A bootstrap server that could be the same broker is no second witness.
+    # A bootstrap server may be the same broker.
     assert watched.apply([image(1, {}), image(-1, {})]).absent == set()
     assert watched.apply([image(1, {}), image(2, {})]).absent == {"t"}
     assert [w.number for w in watched.remove({"t"})] == [0]
     assert watched.partitions == {}
 
 
-def test_leaderless_takes_two_or_the_one_the_quorum_vouches_for() -> None:
+def test_leaderless_takes_two_brokers_or_the_sole_witness() -> None:
     none = metadata(leader=-1, epoch=1, in_sync=(), error=5)
     for views, witness, expected in (
         ([1, 2], None, True),
@@ -164,7 +164,7 @@ def test_deny_wins_over_allow_and_patterns_match_whole() -> None:
     assert watched.listed == {"a", "ab", "abc", "b", "bb"}
 
 
-def test_shards_share_all_partitions_and_none_twice() -> None:
+def test_shards_cover_all_partitions_without_overlap() -> None:
     everything = {"t": {n: metadata() for n in range(200)}}
     parts = []
     for shard in range(3):
@@ -176,7 +176,7 @@ def test_shards_share_all_partitions_and_none_twice() -> None:
     assert all(len(part) > 30 for part in parts)
 
 
-def test_reassignments_are_laid_over_all_partitions() -> None:
+def test_reassignments_apply_to_all_partitions() -> None:
     watched = inventory()
     watched.apply([image(1, {"t": {0: metadata(), 1: metadata()}})])
     watched.set_reassignments(
@@ -194,8 +194,8 @@ def test_reassignments_are_laid_over_all_partitions() -> None:
     assert [w.configuration.compacted for w in watched.partitions.values()] == [True, True]
 
 
-def test_what_a_broker_should_lead_and_what_it_leads() -> None:
-    """Assigned to 1 and 2: 1 comes first everywhere."""
+def test_counts_of_preferred_led_and_in_sync_partitions() -> None:
+    """All are assigned to brokers 1 and 2, and prefer 1."""
     watched = inventory()
     watched.apply(
         [
@@ -218,7 +218,7 @@ def test_what_a_broker_should_lead_and_what_it_leads() -> None:
     assert watched.counts(1) == (0, 0, 0)
 
 
-def test_a_share_counts_its_own_partitions() -> None:
+def test_a_shard_counts_its_own_partitions() -> None:
     everything = {"t": {n: metadata() for n in range(50)}}
     counted = []
     for shard in range(2):

@@ -22,7 +22,7 @@ def logs(draw: st.DrawFn) -> Log:
 
 
 def fetched(log: Log, asked: int) -> FetchEntry:
-    """A broker's answer: the largest epoch up to the one asked for; error 1 above the newest and below the oldest."""
+    """The largest epoch up to the one asked for; error 1 above the newest, below the oldest."""
     older = [(epoch, end) for epoch, end in log if epoch <= asked]
     if not older or asked > max(epoch for epoch, _ in log):
         return (0, 1, -1, -1, -1, -1, -1)
@@ -30,7 +30,7 @@ def fetched(log: Log, asked: int) -> FetchEntry:
 
 
 def walk(log: Log, ahead: int, leader_epochs: list[int], sampled: bool) -> Lineage | str | None:
-    """The result of a walk within the rounds of one pass. `sampled`: the sample has the newest entry."""
+    """The result of a walk in one pass. `sampled`: the sample has the newest entry."""
     newest, end = log[-1] if log else (0, 0)
     first = (newest, end) if sampled and log else None
     walking = walk_epochs(first, newest + ahead, end, leader_epochs)
@@ -41,7 +41,7 @@ def walk(log: Log, ahead: int, leader_epochs: list[int], sampled: bool) -> Linea
     except StopIteration as over:
         result: Lineage | None = over.value
         return result
-    # Nothing is claimed, and the entries found so far are not all that a lineage may have.
+    # An unfinished walk has too few entries for a lineage.
     assert len(walking.gi_frame.f_locals["entries"]) < MAX_LINEAGE  # type: ignore[attr-defined]
     return UNFINISHED
 

@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from tidemark.collect import metadata_reader as module
-from tidemark.collect.admin_queries import (
-    Quorum,
-    QuorumReplica,
-    TopicConfiguration,
-    decode_configuration,
-    decode_quorum,
-)
+from tidemark.collect.admin_queries import Quorum, QuorumReplica
 from tidemark.collect.connection import NoAnswerError
 from tidemark.collect.event_loop import EventLoop
 from tidemark.collect.inventory import Inventory
@@ -21,40 +15,8 @@ from tidemark.collect.metadata_reader import MetadataReader
 from tidemark.settings import Cluster, Collect
 
 
-def quorum(leader: int, epoch: int, error: int = 0) -> Any:
-    state = Answer(replica_id=100, log_end_offset=5, last_caught_up_timestamp=1_000)
-    late = Answer(replica_id=1, log_end_offset=-1, last_caught_up_timestamp=400)
-    partition = Answer(
-        error_code=error,
-        leader_id=leader,
-        leader_epoch=epoch,
-        high_watermark=5,
-        current_voters=[state],
-        observers=[late],
-    )
-    return Answer(error_code=0, topics=[Answer(partitions=[partition])])
-
-
-def test_a_quorum_without_a_leader_keeps_its_epoch() -> None:
-    led, leaderless = decode_quorum(quorum(100, 7)), decode_quorum(quorum(-1, 7))
-    assert led is not None and leaderless is not None
-    assert (led.leader, led.epoch, leaderless.leader, leaderless.epoch) == (100, 7, None, 7)
-    assert led.replicas == {100: (True, 5, 0.0), 1: (False, None, 600.0)}
-    assert decode_quorum(quorum(100, 7, error=6)) is None
-
-
-def test_a_configuration_that_is_not_told_is_not_known() -> None:
-    assert decode_configuration(
-        {"min.insync.replicas": "2", "cleanup.policy": "delete"}
-    ) == TopicConfiguration(2, compacted=False)
-    assert decode_configuration(
-        {"min.insync.replicas": "x", "cleanup.policy": "compact,delete"}
-    ) == TopicConfiguration(None, compacted=True)
-    assert decode_configuration({"min.insync.replicas": None}) == TopicConfiguration(None, None)
-
-
-class Asked:
-    """A control whose brokers answer as `answers` says, at the times that `clock` says."""
+class FakeQuorum:
+    """A reader whose brokers all give `answer` for the quorum."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.loop = EventLoop()
@@ -96,47 +58,47 @@ class Asked:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
-    made = Asked(monkeypatch)
+def quorum(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeQuorum]:
+    made = FakeQuorum(monkeypatch)
     yield made
     made.loop.close()
 
 
 @pytest.mark.parametrize("silence", [NoAnswerError("timed_out"), None])
-def test_a_quorum_that_gives_two_brokers_no_answer_for_long_has_no_leader(
-    asked: Asked, silence: NoAnswerError | None
+def test_a_quorum_that_gives_two_brokers_no_answer_for_a_while_has_no_leader(
+    quorum: FakeQuorum, silence: NoAnswerError | None
 ) -> None:
-    assert asked.ask(1, 0.0) == (100, 7)
-    asked.answer = silence
-    assert asked.ask(1, 5.0) == (100, 7)
-    assert asked.ask(1, 20.0) == (100, 7), "one broker alone may be what is cut off"
-    assert asked.ask(2, 21.0) == (None, 7)
-    asked.answer = Quorum(101, 8, {})
-    assert asked.ask(2, 25.0) == (101, 8)
-    asked.answer = silence
-    assert asked.ask(1, 26.0) == asked.ask(2, 27.0) == (101, 8), "an election takes some seconds"
+    assert quorum.ask(1, 0.0) == (100, 7)
+    quorum.answer = silence
+    assert quorum.ask(1, 5.0) == (100, 7)
+    assert quorum.ask(1, 20.0) == (100, 7), "the one broker may be cut off"
+    assert quorum.ask(2, 21.0) == (None, 7)
+    quorum.answer = Quorum(101, 8, {})
+    assert quorum.ask(2, 25.0) == (101, 8)
+    quorum.answer = silence
+    assert quorum.ask(1, 26.0) == quorum.ask(2, 27.0) == (101, 8), "an election takes some seconds"
 
 
-def test_a_broker_whose_image_is_old_is_asked_last(asked: Asked) -> None:
+def test_a_broker_with_an_old_image_is_asked_last(quorum: FakeQuorum) -> None:
     live: dict[int, Any] = {
         number: Answer(broker=number, host="h", port=number, connected_at=-100.0)
         for number in (1, 2, 3)
     }
-    assert {link.broker for _ in range(3) for link in asked.reader.choose(live)} == {1, 2, 3}
+    assert {link.broker for _ in range(3) for link in quorum.reader.choose(live)} == {1, 2, 3}
     replicas = {
         1: QuorumReplica(False, 5, 2_500.0),
         2: QuorumReplica(False, 9, 1_900.0),
         3: QuorumReplica(False, 9, None),
     }
-    asked.answer = Quorum(100, 7, replicas)
-    asked.ask(2, 0.0)
-    assert [sorted(link.broker for link in asked.reader.choose(live)) for _ in range(3)] == [
+    quorum.answer = Quorum(100, 7, replicas)
+    quorum.ask(2, 0.0)
+    assert [sorted(link.broker for link in quorum.reader.choose(live)) for _ in range(3)] == [
         [2, 3]
     ] * 3
     del live[3]
-    assert [[link.broker for link in asked.reader.choose(live)] for _ in range(2)] == [[2, 1]] * 2
+    assert [[link.broker for link in quorum.reader.choose(live)] for _ in range(2)] == [[2, 1]] * 2
 
 
-def test_a_quorum_that_never_answered_is_not_known(asked: Asked) -> None:
-    asked.answer = None
-    assert [asked.ask(broker, 30.0 * broker) for broker in (1, 2, 3)] == [None, None, None]
+def test_a_quorum_that_never_answered_is_unknown(quorum: FakeQuorum) -> None:
+    quorum.answer = None
+    assert [quorum.ask(broker, 30.0 * broker) for broker in (1, 2, 3)] == [None, None, None]

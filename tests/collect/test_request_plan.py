@@ -22,7 +22,7 @@ def plan(places: list[tuple[str, int]]) -> BrokerPlan:
 
 
 @given(PLACES, st.randoms(use_true_random=False), st.booleans())
-def test_answers_lie_at_their_slots_in_whatever_order_they_come(
+def test_entries_are_placed_at_their_slots_in_any_order(
     places: list[tuple[str, int]], random: object, keep_order: bool
 ) -> None:
     made = plan(places)
@@ -38,7 +38,7 @@ def test_answers_lie_at_their_slots_in_whatever_order_they_come(
         if answer and answer[-1][0] == topic:
             answer[-1][1].append(entry)
         else:
-            # A broker names a topic again when errors come first.
+            # A broker repeats a topic when errors come first.
             answer.append((topic, [entry]))
     made.all.place(answer, made.answers.latest)
     assert [entry and entry[0] for entry in made.answers.latest] == [
@@ -46,7 +46,7 @@ def test_answers_lie_at_their_slots_in_whatever_order_they_come(
     ]
 
 
-def test_entries_not_asked_for_are_ignored_and_missing_ones_stay_unknown() -> None:
+def test_entries_not_asked_for_are_ignored() -> None:
     made = plan([("a", 0), ("a", 1)])
     made.all.place(
         [("a", [(1, 0, 5, 0), (9, 0, 6, 0)]), ("z", [(0, 0, 7, 0)])], made.answers.latest
@@ -54,7 +54,7 @@ def test_entries_not_asked_for_are_ignored_and_missing_ones_stay_unknown() -> No
     assert made.answers.latest == [None, (1, 0, 5, 0)]
 
 
-def test_a_new_pass_begins_without_the_answers_of_the_old() -> None:
+def test_clear_forgets_the_answers_of_the_last_pass() -> None:
     made = plan([("a", 0)])
     made.all.place([("a", [(0, 0, 5, 0)])], made.answers.latest)
     made.answers.outcome = "ok"

@@ -1,4 +1,4 @@
-"""Queries that any broker answers or forwards to the controller: quorum, reassignments, topic configuration."""
+"""Queries that any broker answers or forwards: quorum, reassignments, topic configuration."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Quorum(NamedTuple):
 
 
 async def read_quorum(connection: BrokerConnection, seconds: float) -> Quorum | None:
-    """DescribeQuorum; null for a cluster with ZooKeeper or without the right to ask. Raises NoAnswerError."""
+    """Null for a cluster with ZooKeeper, or without the right to ask. Raises NoAnswerError."""
     if connection.version(DescribeQuorumRequest.API_KEY, 2) is None:
         return None
     data = DescribeQuorumRequest.TopicData
@@ -147,7 +147,9 @@ def decode_configuration(values: dict[str, str | None]) -> TopicConfiguration:
 
 
 async def read_fenced(connection: BrokerConnection, seconds: float) -> dict[int, bool]:
-    """Whether each registered broker is fenced (Kafka 4.0); empty where that cannot be asked. Raises NoAnswerError."""
+    """Whether each registered broker is fenced (Kafka 4.0); empty where that cannot be asked.
+    Raises NoAnswerError.
+    """
     if (connection.version(DescribeClusterRequest.API_KEY, 2) or 0) < 2:
         return {}
     request = DescribeClusterRequest(

@@ -37,13 +37,16 @@ class BrokerAnswers:
         self.clear()
 
     def clear(self) -> None:
-        # ListOffsets: the replica's log end offset, and the high watermark under the leader's fence.
+        # ListOffsets: the replica's log end offset, and the high watermark under the leader's
+        # fence.
         self.latest: list[OffsetEntry | None] = [None] * self.size
         self.committed: list[OffsetEntry | None] = [None] * self.size
         self.fetched: list[FetchEntry | None] = [None] * self.size
-        # Slots that were fetched without an epoch: `fetched` has no log end offset, that of `latest` counts.
+        # Slots that were fetched without an epoch: `fetched` has no log end offset, that of
+        # `latest` counts.
         self.epochless: set[int] = set()
-        # slot of a replica that should not lead -> error code of a request that only a leader answers
+        # slot of a replica that should not lead -> error code of a request that only a leader
+        # answers
         self.claims: dict[int, int] = {}
         self.lineages: dict[int, Lineage] = {}
         self.latest_times: RequestTimes | None = None

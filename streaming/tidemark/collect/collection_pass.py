@@ -1,10 +1,14 @@
 """Collection passes over one cluster. An observation takes six steps:
 
-1. `MetadataReader` reads the images of two brokers; `Inventory` merges them into watched partitions.
+1. `MetadataReader` reads the images of two brokers; `Inventory` merges them into watched
+   partitions.
 2. `BrokerPlan` encodes the requests to each broker.
-3. `Sampler` asks each broker: its leaders, its followers, its leaders again, and lineages that may have changed.
-4. `Observer` makes one `Observation` of all answers for a partition, or none while the partition is quiet.
-5. `Packer` packs the observations and ends the pass with its record in every Kafka partition of the event topic.
+3. `Sampler` asks each broker: its leaders, its followers, its leaders again, and lineages that may
+   have changed.
+4. `Observer` makes one `Observation` of all answers for a partition, or none while the partition is
+   quiet.
+5. `Packer` packs the observations and ends the pass with its record in every Kafka partition of the
+   event topic.
 6. `Publisher` sends the records (by the caller of `PassRunner.run`).
 """
 
@@ -31,13 +35,13 @@ from tidemark.settings import Cluster, Collect
 SMALL_CLUSTER: Final = 2_000
 # A sampler may take so many time-outs in all; one that goes on is cut off.
 SAMPLER_TIMEOUTS: Final = 4
-# A barrier waits for brokers that answer: twice as long as the slowest took lately, and at least this long. A broker
-# that failed before has this long to come back.
+# A barrier waits for brokers that answer: twice as long as the slowest took lately, and at least
+# this long. A broker that failed before has this long to come back.
 PATIENCE_SECONDS: Final = 0.05
 
 
 class PassRunner:
-    """Runs passes over one cluster. `groups` is the number of Kafka partitions, `epoch` the collector's.
+    """Runs passes over one cluster. `groups`: the number of Kafka partitions of the event topic.
 
     Raises ConfigError for options of the cluster that kafka-python does not take.
     """
@@ -53,7 +57,8 @@ class PassRunner:
         self.loop = EventLoop(**options)
         self.inventory = Inventory(cluster, groups)
         self.number = 0
-        # The next pass follows at once: an answer contradicted the metadata, or a broker just failed.
+        # The next pass follows at once: an answer contradicted the metadata, or a broker just
+        # failed.
         self.hurry = False
         # When a broker last answered (monotonic); the start counts as an answer.
         self.answered_at = time.monotonic()
@@ -69,7 +74,8 @@ class PassRunner:
         self._plans: dict[int, BrokerPlan] = {}
         self._must_plan = True
         self._quorum_nodes = QuorumNodes()
-        # How long the slowest broker that answered took for its first answers; it rises at once and falls slowly.
+        # How long the slowest broker that answered took for its first answers; it rises at once and
+        # falls slowly.
         self._slowest_seconds = self._timeout
 
     @property
@@ -78,9 +84,10 @@ class PassRunner:
         return self._settings.pass_seconds or (1.0 if small else 5.0)
 
     async def run(self, missed_elsewhere: set[TopicPartition]) -> list[Record]:
-        """One pass. Returns its records, observations before pass records. A broker's failure never raises.
+        """One pass. Returns its records, with the pass records last. Broker failures never raise.
 
-        `missed_elsewhere`: partitions whose earlier observations were lost before they were published.
+        `missed_elsewhere`: partitions whose earlier observations were lost before they were
+        published.
         """
         self.number += 1
         self._started = time.monotonic()
@@ -214,7 +221,7 @@ class PassRunner:
             self.answered_at = time.monotonic()
 
     async def _confirm_leaders(self) -> None:
-        """Where a broker has no fences, high watermarks count only if metadata names the same leader afterwards."""
+        """Reads metadata again where a broker has no fences: see `Observer`."""
         if any(not plan.answers.fenced for plan in self._plans.values()):
             images = self._reader.start_images(self._live())
             await self.loop.wait(images, self._timeout)
@@ -240,7 +247,7 @@ class PassRunner:
         return missed
 
     def _wall(self, monotonic: float) -> float:
-        """Wall time that never runs backward: the wall clock at the start, and monotonic time since."""
+        """Wall time that never runs backward: that of the start, plus monotonic time since."""
         return monotonic + self._wall_offset
 
     def _add_quorum_nodes(self) -> None:

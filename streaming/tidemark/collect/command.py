@@ -56,7 +56,8 @@ def collect(
         ensure_topics(settings.kafka, settings.topics)
         publisher = KafkaPublisher(settings)
     metrics = CollectMetrics()
-    # A collector that writes lines often runs on the host of the one that publishes, which has the port.
+    # A collector that writes lines often runs on the host of the one that publishes, which has the
+    # port.
     if settings.collect.listen is not None and to == "topic":
         metrics.serve(settings.collect.listen)
     epoch = int(time.time() * 1000)
@@ -68,7 +69,7 @@ def collect(
 
 
 def select_clusters(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:
-    """The settings with the clusters that the flags select. Raises ConfigError when that leaves none."""
+    """The settings with the clusters that the flags select. Raises ConfigError if there is none."""
     if bootstrap is not None:
         servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
         if not servers:
@@ -103,7 +104,7 @@ def _check_clusters(settings: Settings) -> None:
 
 
 def _run(settings: Settings, collectors: list[Collector], publisher: Publisher) -> None:
-    """Runs the collectors until a signal, the end of their passes, or the end of the reader of the lines."""
+    """Runs the collectors until a signal, the end of their passes, or of the lines' reader."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -1,7 +1,7 @@
 """One connection to one broker, with a time-out of its own: a slow broker never delays another.
 
-A request without an answer in time closes the connection, so that a late answer is never taken for that of another
-request.
+A request without an answer in time closes the connection, so that a late answer is never taken for
+that of another request.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
+from functools import partial
 from typing import Any, Final
 
 from kafka import errors as kafka_errors
@@ -34,7 +35,7 @@ class NoAnswerError(Exception):
 
 
 class BrokerConnection:
-    """A connection that is opened in the background and closed by any failure. `options` are kafka-python's."""
+    """Opened in the background, closed by any failure. `options` are kafka-python's."""
 
     def __init__(
         self, loop: EventLoop, options: dict[str, Any], broker: int, host: str, port: int
@@ -58,7 +59,7 @@ class BrokerConnection:
         return self._connection is not None and bool(self._connection.connected)
 
     def version(self, api_key: int, highest: int) -> int | None:
-        """The broker's newest version up to `highest`; null when it lacks the API or is not connected."""
+        """The broker's newest version up to `highest`; null without the API or a connection."""
         if not self.connected:
             return None
         offered = self._connection.broker_version_data.api_versions
@@ -67,7 +68,7 @@ class BrokerConnection:
         return found if found >= max(int(oldest), 0) else None
 
     def connect(self, seconds: float) -> Any:
-        """Starts to connect unless an attempt is under way. The Future ends with the attempt and never fails."""
+        """Starts an attempt unless one is under way. Its Future never fails."""
         if self._attempt is None or self._attempt.is_done:
             self._attempt = self._loop.spawn(self._connect, seconds)
         return self._attempt
@@ -81,53 +82,40 @@ class BrokerConnection:
             self.connected_at = time.monotonic()
 
     async def _open(self, timeout_at: float) -> None:
+        """As kafka-python's manager does it, but for the name."""
         connection = KafkaConnection(self._loop.net, node_id=self.broker, **self._options)
         self._connection = connection
-        transport = None
-        try:
-            transport = await self._open_transport(timeout_at)
+        with contextlib.ExitStack() as on_failure:
+            transport = await self._make_transport(timeout_at)
+            on_failure.callback(transport.close)
+            try:
+                await transport.handshake()
+            except Exception as error:
+                raise kafka_errors.KafkaConnectionError(f"Handshake failed: {error}") from None
             connection.connection_made(transport)
-            transport = None
-            await connection.initialize(timeout_at=timeout_at)
-            await connection
-        finally:
-            if transport is not None:
-                transport.close()
+            # From here on, the connection closes it.
+            on_failure.pop_all()
+        await connection.initialize(timeout_at=timeout_at)
+        await connection
 
-    async def _open_transport(self, timeout_at: float) -> Any:
-        """As kafka-python's manager, but resolves the name in a thread: the library blocks the loop meanwhile."""
-        proxy = self._options["proxy_url"]
-        address = self.host
-        if proxy is None:
-            found = await self._loop.in_thread(
-                lambda: socket.getaddrinfo(
-                    self.host, self.port, socket.AF_UNSPEC, socket.SOCK_STREAM
-                )
-            )
-            address = found[0][4][0]
-        net = self._loop.net
+    async def _make_transport(self, timeout_at: float) -> Any:
+        net, options, address = self._loop.net, self._options, self.host
+        if options["proxy_url"] is None:
+            # The library would block the loop while it resolves the name.
+            resolve = partial(socket.getaddrinfo, self.host, self.port, type=socket.SOCK_STREAM)
+            (*_, (address, *_)), *_ = await self._loop.in_thread(resolve)
         plain = await create_connection(
             net,
             address,
             self.port,
-            self._options["socket_options"],
-            proxy_url=proxy,
+            options["socket_options"],
+            proxy_url=options["proxy_url"],
             timeout_at=timeout_at,
         )
-        if self._options["security_protocol"] in {"SSL", "SASL_SSL"}:
-            secrets = {key: value for key, value in self._options.items() if key.startswith("ssl_")}
-            transport = KafkaSSLTransport(net, plain, host=self.host, **secrets)
-        else:
-            transport = KafkaTCPTransport(net, plain, host=self.host)
-        try:
-            await transport.handshake()
-        except BaseException as error:
-            # Also when it is cancelled at the end of its time.
-            transport.close()
-            if not isinstance(error, Exception):
-                raise
-            raise kafka_errors.KafkaConnectionError(f"Handshake failed: {error}") from None
-        return transport
+        if options["security_protocol"] not in {"SSL", "SASL_SSL"}:
+            return KafkaTCPTransport(net, plain, host=self.host)
+        tls = {key: value for key, value in options.items() if key.startswith("ssl_")}
+        return KafkaSSLTransport(net, plain, host=self.host, **tls)
 
     async def ask(self, request: Any, seconds: float) -> Any:
         """Sends a request, raw or of kafka-python, and returns its answer. Raises NoAnswerError."""

@@ -1,4 +1,4 @@
-"""kafka-python's event loop, run by the collector's own thread, with deadlines on what is awaited."""
+"""kafka-python's event loop, run by the collector's thread, with deadlines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class EventLoop:
-    """One `NetworkSelector`. Only `wake` may be called from another thread than the one that runs it."""
+    """One `NetworkSelector`. Only `wake` may be called from another thread."""
 
     def __init__(self, **options: Any) -> None:
         self.net = NetworkSelector(**{**options, "slow_task_threshold_secs": 0})
@@ -104,7 +104,7 @@ def complete(future: Any, *, result: Any) -> None:
 
 
 class Barrier:
-    """Holds brokers until all expected ones have arrived, or until its deadline: none delays the others for long."""
+    """Holds samplers until all expected ones have arrived, or until its deadline."""
 
     def __init__(self, loop: EventLoop, expected: int, seconds: float) -> None:
         self._loop = loop

@@ -46,7 +46,7 @@ class MetadataChanges:
 
 
 class BrokerCounts(NamedTuple):
-    """Watched partitions that list a broker first, those of them that it leads, and those that it is in sync with."""
+    """Watched partitions that prefer a broker, the part of them that it leads, those in sync."""
 
     preferred: int
     preferred_led: int
@@ -54,7 +54,7 @@ class BrokerCounts(NamedTuple):
 
 
 class Inventory:
-    """Watched partitions by topic and number. `groups` is the number of Kafka partitions of the event topic."""
+    """Watched partitions. `groups`: the number of Kafka partitions of the event topic."""
 
     def __init__(self, cluster: Cluster, groups: int) -> None:
         self.partitions: dict[TopicPartition, WatchedPartition] = {}
@@ -83,7 +83,7 @@ class Inventory:
     def apply(
         self, images: list[MetadataImage], sole_witness: int | None = None
     ) -> MetadataChanges:
-        """Merges images read in one round. `sole_witness`: the only live broker, if the quorum calls its image current."""
+        """Merges images. `sole_witness`: the only live broker, if its image is current."""
         changes = MetadataChanges()
         known = self.topics()
         self._counts = None
@@ -126,9 +126,10 @@ class Inventory:
         )
 
     def _is_behind(self, image: MetadataImage, images: list[MetadataImage]) -> bool:
-        """Whether an image is older than another, or than what is known, by the leader epoch of any partition.
+        """Whether an image is older than another, or than the inventory, by any leader epoch.
 
-        Then the rest of it is older too: in-sync replicas, which change within an epoch, may be out of date.
+        Then the rest of it is older too: in-sync replicas, which change within an epoch, may be out
+        of date.
         """
         for name, topic in image.topics.items():
             if not self.wants(name):
@@ -150,7 +151,7 @@ class Inventory:
         return False
 
     def _forget_brokers(self, images: list[MetadataImage]) -> None:
-        """A broker that no image lists any more is kept only while a watched partition is assigned to it."""
+        """Keeps a broker that no image lists only while a watched partition is assigned to it."""
         listed = {broker for image in images for broker in image.brokers}
         assigned = {b for watched in self.partitions.values() for b in watched.metadata.replicas}
         for broker in set(self.brokers) - listed - assigned:

@@ -1,6 +1,7 @@
-"""Reads the leader epochs of a replica's log over the wire, newest first (LeaderEpochFileCache.endOffsetFor).
+"""Reads the leader epochs of replicas' logs, newest first (LeaderEpochFileCache.endOffsetFor).
 
-Each round sends one Fetch for all due partitions of a broker, fenced with the leader epoch that the broker knows.
+Each round sends one Fetch for all due partitions of a broker, fenced with the leader epoch that the
+broker knows.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ SlotRequests = dict[int, tuple[int, int, int]]
 def walk_epochs(
     newest: tuple[int, int] | None, known: int, end: int, leader_epochs: list[int]
 ) -> Generator[int, FetchEntry | None, Lineage | None]:
-    """Yields each epoch to ask for and receives the replica's answer. Returns null after an unexpected answer.
+    """Yields each epoch to ask for and receives the answer. Returns null after another error.
 
-    `newest` is the newest entry, where the sample has it. Otherwise the walk looks for it first, at and below the leader
-    epoch `known` to the broker; a follower's newest epoch is likely one of `leader_epochs`. `end` is the log end offset.
+    `newest` is the newest entry, where the sample has it. Otherwise the walk looks for it first, at
+    and below the leader epoch `known` to the broker; a follower's newest epoch is likely one of
+    `leader_epochs`. `end` is the log end offset.
     """
     entries: LineageEntries = []
     complete_from: int | None = None
@@ -45,7 +47,8 @@ def walk_epochs(
             return None
         skipped = not entries and asked < absent - 1
         if skipped and (not is_here or epoch_end != end):
-            # An epoch of the leader is below the oldest here, or skipped one that this log has: ask one by one.
+            # An epoch of the leader is below the oldest here, or skipped one that this log has: ask
+            # one by one.
             asked = absent - 1
         elif is_here:
             entries.append((epoch, epoch_end))
@@ -66,7 +69,7 @@ async def read_lineages(
     due: Iterable[WatchedPartition],
     fetch: Callable[[SlotRequests], Awaitable[dict[int, FetchEntry]]],
 ) -> None:
-    """Adds the lineages of the due partitions. `fetch` gives the entries by slot, and raises what it raises."""
+    """Adds the lineages of the due partitions. `fetch` returns the entries by slot, or raises."""
     requests: SlotRequests = {}
     walks = {}
     for watched in due:

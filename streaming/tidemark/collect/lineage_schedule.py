@@ -1,8 +1,8 @@
 """Which lineages of a partition are read in the next passes.
 
-All replicas are read in some passes after a change of the leader epoch. LINEAGE_ANOMALY and DIVERGENCE need a second
-read, some of them after a while. So a lineage that is impossible, or that diverges from the leader's, is read again in
-every pass, together with the leader's.
+All replicas are read in some passes after a change of the leader epoch. LINEAGE_ANOMALY and
+DIVERGENCE need a second read, some of them after a while. So a lineage that is impossible, or that
+diverges from the leader's, is read again in every pass, together with the leader's.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, end_offset_for
 
 # A loss takes two reads in different passes, and one of them may fail.
 PASSES_AFTER_CHANGE: Final = 4
-# After so many reads in consecutive passes, a lineage has been reported and is read only at intervals.
+# After so many reads in consecutive passes, a lineage has been reported and is read only at
+# intervals.
 READS_IN_A_ROW: Final = 120
 SECONDS_BETWEEN_READS: Final = 30.0
 
 
 @dataclass(slots=True)
 class PendingCheck:
-    """Replicas with an impossible or diverging lineage, how often one was read, and when the next is due (monotonic)."""
+    """Brokers with an impossible or diverging lineage.
+
+    `reads` counts the reads since one was found; the next is due at `due_at` (monotonic).
+    """
 
     brokers: set[int] = field(default_factory=set)
     reads: int = 0
@@ -55,9 +59,10 @@ class LineageSchedule:
         return bool(self.reads_left) or self.check is not None
 
     def record(self, observation: Observation, *, leader_read: bool, now: float) -> None:
-        """Counts the reads of a pass and schedules the next ones. `leader_read`: as `Observer` returns it.
+        """Counts the reads of a pass and schedules the next ones.
 
-        A follower's read counts only beside the leader's, with which it is compared, or without any leader.
+        `leader_read`: the leader's lineage was read, or it has none. A follower's read counts only
+        beside it, because the two are compared, or while there is no leader.
         """
         leader = observation.leader
         answered = {s.broker: s for s in observation.samples if s.error is None}
@@ -100,9 +105,10 @@ class LineageSchedule:
         self.check = check if check.brokers else None
 
     def _diverges(self, lineage: LineageEntries, floor: int, *, compacted: bool | None) -> bool:
-        """Whether an epoch that is closed at the leader ends elsewhere here; the newest epoch here, further on.
+        """Whether a closed epoch of the leader ends elsewhere here; the newest one here, beyond.
 
-        Wider than DIVERGENCE: it only costs another read. In a compacted topic, ends of closed epochs prove nothing.
+        Wider than DIVERGENCE: it only costs another read. In a compacted topic, ends of closed
+        epochs prove nothing.
         """
         for epoch, end in lineage:
             answer = end_offset_for(*self.leader, epoch)

@@ -30,7 +30,7 @@ class BrokerAddress(NamedTuple):
 
 
 class PartitionMetadata(NamedTuple):
-    """One partition. Leader −1: none, or none that can be reached. Epoch −1: the broker is too old to report it."""
+    """One partition. Leader −1: none, or none reachable. Epoch −1: not reported by old brokers."""
 
     leader: int
     leader_epoch: int
@@ -50,7 +50,7 @@ class TopicMetadata(NamedTuple):
 
 
 class MetadataImage(NamedTuple):
-    """One broker's answer and when it was read (monotonic). A negative broker is an unidentified bootstrap server."""
+    """One broker's answer and when it was read (monotonic). Broker < 0: a bootstrap server."""
 
     broker: int
     at: float
@@ -61,14 +61,14 @@ class MetadataImage(NamedTuple):
 
 
 class EligibleReplicas(NamedTuple):
-    """Eligible leader replicas and last known ones (KIP-966); null where the broker reports none."""
+    """Eligible leader replicas and last known ones (KIP-966); null where not reported."""
 
     eligible: list[int] | None = None
     last_known: list[int] | None = None
 
 
 def topic_id_text(value: Any) -> str | None:
-    """A topic id as Kafka writes it (22 characters); null for the zero id of brokers without topic ids."""
+    """A topic id as Kafka writes it (22 characters); null for the zero id of older brokers."""
     if not isinstance(value, uuid.UUID) or value.int == 0:
         return None
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
@@ -116,7 +116,7 @@ def _topic(topic: Any) -> TopicMetadata:
 async def read_eligible_replicas(
     connection: BrokerConnection, names: Collection[str], seconds: float
 ) -> dict[TopicPartition, EligibleReplicas]:
-    """Eligible leader replicas of the named topics, page by page; empty where the broker lacks the API.
+    """Eligible leader replicas of the named topics; empty where the broker lacks the API.
 
     Raises NoAnswerError.
     """
@@ -125,7 +125,8 @@ async def read_eligible_replicas(
         return found
     topics = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in sorted(names)]
     cursor = None
-    # A page holds at least one partition, so the pages end; a cursor that does not advance ends them too.
+    # A page holds at least one partition, so the pages end; a cursor that does not advance ends
+    # them too.
     while True:
         request = DescribeTopicPartitionsRequest(
             topics=topics, response_partition_limit=2000, cursor=cursor

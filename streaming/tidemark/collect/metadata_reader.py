@@ -1,6 +1,7 @@
 """Reads metadata and the other slow answers beside the samples, over connections of its own.
 
-A broker answers one request per connection at a time; a read of configurations must not delay a sample.
+A broker answers one request per connection at a time; a read of configurations must not delay a
+sample.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ SETTLING_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 2.0
 # An image is current when the quorum saw the broker caught up this recently.
 CURRENT_MS: Final = 2_000.0
-# Controllers elect a leader within a few seconds (controller.quorum.election.timeout.ms and backoff).
+# Controllers elect a leader within a few seconds (controller.quorum.election.timeout.ms and
+# backoff).
 QUORUM_SILENT_SECONDS: Final = 10.0
 
 T = TypeVar("T")
@@ -44,7 +46,7 @@ Connections = dict[int, BrokerConnection]
 
 
 class MetadataReader:
-    """The reads of one cluster that are not samples. Results go to `inventory` and the attributes here."""
+    """The reads of one cluster that are not samples. Results go to `inventory` and attributes."""
 
     def __init__(
         self,
@@ -65,7 +67,8 @@ class MetadataReader:
         self._inventory = inventory
         self._settings = settings
         self._connections = ConnectionPool(loop, options)
-        # DescribeQuorum has connections of its own: a broker without a controller delays it and all behind it.
+        # DescribeQuorum has connections of its own: a broker without a controller delays it and all
+        # behind it.
         self._quorum_connections = ConnectionPool(loop, options)
         self._bootstrap = [
             self._connections.get(-1 - i, *address(server))
@@ -80,7 +83,8 @@ class MetadataReader:
     def choose(self, live: Connections) -> list[BrokerConnection]:
         """Two brokers, in turn, of those that answer; the bootstrap servers when none does.
 
-        Last come those that just came back, and those with an old image by the report of the quorum's leader.
+        Last come those that just came back, and those with an old image by the report of the
+        quorum's leader.
         """
         now = time.monotonic()
         settled = [
@@ -103,7 +107,7 @@ class MetadataReader:
         return self._connections.get(connection.broker, connection.host, connection.port)
 
     def sole_witness(self, live: Connections) -> int | None:
-        """The only broker that answers, when the quorum's leader just reported its image as current."""
+        """The only live broker, when the quorum's leader just reported its image as current."""
         if len(live) != 1 or time.monotonic() - self.quorum_at > CURRENT_MS / 1000:
             return None
         (broker,) = live
@@ -133,7 +137,8 @@ class MetadataReader:
             topics = {w.topic for w in inventory.partitions.values() if not w.all_in_sync}
         if now - self._queries_at >= settings.metadata_seconds:
             self._queries_at = now
-            # With ZooKeeper, only the controller lists reassignments; with KRaft, any broker forwards.
+            # With ZooKeeper, only the controller lists reassignments; with KRaft, any broker
+            # forwards.
             controller = live.get(inventory.controller)
             lister = connection if controller is None else self._beside(controller)
             self._query("reassignments", lister, read_reassignments, inventory.set_reassignments)
@@ -157,7 +162,10 @@ class MetadataReader:
         self._configurations_at = -math.inf
 
     def confirm_deleted(self, live: Connections, topics: set[str]) -> None:
-        """Starts to ask two brokers for these topics by name: an image omits topics that may not be described."""
+        """Starts to ask two brokers for these topics by name.
+
+        An image also omits topics that may not be described.
+        """
         self._start("deleted", self._read_deleted, self.choose(live), topics)
 
     def _query(
@@ -180,7 +188,7 @@ class MetadataReader:
     def _start(
         self, name: str, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any
     ) -> Any:
-        """Starts a read unless the last one of that name is under way. Its Future never fails for lack of an answer."""
+        """Starts a read unless one of that name is under way. No answer is no failure."""
         before = self._running.get(name)
         if before is not None and not before.is_done:
             return before
@@ -223,7 +231,7 @@ class MetadataReader:
         self.fenced = await read_fenced(asker, ANSWER_SECONDS)
 
     def _note_silent_quorum(self, broker: int) -> None:
-        """A quorum that answered before, and gives no answer through two brokers for a while, has no leader.
+        """A quorum that gives no answer through two brokers for a while has no leader.
 
         DescribeQuorum never reports that: only a leader answers it.
         """

@@ -1,4 +1,4 @@
-"""Puts the answers of a pass together per partition: one Observation with all replicas, or the reason for none."""
+"""Merges the answers of a pass: one Observation per partition, with all its replicas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNKNOWN_LEADER_EPOCH: Final = 75
 OFFSET_NOT_AVAILABLE: Final = 78
 # The broker knows another leader or epoch: metadata is read again at once.
 STALE_CODES: Final = frozenset({NOT_LEADER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH})
-# Error code of a request that only a leader answers -> whether the replica leads; another error leaves it unknown.
+# Error code of a request that only a leader answers -> whether the replica leads.
 LEADS: Final = {0: True, OFFSET_NOT_AVAILABLE: True, NOT_LEADER: False}
 
 
@@ -45,9 +45,8 @@ class Observer:
         thin_seconds: float,
     ) -> None:
         self.found_stale = False
-        # Quiet, and observed lately: they count as seen.
+        # Quiet, and observed lately: these count as seen.
         self.thinned = 0
-        # Without any answer.
         self.missed: set[WatchedPartition] = set()
         self._outcomes = outcomes
         self._wall = wall
@@ -56,7 +55,7 @@ class Observer:
         self._times_ms: dict[tuple[int, bool, bool], tuple[float | None, float | None]] = {}
 
     def observe(self, watched: WatchedPartition, now: float) -> Observation | None:
-        """Null for a partition that is thinned, or missed: without an answer and newer metadata. `now` is monotonic."""
+        """Null for a partition that is thinned, or missed: without answers or newer metadata."""
         answers = self._answers(watched)
         if answers is not None and answers == watched.quiet_answers and now < watched.due_at:
             self.thinned += 1
@@ -69,9 +68,8 @@ class Observer:
         observation = self._observation(watched, samples, now)
         leader_read = self._add_leader(observation, watched)
         lineage_pending = watched.lineage.is_pending
-        state = None
-        if not lineage_pending and is_quiet(observation):
-            state = _quiet_state(watched, observation)
+        quiet = not lineage_pending and is_quiet(observation)
+        state = _quiet_state(watched, observation) if quiet else None
         watched.quiet_answers = None if state is None else answers
         unchanged = state is not None and state == watched.quiet_state
         if unchanged and now < watched.due_at:
@@ -88,7 +86,7 @@ class Observer:
     def _answers(self, watched: WatchedPartition) -> list[object] | None:
         """The metadata and answers that decide whether a partition is quiet.
 
-        Answers equal to those of a quiet partition need no observation to be judged: a tenth of the cost.
+        Comparing them with those of the last quiet pass costs a tenth of an observation.
         """
         metadata = watched.metadata
         if watched.lineage.is_pending or len(watched.slots) != len(metadata.replicas):
@@ -131,7 +129,7 @@ class Observer:
         if not epochless:
             end = epoch_end
         elif high_watermark > end:
-            # It was read after the end offset, and has grown past it: the two are not of one instant.
+            # It was read after the end offset and has passed it: they are not of one instant.
             high_watermark = -1
         if end < watched.log_end_offsets.get(broker, 0):
             watched.lineage.restart(watched.metadata.replicas)
@@ -159,7 +157,7 @@ class Observer:
     def _request_times(
         self, answers: BrokerAnswers, led: bool, epochless: bool
     ) -> tuple[float | None, float | None]:
-        """When a broker was asked and had answered: the same for all its leaders, and for all its followers."""
+        """When a broker was asked and had answered: one pair for leaders, one for followers."""
         key = (answers.broker, led, epochless)
         found = self._times_ms.get(key)
         if found is None:
@@ -237,9 +235,10 @@ class Observer:
         answers: BrokerAnswers,
         index: int,
     ) -> None:
-        """Its committed offset, and its log end offsets where they were read before and after the followers'."""
+        """Its committed offset, and its end offsets before and after the followers' samples."""
         _, error, offset, _ = answers.committed[index] or NO_OFFSET
-        # Without a fence, the answer counts only when metadata names this leader before it and after it.
+        # Without a fence, the answer counts only when metadata names this leader before it and
+        # after it.
         is_confirmed = answers.fenced or watched.metadata_at >= self._started
         if not error and offset >= 0 and is_confirmed:
             observation.committed = offset

@@ -1,4 +1,4 @@
-"""Events to records: at most 256 events or 256 KiB each, every record for one Kafka partition of the event topic."""
+"""Packs events into records of at most 256 events or 256 KiB, each for one Kafka partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_MISSED_BYTES: Final = 64 * 1024
 
 
 class Record(NamedTuple):
-    """One Kafka record (or one line): its Kafka partition, its bytes, and the watched partitions observed in it."""
+    """One Kafka record, or one line: Kafka partition, bytes, and the partitions observed in it."""
 
     group: int
     payload: bytes
@@ -35,7 +35,7 @@ class _OpenRecord:
 
 
 class Packer:
-    """Packs the events of one pass. `groups` is the number of Kafka partitions; each keeps the order of its events."""
+    """Packs the events of one pass. Each of the `groups` (Kafka partitions) keeps their order."""
 
     def __init__(
         self, cluster: str, collector: str, collector_epoch: int, pass_number: int, groups: int
@@ -74,7 +74,7 @@ class Packer:
             self.add(group, event)
 
     def finish(self, event: Pass, missed: Iterable[tuple[int, TopicPartition]]) -> list[Record]:
-        """Ends the pass: its record goes to every group after the observations, with the group's missed partitions."""
+        """Ends every group with the pass record, which lists the missed partitions of the group."""
         by_group: list[list[TopicPartition]] = [[] for _ in self._open]
         for group, place in missed:
             by_group[group].append(place)

@@ -1,7 +1,7 @@
 """Publishes a collector's records: to the event topic, or as lines to standard output.
 
-Observing never waits for Kafka. Records that do not fit the queue are dropped, oldest first; their partitions are
-reported as missed.
+Observing never waits for Kafka. Records that do not fit the queue are dropped, oldest first; their
+partitions are reported as missed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tidemark.settings import Settings
 
 log = structlog.get_logger()
 
-# Bytes of records not yet given to the client (about four minutes of 10,000 busy partitions, uncompressed), and given
-# but not yet acknowledged.
+# Bytes of records not yet given to the client (about four minutes of 10,000 busy partitions,
+# uncompressed), and given but not yet acknowledged.
 QUEUE_BYTES: Final = 64 * 1024 * 1024
 IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
 DELIVERY_MS: Final = 30_000
@@ -35,7 +35,7 @@ RETRY_SECONDS: Final = 1.0
 
 
 class Publisher:
-    """Takes the records of a pass at once and returns at once. `groups` are the Kafka partitions of its topic."""
+    """Takes the records of a pass without waiting. `groups`: the Kafka partitions of the topic."""
 
     def __init__(self, groups: int) -> None:
         self.groups = groups
@@ -169,7 +169,8 @@ class KafkaPublisher(Publisher):
                 future.add_callback(self._settle, record, None)
                 future.add_errback(self._settle, record)
             except Exception as error:
-                # Metadata timed out, or the producer id was fenced: the next record gets a new producer.
+                # Metadata timed out, or the producer id was fenced: the next record gets a new
+                # producer.
                 self._settle(record, error)
                 self._end(producer, 0.0)
                 producer = None
@@ -183,7 +184,8 @@ class KafkaPublisher(Publisher):
     def _connect(self) -> Any:
         """A producer that knows the topic, or None.
 
-        kafka-python asks any broker for the topic, even a paused one. A record sent before would wait and be lost.
+        kafka-python asks any broker for the topic, even a paused one. A record sent before would
+        wait and be lost.
         """
         compression = self._settings.collect.compression
         producer: Any = None

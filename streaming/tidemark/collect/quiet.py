@@ -8,9 +8,10 @@ from tidemark.core.events import Observation
 def is_quiet(observation: Observation) -> bool:
     """Whether nothing that this observation shows can lead to an alert, now or by going on.
 
-    All replicas answered, every log ends at the committed offset, all replicas are in sync and know the leader's epoch,
-    and none is reassigned. This must agree with `tidemark.core.activity.Activity` of the reducer: a quiet observation
-    wakes no detector. A partition that stays quiet counts as seen between its observations.
+    All replicas answered, every log ends at the committed offset, all replicas are in sync and know
+    the leader's epoch, and none is reassigned. This must agree with
+    `tidemark.core.activity.Activity` of the reducer: a quiet observation wakes no detector. A
+    partition that stays quiet counts as seen between its observations.
     """
     end, epoch = observation.committed, observation.leader_epoch
     in_sync = observation.in_sync_replicas or ()

@@ -8,7 +8,8 @@ from typing import Final
 from tidemark.collect.admin_queries import Quorum
 from tidemark.core.events import BrokerState
 
-# A node that falls behind is published again at each of these: first the limits that matter, then doublings.
+# A node that falls behind is published again at each of these: first the limits that matter, then
+# doublings.
 LAG_BANDS_MS: Final = (1_000, *(10_000 * 2**step for step in range(10)))
 
 
@@ -18,7 +19,7 @@ class QuorumNodes:
         self._published: dict[int, tuple[bool | None, bool, int | None]] = {}
 
     def changes(self, quorum: Quorum, fenced: dict[int, bool], at: float) -> Iterator[BrokerState]:
-        """A state for each node that has changed. `at`: when the quorum was read, in Unix seconds."""
+        """A state for each changed node. `at`: when the quorum was read, in Unix seconds."""
         for node, replica in quorum.replicas.items():
             lag_ms = replica.lag_ms
             band = None if lag_ms is None else sum(lag_ms >= limit for limit in LAG_BANDS_MS)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from tidemark.collect.broker_answers import BrokerAnswers
 from tidemark.collect.codecs.fetch import FetchTemplate
 from tidemark.collect.codecs.list_offsets import DEBUG_REPLICA, LEADER_EPOCH, ListOffsetsTemplate
-from tidemark.collect.codecs.wire import PARTITION, TopicEntries, TopicPartitions
+from tidemark.collect.codecs.wire import PARTITION, GroupedPartitions, TopicEntries
 from tidemark.collect.watched_partition import WatchedPartition
 
 E = TypeVar("E", bound=tuple[int, ...])
@@ -24,13 +24,15 @@ class Subset:
         grouped: dict[str, list[int]] = {}
         for index in self.indices:
             grouped.setdefault(slots[index].topic, []).append(slots[index].number)
-        self.topics: TopicPartitions = tuple((t, tuple(numbers)) for t, numbers in grouped.items())
+        self.topics: GroupedPartitions = tuple(
+            (t, tuple(numbers)) for t, numbers in grouped.items()
+        )
         self._columns = list(grouped.values())
         self._whole = self.indices == list(range(len(slots)))
         self._index_of = {(slots[i].topic, slots[i].number): i for i in self.indices}
 
     def place(self, response: TopicEntries[E], into: list[E | None]) -> None:
-        """Puts each entry at its slot. Ignores entries that were not asked for; slots without an entry stay unchanged.
+        """Puts the entries that were asked for at their slots. Other slots stay unchanged.
 
         Brokers keep the order of the request unless something fails; then no name is looked up.
         """
@@ -61,7 +63,7 @@ class Subset:
 
 
 class BrokerPlan:
-    """The requests to one broker in a pass, and its answers. Registers the slots of its partitions with them."""
+    """The requests to one broker, and its answers. Gives its partitions their slots in them."""
 
     def __init__(self, broker: int, partitions: list[WatchedPartition]) -> None:
         self.broker = broker
@@ -75,7 +77,8 @@ class BrokerPlan:
         for index, watched in enumerate(self.slots):
             watched.slots[broker] = (self.answers, index)
         self._leader_epochs = [-1 if w.leader_epoch is None else w.leader_epoch for w in self.slots]
-        # Replicas without a record of their newest epoch: slot -> (leader epoch, log end offset) when last seen.
+        # Replicas without a record of their newest epoch: slot -> (leader epoch, log end offset)
+        # when last seen.
         self.without_newest_epoch: dict[int, tuple[int, int]] = {}
         self.fetch_led = FetchTemplate(self.led.topics)
         self.fetch_followed = FetchTemplate(self.followed.topics)
@@ -83,7 +86,7 @@ class BrokerPlan:
         self._list_offsets: dict[tuple[int, int], ListOffsetsTemplate] = {}
 
     def list_offsets(self, replica_id: int, version: int) -> ListOffsetsTemplate:
-        """DEBUG_REPLICA: for the log end offsets of all replicas; CONSUMER: for the high watermarks of leaders."""
+        """DEBUG_REPLICA: log end offsets of all replicas; CONSUMER: high watermarks of leaders."""
         found = self._list_offsets.get((replica_id, version))
         if found is None:
             subset = self.all if replica_id == DEBUG_REPLICA else self.led
@@ -92,7 +95,7 @@ class BrokerPlan:
         return found
 
     def suspected_leaders(self) -> list[int]:
-        """Slots that may consider themselves leader though another one is: behind the epoch, or leader until lately."""
+        """Followers that may consider themselves leader: behind the epoch, or former leaders."""
         known = [-1 if entry is None else entry[LEADER_EPOCH] for entry in self.answers.latest]
         behind: list[int] = []
         if known != self._leader_epochs:

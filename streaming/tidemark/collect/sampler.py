@@ -1,7 +1,8 @@
-"""One broker's part of a pass: its leaders, its followers, its leaders again, each asked once for all partitions.
+"""One broker's part of a pass: its leaders, its followers, and its leaders again.
 
-Brokers meet at two barriers: followers are sampled after all leaders were sampled once, and before they are sampled
-again. A barrier waits only for brokers that answer in time. A failure of one broker never affects another.
+Brokers meet at two barriers: followers are sampled after all leaders were sampled once, and before
+they are sampled again. A barrier waits only for brokers that answer in time. A failure of one
+broker never affects another.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ GARBLED: Final = "garbled"
 
 @dataclass(slots=True)
 class Sampler:
-    """Fills the answers of one broker. `lineage_due` are the partitions with lineage reads left, on any broker."""
+    """Fills the answers of one broker. `lineage_due`: the partitions with lineage reads left."""
 
     connection: BrokerConnection
     plan: BrokerPlan
@@ -92,7 +93,7 @@ class Sampler:
         return answer, RequestTimes(sent, read)
 
     async def _list_offsets(self, version: int) -> None:
-        """High watermarks of leaders under their fence, then log end offsets and leader epochs of all replicas."""
+        """High watermarks of leaders, then log end offsets and leader epochs of all replicas."""
         plan, answers = self.plan, self.plan.answers
         answers.fenced = version >= 4
         if plan.led.indices:
@@ -106,9 +107,10 @@ class Sampler:
         plan.all.place(template.decode(response.body), answers.latest)
 
     async def _ask_suspected_leaders(self, version: int) -> None:
-        """Whether replicas that should not lead consider themselves leader. Their offsets are not used.
+        """Whether replicas that should not lead consider themselves leader.
 
-        Under the fence of the epoch that each one just reported, error 0 means that it leads under that epoch.
+        Under the fence of the epoch that each one just reported, error 0 means that it leads under
+        that epoch.
         """
         plan, answers = self.plan, self.plan.answers
         suspected = plan.suspected_leaders()
@@ -122,7 +124,7 @@ class Sampler:
         answers.claims = {index: entry[ERROR_CODE] for index, entry in found.items()}
 
     async def _fetch(self, subset: Subset, template: FetchTemplate) -> RequestTimes | None:
-        """High watermark, last stable offset, log start offset and epoch end of each replica, in one instant."""
+        """High watermark, last stable offset, log start and epoch end of each replica, at once."""
         answers = self.plan.answers
         if not subset.indices:
             return None
@@ -139,7 +141,7 @@ class Sampler:
             if (answers.fetched[i] or NO_FETCH)[ERROR_CODE] == OFFSET_OUT_OF_RANGE
             and i not in answers.epochless
         ]
-        # They have no record of their newest epoch, or of any: fetched at the log end offset that they just reported.
+        # They have no record of their newest epoch, or of any: fetched again at their end offset.
         at_end = {
             i: (-1, latest[LEADER_EPOCH], latest[OFFSET])
             for i in refused
@@ -156,8 +158,8 @@ class Sampler:
     def _fetch_columns(self, subset: Subset) -> tuple[list[int], list[int], list[int]]:
         """last_fetched_epoch, current_leader_epoch and fetch_offset for each slot.
 
-        Asked for and fenced with the epoch that the broker just reported, error 0 means that this is the newest epoch in
-        the log: its end offset is the log end offset.
+        Asked for and fenced with the epoch that the broker just reported, error 0 means that this
+        is the newest epoch in the log: its end offset is the log end offset.
         """
         latest, epochless = self.plan.answers.latest, self.plan.answers.epochless
         without_newest_epoch = self.plan.without_newest_epoch

@@ -1,4 +1,4 @@
-"""One watched partition: its newest metadata, and the state that passes leave behind for the next pass."""
+"""One watched partition: its newest metadata, and its state between passes."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ class WatchedPartition:
     lineage: LineageSchedule = field(init=False)
     # broker -> the log end offset that it reported last
     log_end_offsets: dict[int, int] = field(default_factory=dict)
-    # broker -> its answers and the slot of this partition in them, for the brokers of the request plan
+    # broker -> its answers and the slot of this partition in them, for the brokers of the request
+    # plan
     slots: dict[int, tuple[BrokerAnswers, int]] = field(default_factory=dict)
-    # The state of a quiet partition in its last published observation, the answers that gave it, and when the next
-    # observation is due (monotonic).
+    # The state of a quiet partition in its last published observation, the answers that gave it,
+    # and when the next observation is due (monotonic).
     quiet_state: object = None
     quiet_answers: list[Any] | None = None
     due_at: float = 0.0
@@ -48,7 +49,7 @@ class WatchedPartition:
         self.lineage = LineageSchedule(self.metadata.replicas)
 
     def update(self, metadata: PartitionMetadata) -> bool:
-        """Takes newer metadata. Returns whether requests must be planned again: another leader, epoch or replicas."""
+        """Takes newer metadata. Returns whether leader, epoch or replicas changed."""
         before = self.metadata
         if metadata.leader_epoch != before.leader_epoch:
             self.lineage.check = None

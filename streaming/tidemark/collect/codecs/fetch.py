@@ -1,8 +1,9 @@
 """The zero-byte Fetch, version 12 (FetchRequest.json, FetchResponse.json).
 
-Sent to any replica with an offset beyond every log and `last_fetched_epoch` E. The replica answers from memory with its
-high watermark, last stable offset, log start offset, and the end offset of its largest epoch ≤ E. If E is its newest
-epoch, that end is its log end offset. One answer is one instant, and no record is read.
+Sent to any replica with an offset beyond every log and `last_fetched_epoch` E. The replica answers
+from memory with its high watermark, last stable offset, log start offset, and the end offset of its
+largest epoch ≤ E. If E is its newest epoch, that end is its log end offset. One answer is one
+instant, and no record is read.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from tidemark.collect.codecs.wire import (
     INT32,
     INT64,
     UNANSWERED,
+    GroupedPartitions,
     RawRequest,
     RequestTemplate,
     ResponseReader,
     TopicEntries,
-    TopicPartitions,
 )
 
 VERSION: Final = 12
@@ -27,7 +28,8 @@ OFFSET_OUT_OF_RANGE: Final = 1
 # No log ends here: the answer never carries records, and no broker redirects to a nearer replica.
 BEYOND: Final = 2**62
 
-# (partition, error code, high watermark, last stable offset, log start offset, epoch, its end offset); -1 is unknown.
+# (partition, error code, high watermark, last stable offset, log start offset, epoch, its end
+# offset); -1 is unknown.
 FetchEntry = tuple[int, int, int, int, int, int, int]
 NO_FETCH: Final[FetchEntry] = (-1, UNANSWERED, -1, -1, -1, -1, -1)
 
@@ -50,9 +52,9 @@ _SMALLEST: Final = 37
 
 
 class FetchTemplate(RequestTemplate[tuple[int, TopicEntries[FetchEntry]]]):
-    """The Fetch to one broker for one set of partitions. `request` patches epochs and offsets in."""
+    """Fetch to one broker for one set of partitions. `request` patches epochs and offsets in."""
 
-    def __init__(self, topics: TopicPartitions) -> None:
+    def __init__(self, topics: GroupedPartitions) -> None:
         super().__init__(_HEAD, topics, _DEFAULTS, _TAIL, flexible=True, decode=decode_fetch)
 
     def request(
@@ -61,9 +63,10 @@ class FetchTemplate(RequestTemplate[tuple[int, TopicEntries[FetchEntry]]]):
         current_leader_epochs: list[int],
         fetch_offsets: list[int],
     ) -> RawRequest:
-        """Columns in request order. `current_leader_epochs` fence where not −1; `fetch_offsets` are usually BEYOND.
+        """Columns in request order. `current_leader_epochs` fence where not −1.
 
-        For a replica with an unknown newest epoch: `last_fetched_epoch` −1 and its own log end offset.
+        `fetch_offsets` are BEYOND. A replica with an unknown newest epoch is fetched at its own log
+        end offset, with `last_fetched_epoch` −1.
         """
         self.patch(_LAST_FETCHED_AT, last_fetched_epochs)
         self.patch(_OFFSET_AT, fetch_offsets, INT64)
@@ -72,7 +75,7 @@ class FetchTemplate(RequestTemplate[tuple[int, TopicEntries[FetchEntry]]]):
 
 
 def decode_fetch(data: bytes) -> tuple[int, TopicEntries[FetchEntry]]:
-    """The error code of the response, and its topics with their entries, in the order of the response.
+    """The error code of the response, and its topics with their entries, in order.
 
     A broker may name a topic more than once. Raises WireError for anything else.
     """
@@ -90,9 +93,10 @@ def decode_fetch(data: bytes) -> tuple[int, TopicEntries[FetchEntry]]:
 
 
 def _is_strided(data: bytes, start: int, end: int) -> bool:
-    """Whether each entry has 52 bytes: no aborted transactions, no records, and `diverging_epoch` as its only tag.
+    """Whether each entry has 52 bytes: no aborted transactions or records, only `diverging_epoch`.
 
-    The first entry of another size begins at a multiple of the stride, so its own bytes give it away.
+    The first entry of another size begins at a multiple of the stride, so its own bytes give it
+    away.
     """
     if end > len(data):
         return False

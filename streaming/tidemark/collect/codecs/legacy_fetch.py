@@ -1,7 +1,8 @@
-"""Fetch for brokers before Kafka 2.7, which lack version 12: kafka-python's own messages, and fewer facts.
+"""Fetch for brokers before Kafka 2.7, which lack version 12, by kafka-python's own messages.
 
-Followers answer version 11 (Kafka 2.3), and with replica −2 the versions up to 3 (0.10). Between them a follower answers
-NOT_LEADER_OR_FOLLOWER, and its high watermark stays unknown. The answer has no log end offset and no epoch.
+Followers answer version 11 (Kafka 2.3), and with replica −2 the versions up to 3 (0.10). Between
+them a follower answers NOT_LEADER_OR_FOLLOWER, and its high watermark stays unknown. The answer has
+no log end offset and no epoch.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from typing import Any, Final
 from kafka.protocol.consumer import FetchRequest
 
 from tidemark.collect.codecs.fetch import FetchEntry
-from tidemark.collect.codecs.wire import TopicEntries, TopicPartitions
+from tidemark.collect.codecs.wire import GroupedPartitions, TopicEntries
 
 MAX_VERSION: Final = 11
 
 
-def encode_legacy_fetch(topics: TopicPartitions, offsets: list[int], version: int) -> Any:
+def encode_legacy_fetch(topics: GroupedPartitions, offsets: list[int], version: int) -> Any:
     """A Fetch of no bytes at the offset given for each partition, for versions 0 to 11."""
     offset = iter(offsets)
     topic_class = FetchRequest.FetchTopic

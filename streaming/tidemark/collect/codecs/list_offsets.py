@@ -1,7 +1,8 @@
 """ListOffsets, versions 1 to 9 (ListOffsetsRequest.json, ListOffsetsResponse.json).
 
-Two kinds are sent. With `replica_id` −2 and timestamp −1, every replica answers with its log end offset and the leader
-epoch that its broker knows. With `replica_id` −1, only the leader of the fencing epoch answers, with its high watermark.
+Two kinds are sent. With `replica_id` −2 and timestamp −1, every replica answers with its log end
+offset and the leader epoch that its broker knows. With `replica_id` −1, only the leader of the
+fencing epoch answers, with its high watermark.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from tidemark.collect.codecs.wire import (
     INT64,
     LIST_OFFSETS,
     UNANSWERED,
+    GroupedPartitions,
     RawRequest,
     RequestTemplate,
     ResponseReader,
     TopicEntries,
-    TopicPartitions,
 )
 
 MAX_VERSION: Final = 9
@@ -45,19 +46,20 @@ _STRIDE_FROM: Final = 4
 class ListOffsetsTemplate(RequestTemplate[TopicEntries[OffsetEntry]]):
     """ListOffsets to one broker for one set of partitions. `request` patches the epochs in."""
 
-    def __init__(self, topics: TopicPartitions, version: int, replica_id: int) -> None:
+    def __init__(self, topics: GroupedPartitions, version: int, replica_id: int) -> None:
         if not 1 <= version <= MAX_VERSION:
             raise ValueError(f"ListOffsets v{version} is not encoded here")
         self.version = version
         self.flexible = version >= 6
-        # read_uncommitted (since v2): the answer to replica −1 is the high watermark, not the last stable offset.
+        # read_uncommitted (since v2): the answer to replica −1 is the high watermark, not the last
+        # stable offset.
         head = _HEAD.pack(replica_id, 0) if version >= 2 else INT32.pack(replica_id)
         defaults = _DEFAULTS.pack(-1, LATEST) if version >= 4 else INT64.pack(LATEST)
         decode = partial(decode_list_offsets, version=version)
         super().__init__(head, topics, defaults, b"", self.flexible, decode)
 
     def request(self, current_leader_epochs: list[int] | None = None) -> RawRequest:
-        """`current_leader_epochs`: one per partition in request order, −1 for no fence; null: no fences.
+        """`current_leader_epochs` fence where not −1, in request order; null: nowhere.
 
         Versions below 4 have no fence; the epochs are left out.
         """
@@ -67,7 +69,7 @@ class ListOffsetsTemplate(RequestTemplate[TopicEntries[OffsetEntry]]):
 
 
 def decode_list_offsets(data: bytes, version: int) -> TopicEntries[OffsetEntry]:
-    """The topics with their entries, in the order of the response. Raises WireError for anything else."""
+    """The topics with their entries, in order. Raises WireError for anything else."""
     compact = version >= 6
     layout = _ENTRY_FLEXIBLE if compact else _ENTRY if version >= 4 else _ENTRY_BEFORE_4
     reader = ResponseReader(data, f"ListOffsets v{version}")

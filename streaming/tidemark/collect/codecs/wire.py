@@ -1,7 +1,8 @@
 """Raw Kafka frames over kafka-python's connections, and the primitives that the codecs share.
 
-kafka-python's connection sends a `RawRequest` like one of its own messages and returns a `RawResponse` with the
-undecoded body. TLS, SASL, ApiVersions, correlation and time-outs stay with the library.
+kafka-python's connection sends a `RawRequest` like one of its own messages and returns a
+`RawResponse` with the undecoded body. TLS, SASL, ApiVersions, correlation and time-outs stay with
+the library.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from kafka.errors import KafkaProtocolError
 
@@ -19,8 +20,8 @@ D = TypeVar("D")
 E = TypeVar("E", bound=tuple[int, ...])
 
 # (topic, its partitions), in the order of the request.
-TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
-# (topic, an entry for each partition), in the order of the response. Every entry begins with these two.
+GroupedPartitions = tuple[tuple[str, tuple[int, ...]], ...]
+# (topic, an entry for each partition), in the order of the response. An entry begins with these:
 TopicEntries = list[tuple[str, list[E]]]
 PARTITION: Final = 0
 ERROR_CODE: Final = 1
@@ -52,7 +53,8 @@ class _ResponseHeader(NamedTuple):
 class RawRequest:
     """One request with an encoded body. `flexible`: its header has tagged fields (KIP-482).
 
-    In kafka-python's protocol it is the message, the header of the request in flight, and the class of the response.
+    In kafka-python's protocol it is the message, the header of the request in flight, and the class
+    of the response.
     """
 
     def __init__(self, api_key: int, version: int, body: bytes, flexible: bool) -> None:
@@ -87,7 +89,8 @@ class RawRequest:
 
     def parse_header(self, buffer: Any) -> _ResponseHeader:
         head = buffer.read(4)
-        # ResponseHeader v1 ends with tagged fields, and brokers send none. Only this error closes the connection.
+        # ResponseHeader v1 ends with tagged fields, and brokers send none. Only this error closes
+        # the connection.
         if len(head) < 4 or (self.flexible and buffer.read(1) != b"\x00"):
             raise KafkaProtocolError("not a response header")
         return _ResponseHeader(*INT32.unpack(head))
@@ -100,16 +103,16 @@ class RawRequest:
 
 
 class RequestTemplate(Generic[D]):
-    """A request body encoded once for a set of partitions; a column is patched where its values change.
+    """A request body, encoded once for a set of partitions and patched where values change.
 
-    An entry is the number of a partition and `defaults`. In a flexible version, every structure ends with an empty set
-    of tagged fields.
+    An entry is the number of a partition and `defaults`. In a flexible version, every structure
+    ends with an empty set of tagged fields.
     """
 
     def __init__(
         self,
         head: bytes,
-        topics: TopicPartitions,
+        topics: GroupedPartitions,
         defaults: bytes,
         tail: bytes,
         flexible: bool,
@@ -131,15 +134,14 @@ class RequestTemplate(Generic[D]):
         self._last_decoded: Any = None
 
     def decode(self, response: bytes) -> D:
-        """The decoded response. One equal to the last, as of a quiet cluster, is not decoded again."""
+        """The decoded response; one equal to the last one is not decoded again."""
         if response != self._last_response:
             self._last_decoded = self._decode(response)
             self._last_response = response
-        decoded: D = self._last_decoded
-        return decoded
+        return cast(D, self._last_decoded)
 
     def patch(self, offset: int, values: list[int], layout: Struct = INT32) -> None:
-        """Writes one number per partition, `offset` bytes into its entry. An unchanged column costs one comparison."""
+        """Writes a number per partition, `offset` bytes into its entry, where it has changed."""
         before = self._columns.get(offset)
         if before == values:
             return
@@ -167,7 +169,7 @@ def encode_string(text: str, compact: bool) -> bytes:
 
 
 class ResponseReader:
-    """Reads one response from start to end. A read past the end, or of an impossible length, raises WireError."""
+    """Reads one response from start to end. Raises WireError past the end, or for a bad length."""
 
     __slots__ = ("data", "end", "name", "position")
 
@@ -235,7 +237,7 @@ class ResponseReader:
     def topics(
         self, smallest: int, compact: bool, entries: Callable[[int], list[E]]
     ) -> TopicEntries[E]:
-        """The topics up to the end of the response. `entries` reads so many entries of at least `smallest` bytes."""
+        """The topics, up to the end. `entries` reads entries of `smallest` bytes or more."""
         found: TopicEntries[E] = []
         for _ in range(self.count(3, compact)):
             topic = self.text(compact)
