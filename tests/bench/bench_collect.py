@@ -1,4 +1,4 @@
-"""A collection pass without brokers: requests patched, answers from memory decoded, put together, packed. One core."""
+"""CPU time of a collection pass with answers from memory: plan, decode, observe and pack."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from struct import Struct
 from typing import Any
 
 from tests.bench.row import Row
-from tidemark.collect.inventory import TopicConfiguration
-from tidemark.collect.loop import Loop
-from tidemark.collect.metadata import Address, Seat, TopicView, View
-from tidemark.collect.passes import Passes
-from tidemark.collect.plan import BrokerPlan, Subset
-from tidemark.collect.wire import FETCH, LIST_OFFSETS, RawAnswer, put_compact_string, put_uvarint
+from tidemark.collect.admin_queries import TopicConfiguration
+from tidemark.collect.codecs.list_offsets import CONSUMER, DEBUG_REPLICA
+from tidemark.collect.codecs.wire import (
+    FETCH,
+    LIST_OFFSETS,
+    RawResponse,
+    encode_length,
+    encode_string,
+)
+from tidemark.collect.collection_pass import PassRunner
+from tidemark.collect.metadata_image import (
+    BrokerAddress,
+    MetadataImage,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from tidemark.collect.request_plan import BrokerPlan, Subset
 from tidemark.settings import Cluster, Collect
 
 TOPICS = 100
@@ -27,7 +38,7 @@ _PROBE = Struct(">ihqqqBiBBBBiqB")
 
 
 class Memory:
-    """Stands for a Link: every replica ends at `end`, which is also its high watermark, in epoch 0."""
+    """In place of a connection: every replica ends at the high watermark, in epoch 0."""
 
     failures = 0
     connected = True
@@ -46,18 +57,15 @@ class Memory:
         """Answers are made here, outside the measured time; a request is known by its length."""
         plan = self._plan
         for subset, asked in (
-            (plan.everything, plan.latest_template(LIST_OFFSETS_VERSION)),
-            (plan.led, plan.committed_template(LIST_OFFSETS_VERSION)),
+            (plan.all, plan.list_offsets(DEBUG_REPLICA, LIST_OFFSETS_VERSION)),
+            (plan.led, plan.list_offsets(CONSUMER, LIST_OFFSETS_VERSION)),
         ):
-            self._bodies[LIST_OFFSETS, len(asked.request().body)] = offsets(subset, end)
-        for subset, leaders in ((plan.led, True), (plan.followed, False)):
-            none = [0] * len(subset.indices)
-            self._bodies[FETCH, len(plan.probe_template(leaders).request(none).body)] = probes(
-                subset, end
-            )
+            self._bodies[LIST_OFFSETS, len(asked.body)] = offsets(subset, end)
+        for subset, template in ((plan.led, plan.fetch_led), (plan.followed, plan.fetch_followed)):
+            self._bodies[FETCH, len(template.body)] = fetched(subset, end)
 
-    async def ask(self, request: Any, seconds: float) -> RawAnswer:
-        return RawAnswer(self._bodies[request.API_KEY, len(request.body)], time.monotonic(), 0)
+    async def ask(self, request: Any, seconds: float) -> RawResponse:
+        return RawResponse(self._bodies[request.API_KEY, len(request.body)], time.monotonic(), 0)
 
     def close(self) -> None:
         return
@@ -67,71 +75,72 @@ def offsets(subset: Subset, end: int) -> bytes:
     """A ListOffsets v7 answer."""
     return (
         b"\x00\x00\x00\x00"
-        + blocks(subset, lambda number: _OFFSETS.pack(number, 0, -1, end, 0))
+        + topics(subset, lambda number: _OFFSETS.pack(number, 0, -1, end, 0))
         + b"\x00"
     )
 
 
-def probes(subset: Subset, end: int) -> bytes:
+def fetched(subset: Subset, end: int) -> bytes:
     """A Fetch v12 answer with diverging epochs."""
     entry = lambda number: _PROBE.pack(number, 0, end, end, 0, 1, -1, 1, 1, 0, 13, 0, end, 0)  # noqa: E731
-    return b"\x00" * 10 + blocks(subset, entry) + b"\x00"
+    return b"\x00" * 10 + topics(subset, entry) + b"\x00"
 
 
-def blocks(subset: Subset, entry: Any) -> bytes:
-    body = bytearray(put_uvarint(len(subset.blocks) + 1))
-    for topic, numbers in subset.blocks:
-        body += put_compact_string(topic) + put_uvarint(len(numbers) + 1)
+def topics(subset: Subset, entry: Any) -> bytes:
+    body = bytearray(encode_length(len(subset.topics), compact=True))
+    for topic, numbers in subset.topics:
+        body += encode_string(topic, compact=True) + encode_length(len(numbers), compact=True)
         body += b"".join(entry(number) for number in numbers) + b"\x00"
     return bytes(body)
 
 
-def view() -> View:
-    topics = {}
+def image() -> MetadataImage:
+    found = {}
     for topic in range(TOPICS):
-        seats = {}
+        partitions = {}
         for number in range(PARTITIONS):
             first = (topic + number) % len(BROKERS)
             replicas = BROKERS[first:] + BROKERS[:first]
-            seats[number] = Seat(replicas[0], 0, replicas, BROKERS, 0)
-        topics[f"topic-{topic}"] = TopicView(None, 0, seats)
-    return View(1, time.monotonic(), "c", 1, {b: Address("h", b, None) for b in BROKERS}, topics)
+            partitions[number] = PartitionMetadata(replicas[0], 0, replicas, BROKERS, 0)
+        found[f"topic-{topic}"] = TopicMetadata(None, 0, partitions)
+    brokers = {b: BrokerAddress("h", b, None) for b in BROKERS}
+    return MetadataImage(1, time.monotonic(), "c", 1, brokers, found)
 
 
 def cpu_seconds(moving: bool) -> float:
     """CPU of one pass, the middle one of some, after those that read the lineages."""
-    loop = Loop()
-    passes = Passes(
-        loop, {}, Cluster(name="c"), Collect(collector="k", metadata_seconds=1e9), 16, 1
-    )
-    passes._read_views = list  # type: ignore[method-assign]
-    passes._read_aside = lambda *_: None  # type: ignore[method-assign]
-    passes.inventory.apply([view()])
-    passes.inventory.take_configurations(
+    passes = PassRunner(Cluster(name="c"), Collect(collector="k", metadata_seconds=1e9), 16, 1)
+    passes._reader.start_images = lambda live: []  # type: ignore[method-assign]
+    passes._reader.start_queries = lambda *_, **__: None  # type: ignore[method-assign]
+    passes.inventory.apply([image()])
+    passes.inventory.set_configurations(
         {f"topic-{n}": TopicConfiguration(1, compacted=False) for n in range(TOPICS)}
     )
     for watched in passes.inventory.partitions.values():
-        watched.walks = {}
-    passes._plan()
-    passes.links = {b: Memory(b, passes.plans[b]) for b in BROKERS}  # type: ignore[misc]
+        watched.lineage.reads_left = {}
+    passes._plan_requests()
+    memory = {b: Memory(b, passes._plans[b]) for b in BROKERS}
+    passes._connections.by_broker = memory  # type: ignore[assignment]
     taken = []
     for number in range(PASSES + 2):
-        for link in passes.links.values():
-            link.show(1000 * number if moving else 1000)  # type: ignore[attr-defined]
+        for connection in memory.values():
+            connection.show(1000 * number if moving else 1000)
         began = time.process_time()
-        loop.run(passes.run, set())
+        passes.loop.run(passes.run, set())
         taken.append(time.process_time() - began)
     assert passes.observed == (TOPICS * PARTITIONS if moving else 0), (
         passes.observed,
         passes.missed,
     )
     passes.close()
-    loop.close()
     return sorted(taken[2:])[PASSES // 2]
 
 
 def rows() -> Iterator[Row]:
-    size = f"{TOPICS * PARTITIONS:,} partitions x {len(BROKERS)} replicas on {len(BROKERS)} brokers, answers from memory, metadata aside"
+    size = (
+        f"{TOPICS * PARTITIONS:,} partitions x {len(BROKERS)} replicas on {len(BROKERS)} brokers, "
+        "answers from memory, without metadata"
+    )
     for name, moving in (("every offset moves", True), ("nothing moves", False)):
         how = f"{size}; {name}; CPU time of the middle one of {PASSES} passes"
         yield Row(

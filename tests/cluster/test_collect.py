@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tidemark.collect.loop import Loop
-from tidemark.collect.passes import Passes
+from tidemark.collect.collection_pass import PassRunner
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import Event, Gone, Observation, Pass
-from tidemark.kafka.client import checked_options, make_admin, make_producer
+from tidemark.kafka.client import make_admin, make_producer
 from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster, Collect, Connection, Topics
@@ -33,19 +32,16 @@ def brokers() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture
-def passes(brokers: LocalCluster) -> Iterator[tuple[Loop, Passes]]:
+def passes(brokers: LocalCluster) -> Iterator[PassRunner]:
     cluster = Cluster(
         name="c", bootstrap_servers=brokers.bootstrap_servers, topics_allow=["t", "short"]
     )
-    options = checked_options(cluster)
-    loop = Loop(**options)
-    made = Passes(loop, options, cluster, Collect(collector="k"), 4, 1)
-    yield loop, made
+    made = PassRunner(cluster, Collect(collector="k"), 4, 1)
+    yield made
     made.close()
-    loop.close()
 
 
-def run(passes: tuple[Loop, Passes], number: int = 1, pause: float = 0.2) -> list[list[Event]]:
+def run(passes: PassRunner, number: int = 1, pause: float = 0.2) -> list[list[Event]]:
     """The events of each pass."""
     found: list[list[Event]] = []
 
@@ -54,13 +50,13 @@ def run(passes: tuple[Loop, Passes], number: int = 1, pause: float = 0.2) -> lis
             found.append(
                 [
                     event
-                    for record in await passes[1].run(set())
+                    for record in await passes.run(set())
                     for event in decode_batch(record.payload).events
                 ]
             )
-            await passes[0].sleep(pause)
+            await passes.loop.sleep(pause)
 
-    passes[0].run(work)
+    passes.loop.run(work)
     return found
 
 
@@ -95,7 +91,7 @@ def last(events: list[list[Event]], topic: str, partition: int) -> Observation:
 
 
 def test_every_replica_is_read_and_the_high_watermark_is_the_leaders(
-    brokers: LocalCluster, passes: tuple[Loop, Passes]
+    brokers: LocalCluster, passes: PassRunner
 ) -> None:
     with producing(brokers) as send:
         send(4)
@@ -114,7 +110,7 @@ def test_every_replica_is_read_and_the_high_watermark_is_the_leaders(
     assert seen.eligible_leader_replicas == []
     assert (seen.lineage, seen.lineage_complete_from) == ([(0, 5)], 0)
     assert seen.leader_log_end_offset_before == seen.leader_log_end_offset_after == 5
-    assert passes[1].inventory.partitions["t", 1].compacted is False
+    assert passes.inventory.partitions["t", 1].configuration.compacted is False
     ended = next(event for event in events[-1] if isinstance(event, Pass))
     assert {b.broker: (b.preferred, b.preferred_led, b.in_sync) for b in ended.brokers} == {
         1: (1, 1, 3),
@@ -124,7 +120,7 @@ def test_every_replica_is_read_and_the_high_watermark_is_the_leaders(
 
 
 def test_a_paused_broker_shows_the_gap_from_the_live_leader(
-    brokers: LocalCluster, passes: tuple[Loop, Passes]
+    brokers: LocalCluster, passes: PassRunner
 ) -> None:
     with producing(brokers, acks=1) as send:
         before = last(run(passes, 3), "t", 0)
@@ -175,15 +171,15 @@ def test_inspect_reads_lineages_and_knows_a_wrong_name(brokers: LocalCluster) ->
         observe_topic(cluster, Collect(), "shotr")
 
 
-def test_a_deleted_topic_is_gone(brokers: LocalCluster, passes: tuple[Loop, Passes]) -> None:
+def test_a_deleted_topic_is_gone(brokers: LocalCluster, passes: PassRunner) -> None:
     run(passes, 2)
-    assert ("short", 0) in passes[1].inventory.partitions
+    assert ("short", 0) in passes.inventory.partitions
     admin = make_admin(Connection(bootstrap_servers=brokers.bootstrap_servers))
     admin.delete_topics(["short"])
     admin.close()
     events: list[Event] = []
     for _ in range(20):
-        passes[1].hurry = True
+        passes.hurry = True
         events += run(passes)[0]
     assert [(event.topic, event.partition) for event in events if isinstance(event, Gone)] == [
         ("short", 0)

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.collect.lab import Lab
+from tests.collect.fake_cluster import FakeCluster
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
-    made = Lab()
+def cluster(request: pytest.FixtureRequest) -> Iterator[FakeCluster]:
+    """`with_versions` replaces the versions that its brokers offer."""
+    made = FakeCluster(getattr(request, "param", None))
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""A broker of a few requests on 127.0.0.1, for what real brokers do not do on demand: hang, lie, and fall silent half-way."""
+"""A broker with a few APIs on 127.0.0.1, which hangs, lies and stops answering on demand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REQUESTS = {
 
 
 class Log:
-    """A replica: its epochs as ascending (epoch, end offset), its high watermark, and the leader epoch its broker knows."""
+    """A replica. `epochs` are ascending (epoch, end offset); its broker knows `leader_epoch`."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Log:
 
 
 class FakeBroker:
-    """Answers for `logs` (by topic and partition) and with `metadata` while `hangs` says no for the API key."""
+    """Answers for `logs` and with `metadata`, unless `hangs` is true for the API key."""
 
     def __init__(self, broker: int, versions: dict[int, tuple[int, int]] | None = None) -> None:
         self.broker = broker
@@ -79,7 +79,7 @@ class FakeBroker:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        # A socket that another thread waits on is only closed once that wait is ended.
+        # A socket is closed only after no thread waits for it.
         for one in [self._listener, *self._open]:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

@@ -9,20 +9,20 @@ import structlog
 
 from tidemark.cli import main
 from tidemark.collect import command
-from tidemark.collect.command import chosen_settings
+from tidemark.collect.command import select_clusters
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Cluster, Settings
 
 
 @pytest.fixture(autouse=True)
 def _logs_as_before() -> Iterator[None]:
-    """A verb sets logs up for its process, here on a standard error that ends with the test."""
+    """A verb configures logs for its process, here on the standard error of the test."""
     yield
     structlog.reset_defaults()
 
 
 @pytest.fixture
-def nothing_there() -> int:
+def unused_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
@@ -38,19 +38,18 @@ def failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[o
 
 @pytest.mark.parametrize("arguments", [["collect", "--to", "-"], ["inspect", "t"]])
 def test_an_unreachable_cluster_is_one_line_and_exit_1(
-    arguments: list[str], nothing_there: int, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], unused_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, line = failure([*arguments, "--bootstrap", f"127.0.0.1:{nothing_there}"], capsys)
+    code, line = failure([*arguments, "--bootstrap", f"127.0.0.1:{unused_port}"], capsys)
     assert code == 1
-    assert f"127.0.0.1:{nothing_there} refused the connection" in line
+    assert f"127.0.0.1:{unused_port} refused the connection" in line
 
 
-def test_lines_by_hand_leave_the_port_to_the_collector_on_duty(
+def test_only_a_collector_that_publishes_needs_the_metrics_port(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To standard output it starts although the configured port is taken; to the topic it does not."""
-    monkeypatch.setattr(command, "_reach", lambda _: None)
-    monkeypatch.setattr(command, "_watch", lambda *_: None)
+    monkeypatch.setattr(command, "_check_clusters", lambda _: None)
+    monkeypatch.setattr(command, "_run", lambda *_: None)
     monkeypatch.setattr(command, "ensure_topics", lambda *_: None)
     monkeypatch.setattr(command, "KafkaPublisher", lambda _: None)
     file = tmp_path / "t.yaml"
@@ -77,9 +76,9 @@ def test_no_cluster_is_one_line_and_exit_2(
     assert line.startswith("tidemark: no cluster to watch: list clusters in the file")
 
 
-def test_flags_name_one_cluster_without_a_file() -> None:
-    settings = chosen_settings(Settings(), "a:1, b:2", None)
+def test_flags_select_one_cluster() -> None:
+    settings = select_clusters(Settings(), "a:1, b:2", None)
     assert [(c.name, c.bootstrap_servers) for c in settings.clusters] == [("local", ["a:1", "b:2"])]
     assert settings.kafka.bootstrap_servers == ["a:1", "b:2"]
     both = Settings(clusters=[Cluster(name="a"), Cluster(name="b")])
-    assert [c.name for c in chosen_settings(both, None, "b").clusters] == ["b"]
+    assert [c.name for c in select_clusters(both, None, "b").clusters] == ["b"]

@@ -1,71 +1,75 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.collect.codec_fetch import Entry
-from tidemark.collect.lineage import MAX_ROUNDS, Walk
+from tidemark.collect.broker_answers import Lineage
+from tidemark.collect.codecs.fetch import FetchEntry
+from tidemark.collect.lineage import MAX_ROUNDS, walk_epochs
 from tidemark.core.events import MAX_LINEAGE
 
 Log = list[tuple[int, int]]
+UNFINISHED = "unfinished"
 
 
 @st.composite
 def logs(draw: st.DrawFn) -> Log:
     epochs = sorted(draw(st.sets(st.integers(0, 12), max_size=11)))
-    ends = sorted(
-        draw(
-            st.lists(st.integers(1, 1000), min_size=len(epochs), max_size=len(epochs), unique=True)
-        )
-    )
-    return list(zip(epochs, ends, strict=True))
+    size = len(epochs)
+    ends = draw(st.lists(st.integers(1, 1000), min_size=size, max_size=size, unique=True))
+    return list(zip(epochs, sorted(ends), strict=True))
 
 
-def probe(log: Log, epoch: int) -> Entry:
-    """As the broker answers: the largest epoch at or below the one asked for, or error 1 above the newest and below the oldest."""
-    older = [entry for entry in log if entry[0] <= epoch]
-    if not log or epoch > log[-1][0] or not older:
+def fetched(log: Log, asked: int) -> FetchEntry:
+    """The largest epoch up to the one asked for; error 1 above the newest, below the oldest."""
+    older = [(epoch, end) for epoch, end in log if epoch <= asked]
+    if not older or asked > max(epoch for epoch, _ in log):
         return (0, 1, -1, -1, -1, -1, -1)
     return (0, 0, 0, 0, 0, *older[-1])
 
 
-def walked(log: Log, known: int, hints: list[int], tip: bool) -> Walk:
-    end = log[-1][1] if log else 0
-    walk = Walk(probe(log, log[-1][0]) if tip and log else None, known, end)
-    for _ in range(MAX_ROUNDS):
-        if walk.next_epoch is None:
-            break
-        walk.take(probe(log, walk.next_epoch), hints)
-    return walk
+def walk(log: Log, ahead: int, leader_epochs: list[int], sampled: bool) -> Lineage | str | None:
+    """The result of a walk in one pass. `sampled`: the sample has the newest entry."""
+    newest, end = log[-1] if log else (0, 0)
+    first = (newest, end) if sampled and log else None
+    walking = walk_epochs(first, newest + ahead, end, leader_epochs)
+    try:
+        asked = next(walking)
+        for _ in range(MAX_ROUNDS):
+            asked = walking.send(fetched(log, asked))
+    except StopIteration as over:
+        result: Lineage | None = over.value
+        return result
+    # An unfinished walk has too few entries for a lineage.
+    assert len(walking.gi_frame.f_locals["entries"]) < MAX_LINEAGE  # type: ignore[attr-defined]
+    return UNFINISHED
 
 
 @given(logs(), st.integers(0, 2), st.sets(st.integers(0, 14)), st.booleans())
-def test_a_walk_finds_the_newest_epochs_whatever_the_hints(
-    log: Log, ahead: int, hints: set[int], tip: bool
+def test_a_walk_finds_the_newest_epochs_with_any_epochs_of_the_leader(
+    log: Log, ahead: int, leader_epochs: set[int], sampled: bool
 ) -> None:
-    known = (log[-1][0] if log else 0) + ahead
-    walk = walked(log, known, sorted(hints), tip)
-    assert not walk.failed
-    if walk.next_epoch is None:
-        assert walk.entries[::-1] == log[-MAX_LINEAGE:]
-        if log and len(log) < MAX_LINEAGE:
-            assert walk.complete_from == 0
-        elif log:
-            assert walk.complete_from == log[-MAX_LINEAGE][0]
-    else:
-        # Not finished in the rounds of one pass: nothing is claimed.
-        assert len(walk.entries) < MAX_LINEAGE
+    found = walk(log, ahead, sorted(leader_epochs), sampled)
+    if found != UNFINISHED:
+        shown = log[-MAX_LINEAGE:]
+        complete_from = 0 if len(log) < MAX_LINEAGE else shown[0][0]
+        assert found == Lineage(shown, complete_from if log else None)
 
 
 @given(logs())
-def test_a_leaders_walk_always_ends_in_one_pass(log: Log) -> None:
-    assert walked(log, log[-1][0] if log else 0, [], tip=True).next_epoch is None
+def test_a_leaders_walk_ends_in_one_pass(log: Log) -> None:
+    assert walk(log, 0, [], sampled=True) != UNFINISHED
 
 
-def test_another_error_ends_the_walk_without_a_claim() -> None:
-    walk = Walk((0, 0, 0, 0, 0, 3, 9), 3, 9)
-    walk.take((0, 74, -1, -1, -1, -1, -1), [])
-    assert walk.failed
-    unanswered = Walk(None, 3, 9)
-    unanswered.take(None, [])
-    assert unanswered.failed
+@pytest.mark.parametrize(
+    ("newest", "answer"), [((3, 9), (0, 74, -1, -1, -1, -1, -1)), (None, None)]
+)
+def test_another_error_ends_the_walk_without_a_claim(
+    newest: tuple[int, int] | None, answer: FetchEntry | None
+) -> None:
+    walking = walk_epochs(newest, 3, 9, [])
+    next(walking)
+    with pytest.raises(StopIteration) as over:
+        walking.send(answer)
+    assert over.value.value is None

@@ -17,7 +17,7 @@ from tidemark.settings import Settings
 
 
 class Producer:
-    """Keeps what it is sent; futures are completed by hand or at once."""
+    """Records what is sent. Futures are completed at once, or by the test."""
 
     def __init__(self, at_once: bool = True) -> None:
         self.at_once = at_once
@@ -71,7 +71,7 @@ def test_records_reach_their_partition_in_order() -> None:
     assert (publisher.published, publisher.dropped, producer.closed) == (3, 0, True)
 
 
-def test_what_does_not_fit_is_dropped_oldest_first_and_reported() -> None:
+def test_records_that_do_not_fit_are_dropped_oldest_first_and_missed() -> None:
     started = threading.Event()
 
     def unreachable(*_: Any, **__: Any) -> Any:
@@ -81,7 +81,7 @@ def test_what_does_not_fit_is_dropped_oldest_first_and_reported() -> None:
     publisher = KafkaPublisher(Settings(), make=unreachable, queue_bytes=3 * 2_000)
     publisher.put([record("0", size=1_000)])
     started.wait(5)
-    # The first is in the publisher's hands; of these, pass records outlive observations.
+    # The publisher's thread holds the first. Of the others, pass records are dropped last.
     publisher.put(
         [record(str(n), size=1_000) for n in range(1, 4)]
         + [record("9", droppable=False, size=1_000)]
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_dropped_oldest_first_and_reported() -> None:
     publisher.close(0.0)
 
 
-def test_a_record_that_kafka_refuses_is_missed() -> None:
+def test_a_record_that_kafka_does_not_acknowledge_is_missed() -> None:
     producer = Producer(at_once=False)
     publisher = KafkaPublisher(Settings(), make=lambda *_, **__: producer)
     publisher.put([record("1"), record("2")])
@@ -122,7 +122,7 @@ def test_a_broken_producer_is_replaced() -> None:
     assert publisher.take_missed("c") == {("t", 1)}
 
 
-def test_no_record_is_lost_while_no_broker_tells_of_the_topic(
+def test_no_record_is_lost_while_the_topic_has_no_metadata(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publish, "RETRY_SECONDS", 0.01)

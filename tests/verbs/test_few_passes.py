@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.collect.lab import Lab
+from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.run import tidemark
 from tidemark.detect.thresholds import Detection
 from tidemark.settings import Cluster, Collect
@@ -19,11 +19,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A bootstrap server of a cluster with two topics."""
     monkeypatch.setattr(few_passes, "PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(command, "MAX_SECONDS", 0.0)
-    lab = Lab()
-    lab.topic("orders", 10)
-    lab.topic("payments", 20)
-    yield f"127.0.0.1:{lab.brokers[0].port}"
-    lab.close()
+    fake = FakeCluster()
+    fake.topic("orders", 10)
+    fake.topic("payments", 20)
+    yield f"127.0.0.1:{fake.brokers[0].port}"
+    fake.close()
 
 
 def test_inspect_works_without_the_permission_to_read_configurations(server: str) -> None:

@@ -14,7 +14,7 @@ import structlog
 from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import KafkaPublisher, LinePublisher, Publisher
-from tidemark.collect.watchdog import Watchdog
+from tidemark.collect.watchdog import CANNOT_PUBLISH, NO_BROKER, CollectorWatchdog, Key
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.kafka.client import check_reachable, quiet_client_logs
 from tidemark.kafka.topics import ensure_topics
@@ -23,7 +23,7 @@ from tidemark.settings import Cluster, Settings, load_settings
 
 log = structlog.get_logger()
 
-# The pass under way, then what is queued: both within the ten seconds of SIGTERM.
+# After SIGTERM: for the pass under way, then for the queued records. Both fit into ten seconds.
 PASS_SECONDS: Final = 4.0
 FLUSH_SECONDS: Final = 4.0
 
@@ -33,9 +33,7 @@ FLUSH_SECONDS: Final = 4.0
     "--config", type=click.Path(path_type=Path), envvar="TIDEMARK_CONFIG", help="The YAML file."
 )
 @click.option("--bootstrap", metavar="HOST:PORT,…", help="Watch this cluster, without a file.")
-@click.option(
-    "--cluster", "name", help="The name to give it, or the one cluster of the file to watch."
-)
+@click.option("--cluster", "name", help="Its name; or the only cluster of the file to watch.")
 @click.option(
     "--to",
     "to",
@@ -44,14 +42,14 @@ FLUSH_SECONDS: Final = 4.0
     show_default=True,
     help="-: JSON lines on standard output.",
 )
-@click.option("--passes", type=click.IntRange(min=1), help="Stop after so many passes.")
+@click.option("--passes", type=click.IntRange(min=1), help="Stop after this many passes.")
 def collect(
     config: Path | None, bootstrap: str | None, name: str | None, to: str, passes: int | None
 ) -> None:
     quiet_client_logs()
-    settings = chosen_settings(load_settings(config), bootstrap, name)
+    settings = select_clusters(load_settings(config), bootstrap, name)
     configure_logs(settings.log_format)
-    _reach(settings)
+    _check_clusters(settings)
     publisher: Publisher
     if to == "-":
         publisher = LinePublisher()
@@ -59,7 +57,8 @@ def collect(
         ensure_topics(settings.kafka, settings.topics)
         publisher = KafkaPublisher(settings)
     metrics = CollectMetrics()
-    # Lines by hand are taken beside the collector on duty, often on its host: the port is that one's.
+    # A collector that writes lines often runs on the host of the one that publishes, which has the
+    # port.
     if settings.collect.listen is not None and to == "topic":
         metrics.registry.serve(settings.collect.listen, "collect.listen", ConfigError)
     epoch = int(time.time() * 1000)
@@ -67,11 +66,11 @@ def collect(
         Collector(cluster, settings, publisher, metrics, epoch, passes)
         for cluster in settings.clusters
     ]
-    _watch(settings, collectors, publisher)
+    _run(settings, collectors, publisher)
 
 
-def chosen_settings(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:
-    """Settings with the clusters that the flags name. Raises ConfigError when that leaves none."""
+def select_clusters(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:
+    """The settings with the clusters that the flags select. Raises ConfigError if there is none."""
     if bootstrap is not None:
         servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
         if not servers:
@@ -80,53 +79,51 @@ def chosen_settings(settings: Settings, bootstrap: str | None, name: str | None)
         if settings.kafka.bootstrap_servers == ["127.0.0.1:9092"]:
             settings.kafka.bootstrap_servers = servers
     elif name is not None:
-        known = [cluster.name for cluster in settings.clusters]
+        known = ", ".join(cluster.name for cluster in settings.clusters) or "none"
         settings.clusters = [cluster for cluster in settings.clusters if cluster.name == name]
         if not settings.clusters:
-            raise ConfigError(
-                f"no cluster is called `{name}`; the configuration has {', '.join(known) or 'none'}."
-            )
+            raise ConfigError(f"no cluster is called `{name}`; the configuration has {known}.")
     if not settings.clusters:
         raise ConfigError(
-            "no cluster to watch: list clusters in the file of --config, or give --bootstrap HOST:PORT."
+            "no cluster to watch: list clusters in the file of --config, "
+            "or give --bootstrap HOST:PORT."
         )
     return settings
 
 
-def _reach(settings: Settings) -> None:
-    """At the start one cluster at least must answer; the others are tried again in every pass."""
+def _check_clusters(settings: Settings) -> None:
+    """At least one cluster must answer at the start. The others are tried again in every pass."""
     failures = []
     for cluster in settings.clusters:
         try:
             check_reachable(cluster)
         except ClusterError as error:
             failures.append(error)
-            log.warning("a cluster does not answer", cluster=cluster.name, reason=str(error))
+            log.warning("cluster does not answer", cluster=cluster.name, reason=str(error))
     if len(failures) == len(settings.clusters):
         raise failures[0]
 
 
-def _watch(settings: Settings, collectors: list[Collector], publisher: Publisher) -> None:
-    """Runs the collectors until a signal, the last of their passes, or the end of the reader."""
+def _run(settings: Settings, collectors: list[Collector], publisher: Publisher) -> None:
+    """Runs the collectors until a signal, the end of their passes, or of the lines' reader."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    watchdog = None
-    options = settings.collect
-    if options.watchdog_url is not None:
 
-        def ages() -> dict[tuple[str, str], float]:
-            now = time.monotonic()
-            found = {(c.cluster.name, "no_broker"): now - c.answered_at for c in collectors}
-            found.update(
-                {
-                    (c.cluster.name, "cannot_publish"): now - publisher.published_at
-                    for c in collectors
-                }
+    def ages() -> dict[Key, float]:
+        now = time.monotonic()
+        return {
+            (c.cluster.name, reason): now - at
+            for c in collectors
+            for reason, at in (
+                (NO_BROKER, c.passes.answered_at),
+                (CANNOT_PUBLISH, publisher.published_at),
             )
-            return found
+        }
 
-        watchdog = Watchdog(
+    options, watchdog = settings.collect, None
+    if options.watchdog_url is not None:
+        watchdog = CollectorWatchdog(
             options.watchdog_url,
             options.watchdog_seconds,
             options.collector,
@@ -136,7 +133,7 @@ def _watch(settings: Settings, collectors: list[Collector], publisher: Publisher
         watchdog.start()
     for collector in collectors:
         collector.start()
-        log.info("watching", cluster=collector.cluster.name)
+        log.info("watching cluster", cluster=collector.cluster.name)
     while any(collector.is_alive() for collector in collectors) and not stop.wait(0.2):
         if isinstance(publisher, LinePublisher) and publisher.broken:
             break

@@ -1,116 +1,52 @@
-"""The partitions that are watched, as the brokers' images of the metadata agree on them."""
+"""The watched partitions, merged from the metadata images of the brokers."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
-from zlib import crc32
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
-from tidemark.collect.metadata import LEADER_NOT_AVAILABLE, Address, Eligible, Seat, TopicView, View
-from tidemark.collect.walks import Doubt, after_change
+from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
+from tidemark.collect.metadata_image import (
+    LEADER_NOT_AVAILABLE,
+    BrokerAddress,
+    EligibleReplicas,
+    MetadataImage,
+    PartitionMetadata,
+    TopicMetadata,
+    TopicPartition,
+)
+from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster
 
 
-class Watched:
-    """One watched partition: the newest metadata, and what earlier passes left behind for the next."""
+class Report(NamedTuple):
+    """One partition in one broker's image."""
 
-    __slots__ = (
-        "adding", "compacted", "doubt", "due_at", "eligible", "ends", "former_leader", "group", "last_known", "leader", "leader_epoch", "leaderless",
-        "lineage", "lineage_complete_from", "metadata_at", "metadata_from", "min_in_sync", "number", "places", "raw", "removing", "seat", "signature",
-        "topic", "topic_id", "walks",
-    )  # fmt: skip
-
-    def __init__(
-        self, topic: str, number: int, topic_id: str | None, group: int, seat: Seat
-    ) -> None:
-        self.topic, self.number, self.topic_id, self.group, self.seat = (
-            topic,
-            number,
-            topic_id,
-            group,
-            seat,
-        )
-        self.leader: int | None = None
-        self.leader_epoch: int | None = None
-        self.leaderless = False
-        self.eligible: tuple[int, ...] | None = None
-        self.last_known: tuple[int, ...] | None = None
-        self.adding: tuple[int, ...] = ()
-        self.removing: tuple[int, ...] = ()
-        # min.insync.replicas of the topic; null until it was read.
-        self.min_in_sync: int | None = None
-        # Whether cleanup.policy compacts the topic; null until it was read.
-        self.compacted: bool | None = None
-        self.metadata_from: tuple[int, ...] = ()
-        self.metadata_at = 0.0
-        # broker -> its last log end offset.
-        self.ends: dict[int, int] = {}
-        # The leader's last walk: ascending (epoch, end offset).
-        self.lineage: list[tuple[int, int]] = []
-        self.lineage_complete_from: int | None = None
-        # Whose lineage is still to be read: broker -> in how many passes; and what is read on after that.
-        self.walks: dict[int, int] = after_change(seat.replicas)
-        self.doubt: Doubt | None = None
-        # Who led before the newest change of the leader.
-        self.former_leader: int | None = None
-        # Where its replicas' answers lie: (plan of the broker, slot), in the order of the assignment; null: not all are planned.
-        self.places: list[tuple[Any, int]] | None = None
-        # The answers, undigested, that gave `signature`.
-        self.raw: object = None
-        # What the last published observation of a quiet partition showed, and when the next is due (monotonic).
-        self.signature: object = None
-        self.due_at = 0.0
-
-    def take(self, seat: Seat) -> bool:
-        """Lays newer metadata over the old. Tells whether leader, replicas or epoch changed (requests must be planned anew)."""
-        changed = (seat.leader, seat.leader_epoch, seat.replicas) != (
-            self.seat.leader,
-            self.seat.leader_epoch,
-            self.seat.replicas,
-        )
-        if seat.leader_epoch != self.seat.leader_epoch:
-            self.walks, self.doubt = after_change(seat.replicas), None
-        elif seat.replicas != self.seat.replicas:
-            self.walks = {
-                broker: left for broker, left in self.walks.items() if broker in seat.replicas
-            }
-        leader = seat.leader if seat.leader >= 0 else None
-        if leader != self.leader and self.leader is not None:
-            self.former_leader = self.leader
-        self.seat = seat
-        self.leader = leader
-        self.leader_epoch = seat.leader_epoch if seat.leader_epoch >= 0 else None
-        return changed
-
-    @property
-    def all_in_sync(self) -> bool:
-        return len(self.seat.in_sync) == len(self.seat.replicas)
+    image: MetadataImage
+    topic_id: str | None
+    metadata: PartitionMetadata
 
 
-class TopicConfiguration(NamedTuple):
-    """What is asked of a topic's configuration; null where the broker did not tell."""
+@dataclass(slots=True)
+class MetadataChanges:
+    """The changes that a round of images made."""
 
-    min_in_sync: int | None
-    compacted: bool | None
-
-
-class Applied(NamedTuple):
-    """What new metadata changed."""
-
-    # Requests must be planned anew.
-    replan: bool
-    epoch_changed: bool
-    new_topics: set[str]
-    # Deleted, or recreated under another id: to be confirmed unless `recreated`.
-    absent: set[str]
-    recreated: list[Watched]
+    # Requests must be planned again.
+    replan: bool = False
+    new_topics: set[str] = field(default_factory=set)
+    # Perhaps deleted: to be confirmed.
+    absent: set[str] = field(default_factory=set)
+    # Partitions of topics that were deleted and created again.
+    recreated: list[WatchedPartition] = field(default_factory=list)
 
 
-class Tally(NamedTuple):
-    """What a broker is to the watched partitions: how many it should lead, leads of those, and is in sync with."""
+class BrokerCounts(NamedTuple):
+    """Watched partitions that prefer a broker, the part of them that it leads, those in sync."""
 
     preferred: int
     preferred_led: int
@@ -118,11 +54,11 @@ class Tally(NamedTuple):
 
 
 class Inventory:
-    """Watched partitions by topic and number. `groups` is the number of Kafka partitions of the event topic."""
+    """Watched partitions. `groups`: the number of Kafka partitions of the event topic."""
 
     def __init__(self, cluster: Cluster, groups: int) -> None:
-        self.partitions: dict[tuple[str, int], Watched] = {}
-        self.brokers: dict[int, Address] = {}
+        self.partitions: dict[TopicPartition, WatchedPartition] = {}
+        self.brokers: dict[int, BrokerAddress] = {}
         self.cluster_id: str | None = None
         self.controller = -1
         # All topics in the newest images, watched or not.
@@ -131,220 +67,191 @@ class Inventory:
         self._groups = groups
         self._allow = [re.compile(pattern) for pattern in cluster.topics_allow]
         self._deny = [re.compile(pattern) for pattern in cluster.topics_deny]
-        self._verdicts: dict[str, bool] = {}
-        self._tallies: dict[int, Tally] | None = None
+        self._wanted: dict[str, bool] = {}
+        self._counts: dict[int, BrokerCounts] | None = None
 
     def wants(self, topic: str) -> bool:
-        verdict = self._verdicts.get(topic)
-        if verdict is None:
+        if topic not in self._wanted:
             denied = any(pattern.fullmatch(topic) for pattern in self._deny)
-            verdict = not denied and any(pattern.fullmatch(topic) for pattern in self._allow)
-            self._verdicts[topic] = verdict
-        return verdict
+            allowed = any(pattern.fullmatch(topic) for pattern in self._allow)
+            self._wanted[topic] = allowed and not denied
+        return self._wanted[topic]
 
     def topics(self) -> set[str]:
         return {topic for topic, _ in self.partitions}
 
-    def apply(self, views: list[View], sole_witness: int | None = None) -> Applied:
-        """Merges images read in one round. `sole_witness`: the only live broker, when the quorum calls its image current."""
-        self._tallies = None
-        replan = epoch_changed = False
-        new_topics: set[str] = set()
-        recreated: list[Watched] = []
+    def apply(
+        self, images: list[MetadataImage], sole_witness: int | None = None
+    ) -> MetadataChanges:
+        """Merges images. `sole_witness`: the only live broker, if its image is current."""
+        changes = MetadataChanges()
         known = self.topics()
-        self.listed = {name for view in views for name in view.topics}
-        for view in sorted(views, key=lambda v: v.at):
-            self.brokers.update(view.brokers)
-            self.cluster_id = view.cluster_id or self.cluster_id
-            self.controller = view.controller
-        self._forget_brokers(views)
-        believed = [view for view in views if not self._is_behind(view, views)] or views
-        seen = {
-            name
-            for view in believed
-            for name, topic in view.topics.items()
-            if topic.partitions and self.wants(name)
-        }
-        for name in seen:
-            about = [
-                (view, view.topics[name])
-                for view in believed
-                if name in view.topics and not view.topics[name].error
-            ]
-            for number in {n for _, topic in about for n in topic.partitions}:
-                if (
-                    group_of(self._cluster.name, name, number, self._cluster.shards)
-                    != self._cluster.shard
-                ):
-                    continue
-                one = self._partition(name, number, about, sole_witness)
-                replan |= one.replan
-                epoch_changed |= one.epoch_changed
-                recreated += one.recreated
+        self._counts = None
+        self.listed = {name for image in images for name in image.topics}
+        for image in sorted(images, key=lambda image: image.at):
+            self.brokers.update(image.brokers)
+            self.cluster_id = image.cluster_id or self.cluster_id
+            self.controller = image.controller
+        self._forget_brokers(images)
+        current = [image for image in images if not self._is_behind(image, images)] or images
+        listed = {name for image in current for name, t in image.topics.items() if t.partitions}
+        complete: dict[str, set[int]] = {}
+        for name in filter(self.wants, listed):
+            found = [image for image in current if name in image.topics]
+            reports = [(i, i.topics[name]) for i in found if not i.topics[name].error]
+            numbers = {number for _, topic in reports for number in topic.partitions}
+            for number in filter(partial(self._is_own, name), numbers):
+                self._apply_partition(name, number, reports, sole_witness, changes)
             if name not in known:
-                new_topics.add(name)
-            elif len(about) >= 2:
-                recreated += self._dropped(
-                    name, {n for _, topic in about for n in topic.partitions}
-                )
-        absent = {
-            name
-            for name in known
-            if len({v.broker for v in views if v.broker >= 0}) >= 2
-            and all(name not in view.topics for view in views)
-        }
-        return Applied(replan or bool(recreated), epoch_changed, new_topics, absent, recreated)
+                changes.new_topics.add(name)
+            elif len(reports) >= 2:
+                complete[name] = numbers
+        # A topic that was created again may have fewer partitions.
+        changes.recreated += self._remove(
+            (topic, number)
+            for topic, number in self.partitions
+            if topic in complete and number not in complete[topic]
+        )
+        if len({image.broker for image in images if image.broker >= 0}) >= 2:
+            changes.absent = known - self.listed
+        changes.replan |= bool(changes.recreated)
+        return changes
 
-    def _is_behind(self, view: View, views: list[View]) -> bool:
-        """Whether an image is older than another, or than what is known, by the leader epoch of any partition.
+    def _is_own(self, topic: str, number: int) -> bool:
+        """Whether the partition is in this collector's shard."""
+        shards = self._cluster.shards
+        return (
+            shards == 1
+            or group_of(self._cluster.name, topic, number, shards) == self._cluster.shard
+        )
 
-        Then it is older in all the rest too: what it shows of in-sync replicas, which change within an epoch, may be over.
+    def _is_behind(self, image: MetadataImage, images: list[MetadataImage]) -> bool:
+        """Whether an image is older than another, or than the inventory, by any leader epoch.
+
+        Then the rest of it is older too: in-sync replicas, which change within an epoch, may be out
+        of date.
         """
-        for name, topic in view.topics.items():
+        for name, topic in image.topics.items():
             if not self.wants(name):
                 continue
-            same = [
-                t.partitions
-                for v in views
-                if v is not view and (t := v.topics.get(name)) and t.topic_id == topic.topic_id
+            others = [
+                other.topics[name].partitions
+                for other in images
+                if other is not image
+                and name in other.topics
+                and other.topics[name].topic_id == topic.topic_id
             ]
-            for number, seat in topic.partitions.items():
-                known = self.partitions.get((name, number))
-                if (
-                    known is not None
-                    and known.topic_id == topic.topic_id
-                    and seat.leader_epoch < known.seat.leader_epoch
-                ):
-                    return True
-                if any(
-                    number in other and seat.leader_epoch < other[number].leader_epoch
-                    for other in same
-                ):
+            for number, metadata in topic.partitions.items():
+                epochs = [other[number].leader_epoch for other in others if number in other]
+                watched = self.partitions.get((name, number))
+                if watched is not None and watched.topic_id == topic.topic_id:
+                    epochs.append(watched.metadata.leader_epoch)
+                if epochs and metadata.leader_epoch < max(epochs):
                     return True
         return False
 
-    def _dropped(self, name: str, numbers: set[int]) -> list[Watched]:
-        """Partitions that a topic made anew with fewer of them no longer has."""
-        gone = [
-            w
-            for (topic, number), w in self.partitions.items()
-            if topic == name and number not in numbers
-        ]
-        for watched in gone:
-            del self.partitions[watched.topic, watched.number]
-        return gone
-
-    def _forget_brokers(self, views: list[View]) -> None:
-        """A broker that no image lists any more stays only while a watched partition is assigned to it."""
-        listed = {broker for view in views for broker in view.brokers}
-        assigned = {
-            broker for watched in self.partitions.values() for broker in watched.seat.replicas
-        }
+    def _forget_brokers(self, images: list[MetadataImage]) -> None:
+        """Keeps a broker that no image lists only while a watched partition is assigned to it."""
+        listed = {broker for image in images for broker in image.brokers}
+        assigned = {b for watched in self.partitions.values() for b in watched.metadata.replicas}
         for broker in set(self.brokers) - listed - assigned:
             del self.brokers[broker]
 
-    def _partition(
-        self, name: str, number: int, about: list[tuple[View, TopicView]], sole_witness: int | None
-    ) -> Applied:
-        seats = [
-            (view, topic, topic.partitions[number])
-            for view, topic in about
-            if number in topic.partitions
+    def _apply_partition(
+        self,
+        topic: str,
+        number: int,
+        images: list[tuple[MetadataImage, TopicMetadata]],
+        sole_witness: int | None,
+        changes: MetadataChanges,
+    ) -> None:
+        reports = [
+            Report(image, t.topic_id, t.partitions[number])
+            for image, t in images
+            if number in t.partitions
         ]
-        watched = self.partitions.get((name, number))
-        recreated: list[Watched] = []
+        watched = self.partitions.get((topic, number))
         if watched is not None and watched.topic_id is not None:
-            same = [entry for entry in seats if entry[1].topic_id == watched.topic_id]
-            if not same:
-                # Another id: the topic was deleted and made again, once a second broker says so too.
-                if len(seats) < 2 or len({topic.topic_id for _, topic, _ in seats}) > 1:
-                    return Applied(False, False, set(), set(), [])
-                recreated.append(watched)
-                watched = None
+            same = [report for report in reports if report.topic_id == watched.topic_id]
+            if same:
+                reports = same
+            elif len(reports) < 2 or len({report.topic_id for report in reports}) > 1:
+                return
             else:
-                seats = same
-        view, topic, seat = max(
-            seats,
-            key=lambda entry: (
-                entry[2].leader_epoch,
-                entry[0].broker == entry[2].leader,
-                entry[0].at,
+                # Two brokers report the same new id: the topic was deleted and created again.
+                changes.recreated.append(watched)
+                watched = None
+        newest = max(
+            reports,
+            key=lambda r: (
+                r.metadata.leader_epoch,
+                r.image.broker == r.metadata.leader,
+                r.image.at,
             ),
         )
-        fresh = watched is None
+        metadata = newest.metadata
         if watched is None:
-            group = group_of(self._cluster.name, name, number, self._groups)
-            watched = self.partitions[name, number] = Watched(
-                name, number, topic.topic_id, group, seat
-            )
-        elif seat.leader_epoch < watched.seat.leader_epoch:
-            # A broker that is behind all we know; an epoch never goes back for one topic id.
-            return Applied(False, False, set(), set(), recreated)
-        bumped = not fresh and seat.leader_epoch != watched.seat.leader_epoch
-        replan = watched.take(seat) or fresh
-        agreeing = [v.broker for v, _, other in seats if v.broker >= 0 and other[:4] == seat[:4]]
-        watched.metadata_from = tuple(sorted(set(agreeing)))
-        watched.metadata_at = view.at
-        none = (-1, seat.leader_epoch, LEADER_NOT_AVAILABLE)
-        saying_none = {
-            v.broker
-            for v, _, s in seats
-            if v.broker >= 0 and (s.leader, s.leader_epoch, s.error) == none
-        }
-        watched.leaderless = len(saying_none) >= 2 or (
-            sole_witness is not None and saying_none == {sole_witness}
-        )
-        return Applied(replan, bumped, set(), set(), recreated)
-
-    def take_eligible(self, found: dict[tuple[str, int], Eligible]) -> None:
-        for place, eligible in found.items():
-            watched = self.partitions.get(place)
-            if watched is not None:
-                watched.eligible, watched.last_known = eligible
-
-    def take_reassignments(
-        self, found: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]
-    ) -> None:
-        """(adding, removing) of the partitions under reassignment; all others have none."""
-        for place, watched in self.partitions.items():
-            watched.adding, watched.removing = found.get(place, ((), ()))
-
-    def take_configurations(self, found: dict[str, TopicConfiguration]) -> None:
-        for (topic, _), watched in self.partitions.items():
-            if topic in found:
-                watched.min_in_sync, watched.compacted = found[topic]
-
-    def remove(self, topics: Iterable[str]) -> list[Watched]:
-        """Forgets deleted topics; gives their partitions."""
-        names = set(topics)
-        gone = [watched for (topic, _), watched in self.partitions.items() if topic in names]
-        for watched in gone:
-            del self.partitions[watched.topic, watched.number]
-        for name in names:
-            self._verdicts.pop(name, None)
-        self._tallies = None
-        return gone
-
-    def tally(self, broker: int) -> Tally:
-        """Counted once after each change of the metadata. A broker's preferred partitions are those that list it first."""
-        if self._tallies is None:
-            preferred: Counter[int] = Counter()
-            led: Counter[int] = Counter()
-            in_sync: Counter[int] = Counter()
-            for watched in self.partitions.values():
-                seat = watched.seat
-                if seat.replicas:
-                    preferred[seat.replicas[0]] += 1
-                    led[seat.replicas[0]] += seat.leader == seat.replicas[0]
-                in_sync.update(seat.in_sync)
-            everyone = {*preferred, *in_sync}
-            self._tallies = {
-                number: Tally(preferred[number], led[number], in_sync[number])
-                for number in everyone
+            group = group_of(self._cluster.name, topic, number, self._groups)
+            watched = WatchedPartition(topic, number, newest.topic_id, group, metadata)
+            self.partitions[topic, number] = watched
+            changes.replan = True
+        elif metadata.leader_epoch < watched.metadata.leader_epoch:
+            # The image is old: an epoch never decreases within one topic id.
+            return
+        changes.replan |= watched.update(metadata)
+        identified = [report for report in reports if report.image.broker >= 0]
+        placement, in_sync = metadata.placement, metadata.in_sync
+        watched.metadata_from = sorted(
+            {
+                r.image.broker
+                for r in identified
+                if r.metadata.placement == placement and r.metadata.in_sync == in_sync
             }
-        return self._tallies.get(broker, Tally(0, 0, 0))
+        )
+        watched.metadata_at = newest.image.at
+        witnesses = {
+            r.image.broker
+            for r in identified
+            if r.metadata.leader == -1
+            and r.metadata.leader_epoch == metadata.leader_epoch
+            and r.metadata.error == LEADER_NOT_AVAILABLE
+        }
+        watched.leaderless = len(witnesses) >= 2 or witnesses == {sole_witness}
 
+    def set_eligible(self, found: dict[TopicPartition, EligibleReplicas]) -> None:
+        for place, eligible in found.items():
+            if place in self.partitions:
+                self.partitions[place].eligible = eligible
 
-def spread(topic: str, number: int) -> float:
-    """A fraction in [0, 1) that differs between partitions, to spread what is due at intervals."""
-    return (crc32(f"{topic}/{number}".encode()) & 0xFFFF) / 0x10000
+    def set_reassignments(self, found: dict[TopicPartition, Reassignment]) -> None:
+        """All other partitions are under no reassignment."""
+        none = Reassignment()
+        for place, watched in self.partitions.items():
+            watched.reassignment = found.get(place, none)
+
+    def set_configurations(self, found: dict[str, TopicConfiguration]) -> None:
+        for (topic, _), watched in self.partitions.items():
+            watched.configuration = found.get(topic, watched.configuration)
+
+    def remove(self, topics: set[str]) -> list[WatchedPartition]:
+        """Forgets deleted topics. Returns their partitions."""
+        for topic in topics:
+            self._wanted.pop(topic, None)
+        self._counts = None
+        return self._remove((topic, n) for topic, n in self.partitions if topic in topics)
+
+    def _remove(self, places: Iterable[TopicPartition]) -> list[WatchedPartition]:
+        return [self.partitions.pop(place) for place in list(places)]
+
+    def counts(self, broker: int) -> BrokerCounts:
+        """Counted once after each change of the metadata."""
+        if self._counts is None:
+            known = [watched.metadata for watched in self.partitions.values()]
+            firsts = [(m.replicas[0], m.leader) for m in known if m.replicas]
+            preferred = Counter(first for first, _ in firsts)
+            led = Counter(first for first, leader in firsts if leader == first)
+            in_sync = Counter(broker for m in known for broker in m.in_sync)
+            self._counts = {
+                b: BrokerCounts(preferred[b], led[b], in_sync[b]) for b in {*preferred, *in_sync}
+            }
+        return self._counts.get(broker, BrokerCounts(0, 0, 0))

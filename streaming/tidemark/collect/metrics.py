@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidemark.collect.passes import Passes
+from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.publish import Publisher
 from tidemark.metrics import SignalRegistry
 
@@ -23,7 +23,9 @@ class CollectMetrics:
         self._dropped = registry.counter("tidemark_collect_records_dropped_total")
         self._counted = (0, 0)
 
-    def passed(self, cluster: str, seconds: float, passes: Passes, publisher: Publisher) -> None:
+    def passed(
+        self, cluster: str, seconds: float, passes: PassRunner, publisher: Publisher
+    ) -> None:
         """Counts one pass that took `seconds`."""
         self._duration.labels(cluster).observe(seconds)
         for result in ("observed", "thinned", "missed"):

@@ -1,66 +1,67 @@
-"""Where a collector's records go: to the event topic, or as lines to standard output.
+"""Publishes a collector's records: to the event topic, or as lines to standard output.
 
-Observing never waits for Kafka. What does not fit the buffer is dropped, oldest first, and reported as missed.
+Observing never waits for Kafka. Records that do not fit the queue are dropped, oldest first; their
+partitions are reported as missed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import threading
 import time
 from collections import deque
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final
 
 import structlog
 from kafka.errors import KafkaError
 
-from tidemark.collect.pack import Place, Record
+from tidemark.collect.metadata_image import TopicPartition
+from tidemark.collect.pack import Record
 from tidemark.core.errors import TidemarkError
 from tidemark.kafka.client import make_producer
 from tidemark.settings import Settings
 
 log = structlog.get_logger()
 
-# Bytes of records not yet handed to the client, and handed over but not yet acknowledged (about four minutes of 10,000 busy
-# partitions, uncompressed).
+# Bytes of records not yet given to the client (about four minutes of 10,000 busy partitions,
+# uncompressed), and given but not yet acknowledged.
 QUEUE_BYTES: Final = 64 * 1024 * 1024
 IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
 DELIVERY_MS: Final = 30_000
 RETRY_SECONDS: Final = 1.0
 
 
-class Publisher(Protocol):
-    """Takes the records of a pass at once and returns at once."""
+class Publisher:
+    """Takes the records of a pass without waiting. `groups`: the Kafka partitions of the topic."""
 
-    # Kafka partitions that records are placed in.
-    groups: int
-    published: int
-    dropped: int
-    # When a record last got through (monotonic).
-    published_at: float
-
-    def put(self, records: list[Record]) -> None: ...
-
-    def take_missed(self, cluster: str) -> set[Place]:
-        """Partitions of a cluster whose observations were lost since the last call."""
-        ...
-
-    def close(self, seconds: float) -> None:
-        """Delivers what is left, for at most so long."""
-        ...
-
-
-class LinePublisher:
-    """JSON lines on standard output; one group, for one reader reads them all."""
-
-    def __init__(self, out: BinaryIO | None = None) -> None:
-        self.groups = 1
+    def __init__(self, groups: int) -> None:
+        self.groups = groups
         self.published = 0
         self.dropped = 0
+        # When a record was last acknowledged or written (monotonic).
         self.published_at = time.monotonic()
-        # The reader went away: nothing more can be said.
+
+    def put(self, records: list[Record]) -> None:
+        raise NotImplementedError
+
+    def take_missed(self, cluster: str) -> set[TopicPartition]:  # noqa: ARG002 - by default none
+        """Partitions of a cluster whose observations were lost since the last call."""
+        return set()
+
+    def close(self, seconds: float) -> None:
+        """Delivers the records that are left, within this time."""
+        raise NotImplementedError
+
+
+class LinePublisher(Publisher):
+    """JSON lines on standard output; one group, because one reader reads all lines."""
+
+    def __init__(self, out: BinaryIO | None = None) -> None:
+        super().__init__(groups=1)
+        # The reader has gone.
         self.broken = False
         self._out = out or sys.stdout.buffer
 
@@ -73,39 +74,33 @@ class LinePublisher:
             self._out.flush()
         except BrokenPipeError:
             self.broken = True
-            # Python flushes standard output once more when it ends.
+            # Python flushes standard output again at its exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
         self.published += len(records)
         self.published_at = time.monotonic()
-
-    def take_missed(self, cluster: str) -> set[Place]:  # noqa: ARG002 - a line written is not lost
-        return set()
 
     def close(self, seconds: float) -> None:  # noqa: ARG002 - nothing waits here
         with contextlib.suppress(BrokenPipeError, ValueError):
             self._out.flush()
 
 
-class KafkaPublisher:
+class KafkaPublisher(Publisher):
     """An idempotent producer in a thread of its own, behind a bounded queue."""
 
     def __init__(
         self, settings: Settings, make: Any = make_producer, queue_bytes: int = QUEUE_BYTES
     ) -> None:
-        self.groups = settings.topics.partitions
-        self.published = 0
-        self.dropped = 0
-        self.published_at = time.monotonic()
+        super().__init__(settings.topics.partitions)
         self._settings = settings
         self._make = make
         self._queue_bytes = queue_bytes
         self._queue: deque[Record] = deque()
         self._queued = 0
         self._in_flight = 0
-        self._missed: dict[str, set[Place]] = {}
+        self._missed: dict[str, set[TopicPartition]] = {}
         self._changed = threading.Condition(threading.RLock())
-        self._closing_at: float | None = None
+        self._closing_at = math.inf
         self._thread = threading.Thread(target=self._run, name="tidemark-publish", daemon=True)
         self._thread.start()
 
@@ -114,13 +109,13 @@ class KafkaPublisher:
             for record in records:
                 self._queue.append(record)
                 self._queued += _size(record)
-            # The oldest observations first; pass records only when nothing else is left to drop.
+            # The oldest observations first; pass records only when no observation is left.
             for only_droppable in (True, False):
                 if self._queued > self._queue_bytes:
                     self._make_room(only_droppable)
             self._changed.notify_all()
 
-    def take_missed(self, cluster: str) -> set[Place]:
+    def take_missed(self, cluster: str) -> set[TopicPartition]:
         with self._changed:
             return self._missed.pop(cluster, set())
 
@@ -145,11 +140,11 @@ class KafkaPublisher:
         self._missed.setdefault(record.cluster, set()).update(record.partitions)
 
     def _next(self) -> Record | None:
-        """The next record to send; null when closed with nothing left, or too late."""
+        """The next record to send; null once closed, with an empty queue or out of time."""
         with self._changed:
             while True:
-                late = self._closing_at is not None and time.monotonic() >= self._closing_at
-                if late or (self._closing_at is not None and not self._queue):
+                closing = self._closing_at < math.inf
+                if (closing and not self._queue) or time.monotonic() >= self._closing_at:
                     return None
                 if self._queue and self._in_flight < IN_FLIGHT_BYTES:
                     record = self._queue.popleft()
@@ -163,7 +158,7 @@ class KafkaPublisher:
         while (record := self._next()) is not None:
             while producer is None:
                 producer = self._connect()
-                if producer is None and self._over():
+                if producer is None and self._is_closed_after_pause():
                     return
             try:
                 future = producer.send(
@@ -171,23 +166,27 @@ class KafkaPublisher:
                     value=record.payload,
                     partition=record.group,
                 )
-                future.add_callback(self._delivered, record)
-                future.add_errback(self._failed, record)
+                future.add_callback(self._settle, record, None)
+                future.add_errback(self._settle, record)
             except Exception as error:
-                # Its metadata timed out, or its producer id was fenced: the next record gets a new producer.
-                self._failed(record, error)
+                # Metadata timed out, or the producer id was fenced: the next record gets a new
+                # producer.
+                self._settle(record, error)
                 self._end(producer, 0.0)
                 producer = None
-        if producer is not None:
-            self._end(producer, max((self._closing_at or 0.0) - time.monotonic(), 0.1))
+        self._end(producer, max(self._closing_at - time.monotonic(), 0.1))
 
-    def _over(self) -> bool:
+    def _is_closed_after_pause(self) -> bool:
         with self._changed:
             self._changed.wait(RETRY_SECONDS)
-            return self._closing_at is not None and time.monotonic() >= self._closing_at
+            return time.monotonic() >= self._closing_at
 
     def _connect(self) -> Any:
-        """A producer that knows the topic. kafka-python asks any broker for it, a paused one too: no record shall wait for that and be lost."""
+        """A producer that knows the topic, or None.
+
+        kafka-python asks any broker for the topic, even a paused one. A record sent before would
+        wait and be lost.
+        """
         compression = self._settings.collect.compression
         producer: Any = None
         try:
@@ -205,32 +204,30 @@ class KafkaPublisher:
             producer.partitions_for(self._settings.topics.replica_state)
         except (TidemarkError, KafkaError) as error:
             log.warning("cannot publish", reason=str(error)[:200], queued_bytes=self._queued)
-            if producer is not None:
-                self._end(producer, 0.0)
+            self._end(producer, 0.0)
             return None
         return producer
 
-    def _delivered(self, record: Record, *_: Any) -> None:
+    def _settle(self, record: Record, error: Any, *_: Any) -> None:
+        """After the record was acknowledged (`error` is null), or was not."""
         with self._changed:
             self._in_flight -= _size(record)
-            self.published += 1
-            self.published_at = time.monotonic()
+            if error is None:
+                self.published += 1
+                self.published_at = time.monotonic()
+            else:
+                self._lose(record)
             self._changed.notify_all()
-
-    def _failed(self, record: Record, error: Any = None) -> None:
-        with self._changed:
-            self._in_flight -= _size(record)
-            self._lose(record)
-            self._changed.notify_all()
-        log.warning(
-            "a record was not published", reason=str(error)[:200], partitions=len(record.partitions)
-        )
+        if error is not None:
+            partitions = len(record.partitions)
+            log.warning("record not published", reason=str(error)[:200], partitions=partitions)
 
     def _end(self, producer: Any, seconds: float) -> None:
-        with contextlib.suppress(Exception):
-            producer.close(timeout=seconds)
+        if producer is not None:
+            with contextlib.suppress(Exception):
+                producer.close(timeout=seconds)
 
 
 def _size(record: Record) -> int:
-    # What the queue holds beside the payload.
+    # With what the queue holds beside the payload.
     return len(record.payload) + 64 * (len(record.partitions) + 8)

@@ -1,4 +1,7 @@
-"""The collector's own word, without Kafka: a webhook when nothing can be published, or no broker of a cluster answers."""
+"""Alerts about the collector itself, posted to a webhook without Kafka.
+
+Firing while nothing can be published, or while no broker of a cluster answers.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +9,49 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import requests
 import structlog
 
-from tidemark.core.identity import fingerprint
+from tidemark.core.own_alerts import own_alert
+from tidemark.core.text import rfc3339
 
 log = structlog.get_logger()
 
 ALERT: Final = "TidemarkCollectorBlind"
-# What is not posted again is forgotten somewhere.
+NO_BROKER: Final = "no_broker"
+CANNOT_PUBLISH: Final = "cannot_publish"
+SUMMARIES: Final = {
+    NO_BROKER: "No broker answers the collector.",
+    CANNOT_PUBLISH: "The collector cannot publish its observations.",
+}
+# Receivers forget an alert that is not repeated.
 REPEAT_SECONDS: Final = 60.0
-# A post that failed is tried again this soon, the end of an alert for so long.
+# After a failed post; the end of an alert is tried for END_SECONDS.
 RETRY_SECONDS: Final = 5.0
 END_SECONDS: Final = 900.0
 POST_SECONDS: Final = 5.0
+# Alertmanager's endsAt of an alert that has not ended.
+NOT_ENDED: Final = "0001-01-01T00:00:00Z"
 
+# The cluster and the reason.
 Key = tuple[str, str]
 
 
 @dataclass(slots=True)
 class _Alert:
-    """One alert, firing or over and not told of yet."""
+    """One alert: firing, or resolved and not yet delivered as such."""
 
     since: float
     until: float | None = None
     next_post: float = 0.0
 
 
-class Watchdog:
-    """Watches named ages (seconds since something last worked); each over `limit_seconds` is an alert of its own.
+class CollectorWatchdog(threading.Thread):
+    """Fires an alert for each age (seconds since something last worked) of `limit_seconds` or more.
 
-    `check` is pure but for what it remembers, and is called once a second by `start`'s thread.
+    Checks and posts once a second.
     """
 
     def __init__(
@@ -48,56 +60,51 @@ class Watchdog:
         limit_seconds: float,
         collector: str,
         ages: Callable[[], dict[Key, float]],
-        runbook_url: str = "",
+        runbook_url: str,
     ) -> None:
-        # (kafka_cluster, reason) -> age
+        super().__init__(name="tidemark-watchdog", daemon=True)
         self._ages = ages
         self._url = url
-        self._limit = limit_seconds
+        self._limit_seconds = limit_seconds
         self._collector = collector
         self._runbook_url = runbook_url
         # Bounded: at most one for each cluster and reason.
         self._alerts: dict[Key, _Alert] = {}
-        # The first failure of a row and its end are told, not each attempt.
+        # Only the first failure in a row is logged, and its end.
         self._failing = False
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="tidemark-watchdog", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self) -> None:
         self._stopped.set()
 
-    def _run(self) -> None:
+    def run(self) -> None:
         while not self._stopped.wait(1.0):
             now = time.time()
             for key, body in self.check(now):
-                self.posted(key, now, success=self._post(body))
+                self.record_post(key, now, success=self._post(body))
 
     def check(self, now: float) -> list[tuple[Key, dict[str, Any]]]:
-        """The webhook bodies due at `now` (Unix seconds); each is answered by `posted`."""
+        """The webhook bodies due at `now` (Unix seconds). Each is answered by `record_post`."""
         for key, age in self._ages().items():
             alert = self._alerts.get(key)
-            if age >= self._limit:
+            if age >= self._limit_seconds:
                 if alert is None or alert.until is not None:
                     self._alerts[key] = _Alert(now - age)
             elif alert is not None and alert.until is None:
                 alert.until, alert.next_post = now, now
-        for key in [
-            key
+        self._alerts = {
+            key: alert
             for key, alert in self._alerts.items()
-            if alert.until is not None and now - alert.until > END_SECONDS
-        ]:
-            del self._alerts[key]
+            if alert.until is None or now - alert.until <= END_SECONDS
+        }
         return [
             (key, self._body(key, alert))
             for key, alert in self._alerts.items()
             if alert.next_post <= now
         ]
 
-    def posted(self, key: Key, now: float, *, success: bool) -> None:
-        """An alert is repeated while it fires, its end is told once: until the receiver has taken it."""
+    def record_post(self, key: Key, now: float, *, success: bool) -> None:
+        """An alert is repeated while it fires; its end is posted until the receiver accepts it."""
         alert = self._alerts[key]
         if success and alert.until is not None:
             del self._alerts[key]
@@ -107,50 +114,41 @@ class Watchdog:
     def _body(self, key: Key, state: _Alert) -> dict[str, Any]:
         """Alertmanager's webhook, version 4, with one alert."""
         cluster, reason = key
-        status, since, until = (
-            ("firing" if state.until is None else "resolved"),
-            state.since,
-            state.until,
+        alert = own_alert(
+            ALERT,
+            "critical",
+            SUMMARIES[reason],
+            f"{SUMMARIES[reason]} Since {rfc3339(state.since)}.",
+            starts_at=state.since,
+            at=state.since if state.until is None else state.until,
+            runbook_url=self._runbook_url,
+            firing=state.until is None,
+            labels={"kafka_cluster": cluster, "collector": self._collector, "reason": reason},
         )
-        labels = {
-            "alertname": ALERT,
-            "kafka_cluster": cluster,
-            "severity": "critical",
-            "collector": self._collector,
-            "reason": reason,
-        }
-        summary = (
-            "The collector cannot publish what it sees."
-            if reason == "cannot_publish"
-            else "No broker answers the collector."
-        )
-        annotations = {"summary": summary, "description": f"{summary} Since {_iso(since)}."}
-        if self._runbook_url:
-            annotations["runbook_url"] = f"{self._runbook_url}#{ALERT.lower()}"
-        alert = {
-            "status": status,
-            "labels": labels,
-            "annotations": annotations,
-            "startsAt": _iso(since),
-            "endsAt": _iso(until) if until is not None else "0001-01-01T00:00:00Z",
+        posted = {
+            "status": alert.state,
+            "labels": alert.labels,
+            "annotations": alert.annotations,
+            "startsAt": rfc3339(alert.starts_at),
+            "endsAt": NOT_ENDED if alert.ends_at is None else rfc3339(alert.ends_at),
             "generatorURL": "",
-            "fingerprint": fingerprint(labels),
+            "fingerprint": alert.fingerprint,
         }
         return {
             "version": "4",
             "groupKey": f'{{}}:{{alertname="{ALERT}", kafka_cluster="{cluster}"}}',
             "truncatedAlerts": 0,
-            "status": status,
+            "status": alert.state,
             "receiver": "tidemark-watchdog",
             "groupLabels": {"alertname": ALERT, "kafka_cluster": cluster},
-            "commonLabels": labels,
-            "commonAnnotations": annotations,
+            "commonLabels": alert.labels,
+            "commonAnnotations": alert.annotations,
             "externalURL": "",
-            "alerts": [alert],
+            "alerts": [posted],
         }
 
     def _post(self, body: dict[str, Any]) -> bool:
-        """Whether the receiver took it. The address is not logged: it may hold a secret."""
+        """Whether the receiver accepted it. The address may hold a secret, so it is not logged."""
         try:
             answer = requests.post(
                 self._url, json=body, timeout=POST_SECONDS, allow_redirects=False, stream=True
@@ -160,12 +158,8 @@ class Watchdog:
         except (requests.RequestException, ValueError) as error:
             reason = type(error).__name__
         if reason is not None and not self._failing:
-            log.warning("the watchdog's webhook is not taken; trying until it is", reason=reason)
+            log.warning("watchdog webhook fails; retrying", reason=reason)
         if reason is None and self._failing:
-            log.info("the watchdog's webhook is taken again")
+            log.info("watchdog webhook accepts posts again")
         self._failing = reason is not None
         return reason is None
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")

@@ -8,13 +8,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from tidemark.collect.command import chosen_settings
-from tidemark.collect.loop import Loop
-from tidemark.collect.passes import Passes
+from tidemark.collect.collection_pass import PassRunner
+from tidemark.collect.command import select_clusters
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import Batch
-from tidemark.kafka.client import check_reachable, checked_options, quiet_client_logs
+from tidemark.kafka.client import check_reachable, quiet_client_logs
 from tidemark.settings import Cluster, Collect, Settings
 
 # The first pass starts reads that only a later pass reports: minimum in-sync replicas, eligible
@@ -36,7 +35,7 @@ class FinishedPass(NamedTuple):
 def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) -> Cluster:
     """The one cluster that the flags choose. Raises ClusterError where it does not answer."""
     quiet_client_logs()
-    clusters = chosen_settings(settings, bootstrap, name).clusters
+    clusters = select_clusters(settings, bootstrap, name).clusters
     require_one([cluster.name for cluster in clusters])
     check_reachable(clusters[0])
     return clusters[0]
@@ -55,17 +54,16 @@ def few_passes(cluster: Cluster, settings: Collect, topics: list[str]) -> Iterat
     watched = msgspec.structs.replace(
         cluster, topics_allow=topics, topics_deny=[], shard=0, shards=1
     )
-    options = checked_options(cluster)
-    loop = Loop(**options)
-    passes = Passes(loop, options, watched, settings, 1, int(time.time() * 1000))
+    passes = PassRunner(watched, settings, 1, int(time.time() * 1000))
     started = time.monotonic()
     try:
         while True:
-            batches = [decode_batch(record.payload) for record in loop.run(passes.run, set())]
+            batches = [
+                decode_batch(record.payload) for record in passes.loop.run(passes.run, set())
+            ]
             yield FinishedPass(
                 passes.number, time.monotonic() - started, batches, passes.inventory.listed
             )
-            loop.run(loop.sleep, PAUSE_SECONDS)
+            passes.loop.run(passes.loop.sleep, PAUSE_SECONDS)
     finally:
         passes.close()
-        loop.close()

@@ -13,9 +13,9 @@ from kafka.protocol.consumer import (
     ListOffsetsResponse,
 )
 
-from tidemark.collect import codec_fetch, codec_list_offsets
-from tidemark.collect.codec_fetch import FetchTemplate, decode_fetch
-from tidemark.collect.codec_list_offsets import ListOffsetsTemplate, decode_list_offsets
+from tidemark.collect.codecs import fetch, list_offsets
+from tidemark.collect.codecs.fetch import FetchTemplate, decode_fetch
+from tidemark.collect.codecs.list_offsets import ListOffsetsTemplate, decode_list_offsets
 from tidemark.core.errors import WireError
 
 NAMES = st.text(alphabet="abcXYZ019._-é", min_size=1, max_size=140)
@@ -152,7 +152,7 @@ def test_list_offsets_answers_decode_as_the_librarys(answer: Any, version: int) 
 def fetch_answers(draw: st.DrawFn) -> Any:
     topic_class = FetchResponse.FetchableTopicResponse
     part_class = topic_class.PartitionData
-    # Healthy answers take the stride, one odd entry anywhere must not.
+    # Healthy answers are decoded by strides; one with an odd entry must not be.
     odd = draw(st.sampled_from(["none", "none", "errors", "mixed"]))
     topics = []
     for name, numbers in draw(blocks()):
@@ -251,7 +251,7 @@ def test_a_truncated_or_lengthened_list_offsets_answer_is_refused(
 
 @given(fetch_answers(), st.data())
 @settings(max_examples=300)
-def test_a_changed_byte_gives_an_error_or_what_the_library_reads(
+def test_a_changed_byte_gives_an_error_or_the_librarys_result(
     answer: Any, data: st.DataObject
 ) -> None:
     whole = bytearray(answer.encode(version=12))
@@ -271,7 +271,7 @@ def test_a_changed_byte_gives_an_error_or_what_the_library_reads(
 
 
 @given(st.binary(max_size=400), VERSIONS)
-def test_arbitrary_bytes_never_raise_anything_else(data: bytes, version: int) -> None:
+def test_arbitrary_bytes_raise_only_wire_errors(data: bytes, version: int) -> None:
     for decode in (decode_fetch, lambda raw: decode_list_offsets(raw, version)):
         with contextlib.suppress(WireError):
             decode(data)
@@ -281,5 +281,5 @@ def test_versions_outside_the_codec_are_refused() -> None:
     for version in (0, 10):
         with pytest.raises(ValueError, match="not encoded"):
             ListOffsetsTemplate((), version, -2)
-    assert codec_fetch.VERSION == 12
-    assert codec_list_offsets.MAX_VERSION == 9
+    assert fetch.VERSION == 12
+    assert list_offsets.MAX_VERSION == 9

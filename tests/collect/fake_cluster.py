@@ -1,11 +1,12 @@
-"""Three fake brokers, the passes over them, and what a pass told."""
+"""Three fake brokers, collection passes over them, and the events of a pass."""
 
 from __future__ import annotations
 
-from tests.collect.fake_broker import FakeBroker, Log
-from tidemark.collect.loop import Loop
+import pytest
+
+from tests.collect.fake_broker import VERSIONS, FakeBroker, Log
+from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.pack import Record
-from tidemark.collect.passes import Passes
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Event, Observation, Pass
 from tidemark.settings import Cluster, Collect
@@ -13,7 +14,7 @@ from tidemark.settings import Cluster, Collect
 Topics = dict[str, dict[int, tuple[int, int, list[int], list[int], int]]]
 
 
-class Lab:
+class FakeCluster:
     """Three fake brokers and the passes over them."""
 
     def __init__(self, versions: dict[int, tuple[int, int]] | None = None) -> None:
@@ -26,25 +27,24 @@ class Lab:
             bootstrap_servers=[f"127.0.0.1:{self.brokers[0].port}"],
             topics_deny=["hidden"],
         )
-        self.loop = Loop()
         settings = Collect(collector="k", broker_timeout_seconds=1.0, metadata_seconds=1e-6)
-        self.passes = Passes(self.loop, {}, cluster, settings, 4, 1_000)
+        self.passes = PassRunner(cluster, settings, 4, 1_000)
         self.records: list[Record] = []
 
     def topic(self, name: str, end: int, epoch: int = 0) -> None:
-        """One partition on all three, led by 1, everything replicated."""
+        """A topic with one fully replicated partition on all three brokers, led by broker 1."""
         self.topics[name] = {0: (1, epoch, [1, 2, 3], [1, 2, 3], 0)}
         for broker in self.brokers:
             broker.logs[name, 0] = Log([(epoch, end)], end, epoch, leads=broker.broker == 1)
 
     def run(self, passes: int = 1) -> list[Event]:
-        """The events of the last of some passes."""
+        """Runs passes. Returns the events of the last one."""
 
         async def work() -> None:
             for _ in range(passes):
                 self.records = await self.passes.run(set())
 
-        self.loop.run(work)
+        self.passes.loop.run(work)
         return [event for record in self.records for event in decode_batch(record.payload).events]
 
     def one(self, passes: int = 1) -> Observation:
@@ -52,9 +52,13 @@ class Lab:
 
     def close(self) -> None:
         self.passes.close()
-        self.loop.close()
         for broker in self.brokers:
             broker.close()
+
+
+def with_versions(versions: dict[int, tuple[int, int]]) -> pytest.MarkDecorator:
+    """Gives a test a cluster whose brokers offer other versions, by API key."""
+    return pytest.mark.parametrize("cluster", [{**VERSIONS, **versions}], indirect=True)
 
 
 def outcomes(events: list[Event]) -> dict[int, str]:

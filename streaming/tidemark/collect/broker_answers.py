@@ -1,0 +1,61 @@
+"""The answers of one broker in the pass under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tidemark.collect.codecs.fetch import FetchEntry
+from tidemark.collect.codecs.list_offsets import OffsetEntry
+from tidemark.core.leader_epochs import LineageEntries
+
+
+class RequestTimes(NamedTuple):
+    """When a request was sent and its answer was read (monotonic)."""
+
+    requested_at: float
+    answered_at: float
+
+
+class Lineage(NamedTuple):
+    """Leader epochs of a log, ascending, and the epoch from which they are complete."""
+
+    entries: LineageEntries
+    complete_from: int | None
+
+
+class BrokerAnswers:
+    """Answers by slot, the place of a partition in the broker's requests. Null: no answer.
+
+    `led` are the slots whose leader the broker is, by the metadata of the plan.
+    """
+
+    def __init__(self, broker: int, size: int, led: Iterable[int]) -> None:
+        self.broker = broker
+        self.size = size
+        self.led = frozenset(led)
+        self.clear()
+
+    def clear(self) -> None:
+        # ListOffsets: the replica's log end offset, and the high watermark under the leader's
+        # fence.
+        self.latest: list[OffsetEntry | None] = [None] * self.size
+        self.committed: list[OffsetEntry | None] = [None] * self.size
+        self.fetched: list[FetchEntry | None] = [None] * self.size
+        # Slots that were fetched without an epoch: `fetched` has no log end offset, that of
+        # `latest` counts.
+        self.epochless: set[int] = set()
+        # slot of a replica that should not lead -> error code of a request that only a leader
+        # answers
+        self.claims: dict[int, int] = {}
+        self.lineages: dict[int, Lineage] = {}
+        self.latest_times: RequestTimes | None = None
+        self.followers_times: RequestTimes | None = None
+        self.leaders_times: RequestTimes | None = None
+        self.outcome: str | None = None
+        # Whether the broker's ListOffsets has a fence (v4).
+        self.fenced = True
+
+    @property
+    def last_times(self) -> RequestTimes | None:
+        return self.leaders_times or self.followers_times or self.latest_times

@@ -1,0 +1,289 @@
+"""Collection passes over one cluster. An observation takes six steps:
+
+1. `MetadataReader` reads the images of two brokers; `Inventory` merges them into watched
+   partitions.
+2. `BrokerPlan` encodes the requests to each broker.
+3. `Sampler` asks each broker: its leaders, its followers, its leaders again, and lineages that may
+   have changed.
+4. `Observer` makes one `Observation` of all answers for a partition, or none while the partition is
+   quiet.
+5. `Packer` packs the observations and ends the pass with its record in every Kafka partition of the
+   event topic.
+6. `Publisher` sends the records (by the caller of `PassRunner.run`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from tidemark.collect.connection import BrokerConnection, ConnectionPool
+from tidemark.collect.event_loop import Barrier, EventLoop
+from tidemark.collect.inventory import Inventory
+from tidemark.collect.metadata_image import TopicPartition
+from tidemark.collect.metadata_reader import MetadataReader
+from tidemark.collect.observer import Observer
+from tidemark.collect.pack import Packer, Record
+from tidemark.collect.quorum_nodes import QuorumNodes
+from tidemark.collect.request_plan import BrokerPlan
+from tidemark.collect.sampler import Sampler
+from tidemark.collect.watched_partition import WatchedPartition
+from tidemark.core.events import OK, TIMED_OUT, BrokerAnswer, Gone, Pass
+from tidemark.kafka.client import checked_options
+from tidemark.settings import Cluster, Collect
+
+SMALL_CLUSTER: Final = 2_000
+# A sampler may take so many time-outs in all; one that goes on is cut off.
+SAMPLER_TIMEOUTS: Final = 4
+# A barrier waits for brokers that answer: twice as long as the slowest took lately, and at least
+# this long. A broker that failed before has this long to come back.
+PATIENCE_SECONDS: Final = 0.05
+
+
+class PassRunner:
+    """Runs passes over one cluster. `groups`: the number of Kafka partitions of the event topic.
+
+    Raises ConfigError for options of the cluster that kafka-python does not take.
+    """
+
+    # Of the pass under way: its start (monotonic), its records, and how long a barrier waits.
+    _started: float
+    _packer: Packer
+    _patience_seconds: float
+
+    def __init__(self, cluster: Cluster, settings: Collect, groups: int, epoch: int) -> None:
+        options = checked_options(cluster)
+        self.cluster = cluster
+        self.loop = EventLoop(**options)
+        self.inventory = Inventory(cluster, groups)
+        self.number = 0
+        # The next pass follows at once: an answer contradicted the metadata, or a broker just
+        # failed.
+        self.hurry = False
+        # When a broker last answered (monotonic); the start counts as an answer.
+        self.answered_at = time.monotonic()
+        self.observed = self.thinned = self.missed = 0
+        self.outcomes: dict[int, str] = {}
+        self._settings = settings
+        self._timeout = settings.broker_timeout_seconds
+        self._groups = groups
+        self._epoch = epoch
+        self._wall_offset = time.time() - time.monotonic()
+        self._reader = MetadataReader(self.loop, options, self.inventory, cluster, settings)
+        self._connections = ConnectionPool(self.loop, options)
+        self._plans: dict[int, BrokerPlan] = {}
+        self._must_plan = True
+        self._quorum_nodes = QuorumNodes()
+        # How long the slowest broker that answered took for its first answers; it rises at once and
+        # falls slowly.
+        self._slowest_seconds = self._timeout
+
+    @property
+    def period_seconds(self) -> float:
+        small = len(self.inventory.partitions) <= SMALL_CLUSTER
+        return self._settings.pass_seconds or (1.0 if small else 5.0)
+
+    async def run(self, missed_elsewhere: set[TopicPartition]) -> list[Record]:
+        """One pass. Returns its records, with the pass records last. Broker failures never raise.
+
+        `missed_elsewhere`: partitions whose earlier observations were lost before they were
+        published.
+        """
+        self.number += 1
+        self._started = time.monotonic()
+        self._packer = Packer(
+            self.cluster.name, self._settings.collector, self._epoch, self.number, self._groups
+        )
+        patience = max(2 * self._slowest_seconds, PATIENCE_SECONDS)
+        self._patience_seconds = min(patience, self._timeout)
+
+        await self._read_metadata()
+        self._apply_metadata()
+        self._plan_requests()
+        await self._connect_new_brokers()
+        await self._sample()
+        await self._confirm_leaders()
+        missed = self._observe(missed_elsewhere)
+        self._add_quorum_nodes()
+        places = [(watched.group, (watched.topic, watched.number)) for watched in missed]
+        return self._packer.finish(self._pass_record(), places)
+
+    async def _read_metadata(self) -> None:
+        """Connects, and starts the reads that are due. Waits for images, and for no other read."""
+        attempts = [(c, c.connect(self._timeout)) for c in self._unconnected()]
+        images_due = self._images_due()
+        self.hurry = False
+        live = self._live()
+        images = self._reader.start_images(live) if images_due else []
+        self._reader.start_queries(live, self._started, images_due=images_due)
+        await self.loop.wait([attempt for c, attempt in attempts if not c.failures], self._timeout)
+        await self.loop.wait(
+            images, 5 * self._timeout if self.number == 1 else self._patience_seconds
+        )
+        await self.loop.wait([attempt for _, attempt in attempts], PATIENCE_SECONDS)
+
+    def _images_due(self) -> bool:
+        return (
+            self.hurry
+            or not self.inventory.brokers
+            or self._reader.are_images_due(self._started)
+            or any(outcome != OK for outcome in self.outcomes.values())
+            or any(not watched.all_in_sync for watched in self.inventory.partitions.values())
+        )
+
+    def _live(self) -> dict[int, BrokerConnection]:
+        return {b: c for b, c in self._connections.by_broker.items() if c.connected}
+
+    def _unconnected(self) -> list[BrokerConnection]:
+        return [c for c in self._connections.by_broker.values() if not c.connected]
+
+    def _apply_metadata(self) -> None:
+        """Merges the images that were read, and adds the partitions that are gone."""
+        reader, inventory, connections = self._reader, self.inventory, self._connections
+        if reader.deleted:
+            self._add_gone(inventory.remove(reader.deleted))
+            reader.deleted = set()
+            self._must_plan = True
+        images, reader.images = reader.images, []
+        if not images:
+            return
+        live = self._live()
+        changes = inventory.apply(images, reader.sole_witness(live))
+        self._add_gone(changes.recreated)
+        if changes.new_topics:
+            reader.read_configurations_again()
+        if changes.absent:
+            reader.confirm_deleted(live, changes.absent)
+        for broker, place in inventory.brokers.items():
+            connections.get(broker, place.host, place.port)
+        for broker in connections.by_broker.keys() - inventory.brokers.keys():
+            connections.drop(broker)
+            self.outcomes.pop(broker, None)
+        self._must_plan |= changes.replan or not inventory.brokers.keys() <= self._plans.keys()
+
+    def _add_gone(self, gone: list[WatchedPartition]) -> None:
+        at = self._wall(time.monotonic())
+        for w in gone:
+            event = Gone(topic=w.topic, partition=w.number, observed_at=at, topic_id=w.topic_id)
+            self._packer.add(w.group, event)
+
+    def _plan_requests(self) -> None:
+        """Encodes the requests again after a change of leaders, epochs, replicas or brokers."""
+        if not self._must_plan:
+            return
+        self._must_plan = False
+        hosted: dict[int, list[WatchedPartition]] = {b: [] for b in self.inventory.brokers}
+        for watched in self.inventory.partitions.values():
+            watched.slots, watched.quiet_answers = {}, None
+            for broker in watched.metadata.replicas:
+                hosted.setdefault(broker, []).append(watched)
+        self._plans = {broker: BrokerPlan(broker, found) for broker, found in hosted.items()}
+
+    async def _connect_new_brokers(self) -> None:
+        new = [c.connect(self._timeout) for c in self._unconnected() if not c.failures]
+        await self.loop.wait(new, self._timeout)
+
+    async def _sample(self) -> None:
+        """All brokers at once. Sets their answers and outcomes."""
+        timeout, patience = self._timeout, self._patience_seconds
+        live, begun = self._live(), time.monotonic()
+        barriers = (
+            Barrier(self.loop, len(live), patience),
+            Barrier(self.loop, len(live), 2 * patience),
+        )
+        lineage_due = [w for w in self.inventory.partitions.values() if w.lineage.reads_left]
+        for plan in self._plans.values():
+            plan.answers.clear()
+
+        async def sample(connection: BrokerConnection, plan: BrokerPlan) -> None:
+            sampler = Sampler(connection, plan, iter(barriers), lineage_due, timeout)
+            try:
+                await self.loop.within(SAMPLER_TIMEOUTS * timeout, sampler.run)
+            except TimeoutError:
+                plan.answers.outcome = TIMED_OUT
+                connection.close()
+
+        sampled = {b: self._plans[b].answers for b in live if b in self._plans}
+        samplers = [self.loop.spawn(sample, live[b], self._plans[b]) for b in sampled]
+        await self.loop.wait(samplers, (SAMPLER_TIMEOUTS + 1) * timeout)
+        took = [
+            answers.latest_times.answered_at - begun
+            for answers in sampled.values()
+            if answers.outcome == OK and answers.latest_times
+        ]
+        self._slowest_seconds = max([0.8 * self._slowest_seconds, *took])
+        for broker, connection in self._connections.by_broker.items():
+            answered = sampled[broker].outcome if broker in sampled else connection.outcome
+            outcome = answered or TIMED_OUT
+            self.hurry |= outcome != OK and self.outcomes.get(broker) == OK
+            self.outcomes[broker] = outcome
+        if OK in self.outcomes.values():
+            self.answered_at = time.monotonic()
+
+    async def _confirm_leaders(self) -> None:
+        """Reads metadata again where a broker has no fences: see `Observer`."""
+        if any(not plan.answers.fenced for plan in self._plans.values()):
+            images = self._reader.start_images(self._live())
+            await self.loop.wait(images, self._timeout)
+            self._apply_metadata()
+
+    def _observe(self, missed_elsewhere: set[TopicPartition]) -> set[WatchedPartition]:
+        """Adds the observations. Returns the missed partitions."""
+        partitions = self.inventory.partitions
+        missed = {partitions[place] for place in missed_elsewhere if place in partitions}
+        for watched in missed:
+            watched.forget_quiet_state()
+        observer = Observer(self.outcomes, self._wall, self._started, self._settings.thin_seconds)
+        now = time.monotonic()
+        self.observed = 0
+        for watched in partitions.values():
+            observation = observer.observe(watched, now)
+            if observation is not None:
+                self.observed += 1
+                self._packer.add(watched.group, observation)
+        missed |= observer.missed
+        self.thinned, self.missed = observer.thinned, len(missed)
+        self.hurry |= observer.found_stale
+        return missed
+
+    def _wall(self, monotonic: float) -> float:
+        """Wall time that never runs backward: that of the start, plus monotonic time since."""
+        return monotonic + self._wall_offset
+
+    def _add_quorum_nodes(self) -> None:
+        if self._reader.quorum is not None:
+            at = self._wall(self._reader.quorum_at)
+            for event in self._quorum_nodes.changes(self._reader.quorum, self._reader.fenced, at):
+                self._packer.broadcast(event)
+
+    def _pass_record(self) -> Pass:
+        cluster, quorum, ended = self.cluster, self._reader.quorum, time.monotonic()
+        return Pass(
+            number=self.number,
+            started_at=self._wall(self._started),
+            ended_at=self._wall(ended),
+            monotonic=ended,
+            period_ms=self.period_seconds * 1000,
+            brokers=[self._broker_answer(broker) for broker in self.inventory.brokers],
+            cluster_id=self.inventory.cluster_id,
+            partitions=len(self.inventory.partitions),
+            quorum_leader=quorum.leader if quorum else None,
+            quorum_epoch=quorum.epoch if quorum else None,
+            shard=f"{cluster.shard}/{cluster.shards}" if cluster.shards > 1 else None,
+        )
+
+    def _broker_answer(self, broker: int) -> BrokerAnswer:
+        plan = self._plans.get(broker)
+        times = None if plan is None else plan.answers.last_times
+        return BrokerAnswer(
+            broker=broker,
+            outcome=self.outcomes.get(broker, TIMED_OUT),
+            answered_ms=round((times.answered_at - self._started) * 1000, 3) if times else None,
+            **self.inventory.brokers[broker]._asdict(),
+            **self.inventory.counts(broker)._asdict(),
+        )
+
+    def close(self) -> None:
+        self._reader.close()
+        self._connections.close()
+        self.loop.close()

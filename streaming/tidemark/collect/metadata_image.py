@@ -1,0 +1,149 @@
+"""One broker's image of the cluster metadata, which may be older than another broker's.
+
+Mirrors MetadataResponse and DescribeTopicPartitionsResponse. Asking never creates a topic.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+import uuid
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
+
+from kafka.protocol.admin import DescribeTopicPartitionsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from tidemark.collect.connection import BrokerConnection
+
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+LEADER_NOT_AVAILABLE: Final = 5
+
+# A topic and the number of a partition.
+TopicPartition = tuple[str, int]
+
+
+class BrokerAddress(NamedTuple):
+    host: str
+    port: int
+    rack: str | None
+
+
+class PartitionMetadata(NamedTuple):
+    """One partition. Leader −1: none, or none reachable. Epoch −1: not reported by old brokers."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    error: int
+
+    @property
+    def placement(self) -> tuple[int, int, tuple[int, ...]]:
+        return self.leader, self.leader_epoch, self.replicas
+
+
+class TopicMetadata(NamedTuple):
+    topic_id: str | None
+    error: int
+    partitions: dict[int, PartitionMetadata]
+
+
+class MetadataImage(NamedTuple):
+    """One broker's answer and when it was read (monotonic). Broker < 0: a bootstrap server."""
+
+    broker: int
+    at: float
+    cluster_id: str | None
+    controller: int
+    brokers: dict[int, BrokerAddress]
+    topics: dict[str, TopicMetadata]
+
+
+class EligibleReplicas(NamedTuple):
+    """Eligible leader replicas and last known ones (KIP-966); null where not reported."""
+
+    eligible: list[int] | None = None
+    last_known: list[int] | None = None
+
+
+def topic_id_text(value: Any) -> str | None:
+    """A topic id as Kafka writes it (22 characters); null for the zero id of older brokers."""
+    if not isinstance(value, uuid.UUID) or value.int == 0:
+        return None
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+async def read_metadata(
+    connection: BrokerConnection, seconds: float, names: list[str] | None = None
+) -> MetadataImage:
+    """All topics, or those named. Raises NoAnswerError."""
+    topic_class = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(
+        topics=None if names is None else [topic_class(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    answer = await connection.ask(request, seconds)
+    return MetadataImage(
+        broker=connection.broker,
+        at=time.monotonic(),
+        cluster_id=getattr(answer, "cluster_id", None) or None,
+        controller=answer.controller_id if answer.controller_id is not None else -1,
+        brokers={
+            node.node_id: BrokerAddress(node.host, node.port, node.rack or None)
+            for node in answer.brokers
+        },
+        topics={topic.name: _topic(topic) for topic in answer.topics if topic.name},
+    )
+
+
+def _topic(topic: Any) -> TopicMetadata:
+    partitions = {
+        p.partition_index: PartitionMetadata(
+            p.leader_id,
+            -1 if p.leader_epoch is None else p.leader_epoch,
+            tuple(p.replica_nodes),
+            tuple(p.isr_nodes),
+            p.error_code,
+        )
+        for p in topic.partitions
+    }
+    return TopicMetadata(topic_id_text(topic.topic_id), topic.error_code, partitions)
+
+
+async def read_eligible_replicas(
+    connection: BrokerConnection, names: Collection[str], seconds: float
+) -> dict[TopicPartition, EligibleReplicas]:
+    """Eligible leader replicas of the named topics; empty where the broker lacks the API.
+
+    Raises NoAnswerError.
+    """
+    found: dict[TopicPartition, EligibleReplicas] = {}
+    if connection.version(DescribeTopicPartitionsRequest.API_KEY, 0) is None or not names:
+        return found
+    topics = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in sorted(names)]
+    cursor = None
+    # A page holds at least one partition, so the pages end; a cursor that does not advance ends
+    # them too.
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=topics, response_partition_limit=2000, cursor=cursor
+        )
+        answer = await connection.ask(request, seconds)
+        for topic in answer.topics:
+            for p in topic.partitions:
+                found[topic.name, p.partition_index] = EligibleReplicas(
+                    p.eligible_leader_replicas, p.last_known_elr
+                )
+        following = answer.next_cursor
+        if following is None or (cursor is not None and _position(following) <= _position(cursor)):
+            return found
+        cursor = DescribeTopicPartitionsRequest.Cursor(
+            topic_name=following.topic_name, partition_index=following.partition_index
+        )
+
+
+def _position(cursor: Any) -> TopicPartition:
+    return cursor.topic_name, cursor.partition_index

@@ -1,0 +1,276 @@
+"""Merges the answers of a pass: one Observation per partition, with all its replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from zlib import crc32
+
+from kafka import errors as kafka_errors
+
+from tidemark.collect.broker_answers import BrokerAnswers
+from tidemark.collect.codecs.fetch import NO_FETCH
+from tidemark.collect.codecs.list_offsets import NO_OFFSET
+from tidemark.collect.codecs.wire import ERROR_CODE, UNANSWERED
+from tidemark.collect.quiet import is_quiet
+from tidemark.collect.watched_partition import WatchedPartition
+from tidemark.core.events import OK, UNREACHABLE, Observation, Replica
+
+NOT_LEADER: Final = 6
+FENCED_LEADER_EPOCH: Final = 74
+UNKNOWN_LEADER_EPOCH: Final = 75
+OFFSET_NOT_AVAILABLE: Final = 78
+# The broker knows another leader or epoch: metadata is read again at once.
+STALE_CODES: Final = frozenset({NOT_LEADER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH})
+# Error code of a request that only a leader answers -> whether the replica leads.
+LEADS: Final = {0: True, OFFSET_NOT_AVAILABLE: True, NOT_LEADER: False}
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of an error code (Errors.java)."""
+    if code == NOT_LEADER:
+        return "NOT_LEADER_OR_FOLLOWER"
+    name = getattr(kafka_errors.for_code(code), "message", None)
+    return str(name or f"ERROR_{code}")
+
+
+class Observer:
+    """Builds the observations of one pass. `found_stale`: an answer contradicted the metadata."""
+
+    def __init__(
+        self,
+        outcomes: dict[int, str],
+        wall: Callable[[float], float],
+        started: float,
+        thin_seconds: float,
+    ) -> None:
+        self.found_stale = False
+        # Quiet, and observed lately: these count as seen.
+        self.thinned = 0
+        self.missed: set[WatchedPartition] = set()
+        self._outcomes = outcomes
+        self._wall = wall
+        self._started = started
+        self._thin_seconds = thin_seconds
+        self._times_ms: dict[tuple[int, bool, bool], tuple[float | None, float | None]] = {}
+
+    def observe(self, watched: WatchedPartition, now: float) -> Observation | None:
+        """Null for a partition that is thinned, or missed: without answers or newer metadata."""
+        answers = self._answers(watched)
+        if answers is not None and answers == watched.quiet_answers and now < watched.due_at:
+            self.thinned += 1
+            return None
+        samples = [self._sample(watched, broker) for broker in watched.metadata.replicas]
+        if watched.metadata_at < self._started and all(s.error is not None for s in samples):
+            watched.forget_quiet_state()
+            self.missed.add(watched)
+            return None
+        observation = self._observation(watched, samples, now)
+        leader_read = self._add_leader(observation, watched)
+        lineage_pending = watched.lineage.is_pending
+        quiet = not lineage_pending and is_quiet(observation)
+        state = _quiet_state(watched, observation) if quiet else None
+        watched.quiet_answers = None if state is None else answers
+        unchanged = state is not None and state == watched.quiet_state
+        if unchanged and now < watched.due_at:
+            self.thinned += 1
+            return None
+        watched.quiet_state = state
+        # The first interval differs between partitions, so that they are not all due in one pass.
+        share = 1.0 if unchanged else 0.5 + 0.5 * _spread(watched)
+        watched.due_at = now + share * self._thin_seconds
+        if lineage_pending:
+            watched.lineage.record(observation, leader_read=leader_read, now=now)
+        return observation
+
+    def _answers(self, watched: WatchedPartition) -> list[object] | None:
+        """The metadata and answers that decide whether a partition is quiet.
+
+        Comparing them with those of the last quiet pass costs a tenth of an observation.
+        """
+        metadata = watched.metadata
+        if watched.lineage.is_pending or len(watched.slots) != len(metadata.replicas):
+            return None
+        found: list[object] = [
+            metadata,
+            watched.topic_id,
+            watched.eligible,
+            watched.configuration,
+            watched.reassignment,
+        ]
+        for answers, index in watched.slots.values():
+            found += (answers.latest[index], answers.fetched[index], answers.committed[index])
+        return found
+
+    def _sample(self, watched: WatchedPartition, broker: int) -> Replica:
+        slot = watched.slots.get(broker)
+        if slot is None:
+            return Replica(broker=broker, error=self._failure(broker, None))
+        answers, index = slot
+        committed = answers.committed[index]
+        claim = answers.claims.get(index) if committed is None else committed[ERROR_CODE]
+        leads = None if claim is None else LEADS.get(claim)
+        _, latest_error, end, epoch = answers.latest[index] or NO_OFFSET
+        _, fetch_error, high_watermark, last_stable_offset, log_start_offset, _, epoch_end = (
+            answers.fetched[index] or NO_FETCH
+        )
+        error = latest_error or fetch_error
+        self.found_stale |= error in STALE_CODES or (committed is not None and claim in STALE_CODES)
+        if error == UNANSWERED:
+            return Replica(broker=broker, leads=leads, error=self._failure(broker, answers.outcome))
+        leader_epoch = epoch if epoch >= 0 else None
+        if error:
+            return Replica(
+                broker=broker, leads=leads, leader_epoch=leader_epoch, error=error_name(error)
+            )
+        # Above the epoch of the metadata: that is old.
+        self.found_stale |= watched.leader_epoch is not None and epoch > watched.leader_epoch
+        epochless, led = index in answers.epochless, index in answers.led
+        if not epochless:
+            end = epoch_end
+        elif high_watermark > end:
+            # It was read after the end offset and has passed it: they are not of one instant.
+            high_watermark = -1
+        if end < watched.log_end_offsets.get(broker, 0):
+            watched.lineage.restart(watched.metadata.replicas)
+        watched.log_end_offsets[broker] = end
+        requested_ms, answered_ms = self._request_times(answers, led, epochless)
+        lineage, _ = (None, None) if led else answers.lineages.get(index, (None, None))
+        return Replica(
+            broker=broker,
+            log_end_offset=end if end >= 0 else None,
+            high_watermark=high_watermark if high_watermark >= 0 else None,
+            log_start_offset=log_start_offset if log_start_offset >= 0 else None,
+            last_stable_offset=last_stable_offset if last_stable_offset >= 0 else None,
+            leader_epoch=leader_epoch,
+            leads=leads,
+            requested_ms=requested_ms,
+            answered_ms=answered_ms,
+            lineage=lineage,
+        )
+
+    def _failure(self, broker: int, outcome: str | None) -> str:
+        failure = outcome or self._outcomes.get(broker, UNREACHABLE)
+        # The broker answered without this partition: a throttled Fetch is answered empty.
+        return "no_answer" if failure == OK else failure
+
+    def _request_times(
+        self, answers: BrokerAnswers, led: bool, epochless: bool
+    ) -> tuple[float | None, float | None]:
+        """When a broker was asked and had answered: one pair for leaders, one for followers."""
+        key = (answers.broker, led, epochless)
+        found = self._times_ms.get(key)
+        if found is None:
+            times = answers.leaders_times if led else answers.followers_times
+            since = answers.latest_times if epochless else times
+            found = self._times_ms[key] = (
+                self._ms(since.requested_at) if since else None,
+                self._ms(times.answered_at) if times else None,
+            )
+        return found
+
+    def _ms(self, monotonic: float) -> float:
+        """Since the start of the pass."""
+        return round((monotonic - self._started) * 1000, 3)
+
+    def _observation(
+        self, watched: WatchedPartition, samples: list[Replica], now: float
+    ) -> Observation:
+        metadata, eligible = watched.metadata, watched.eligible
+        return Observation(
+            topic=watched.topic,
+            partition=watched.number,
+            observed_at=self._wall(now),
+            topic_id=watched.topic_id,
+            leader=watched.leader,
+            leader_epoch=watched.leader_epoch,
+            leaderless=watched.leaderless,
+            replicas=list(metadata.replicas),
+            in_sync_replicas=list(metadata.in_sync),
+            eligible_leader_replicas=eligible.eligible,
+            last_known_eligible_leader_replicas=eligible.last_known,
+            adding=list(watched.reassignment.adding),
+            removing=list(watched.reassignment.removing),
+            effective_min_in_sync_replicas=watched.effective_min_in_sync,
+            metadata_from=watched.metadata_from,
+            metadata_at=self._wall(watched.metadata_at),
+            samples=samples,
+            compacted=watched.configuration.compacted
+            if any(sample.lineage is not None for sample in samples)
+            else None,
+        )
+
+    def _add_leader(self, observation: Observation, watched: WatchedPartition) -> bool:
+        """Adds the committed offset, the leader's end offsets and its lineage.
+
+        Returns whether the lineage was read as far as it is due, or the log has none.
+        """
+        slot = watched.slots.get(watched.metadata.leader)
+        if slot is None:
+            return False
+        answers, index = slot
+        if index not in answers.led:
+            return False
+        self._add_leader_offsets(observation, watched, answers, index)
+        _, error, *_, epoch, end = answers.fetched[index] or NO_FETCH
+        if error:
+            return False
+        if end < 0 or index in answers.epochless:
+            return True
+        _, _, _, known_epoch = answers.latest[index] or NO_OFFSET
+        if known_epoch != watched.leader_epoch:
+            return False
+        lineage = answers.lineages.get(index)
+        if lineage is None or not lineage.entries:
+            observation.lineage, observation.lineage_complete_from = [(epoch, end)], epoch
+            return watched.leader not in watched.lineage.reads_left
+        watched.lineage.leader = lineage
+        observation.lineage, observation.lineage_complete_from = lineage
+        return True
+
+    def _add_leader_offsets(
+        self,
+        observation: Observation,
+        watched: WatchedPartition,
+        answers: BrokerAnswers,
+        index: int,
+    ) -> None:
+        """Its committed offset, and its end offsets before and after the followers' samples."""
+        _, error, offset, _ = answers.committed[index] or NO_OFFSET
+        # Without a fence, the answer counts only when metadata names this leader before it and
+        # after it.
+        is_confirmed = answers.fenced or watched.metadata_at >= self._started
+        if not error and offset >= 0 and is_confirmed:
+            observation.committed = offset
+        followers = [s for s in observation.samples if s.broker != watched.leader and not s.error]
+        _, error, end, _ = answers.latest[index] or NO_OFFSET
+        times = answers.latest_times
+        if not error and times is not None:
+            read_ms = self._ms(times.answered_at)
+            if all(s.requested_ms is None or s.requested_ms >= read_ms for s in followers):
+                observation.leader_log_end_offset_before = end if end >= 0 else None
+                observation.leader_before_at = self._wall(times.answered_at)
+        _, error, *_, end = answers.fetched[index] or NO_FETCH
+        times = answers.leaders_times
+        if not error and end >= 0 and index not in answers.epochless and times is not None:
+            asked_ms = self._ms(times.requested_at)
+            if all(s.answered_ms is None or s.answered_ms <= asked_ms for s in followers):
+                observation.leader_log_end_offset_after = end
+                observation.leader_after_at = self._wall(times.answered_at)
+
+
+def _quiet_state(watched: WatchedPartition, observation: Observation) -> object:
+    """What the observation of a quiet partition shows, apart from times."""
+    return (
+        watched.metadata,
+        watched.topic_id,
+        watched.eligible,
+        watched.configuration.min_in_sync,
+        observation.committed,
+        [(s.broker, s.log_start_offset, s.leader_epoch, s.leads) for s in observation.samples],
+    )
+
+
+def _spread(watched: WatchedPartition) -> float:
+    """A fraction in [0, 1) that differs between partitions."""
+    return (crc32(f"{watched.topic}/{watched.number}".encode()) & 0xFFFF) / 0x10000

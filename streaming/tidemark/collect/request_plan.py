@@ -1,0 +1,108 @@
+"""The requests to one broker: encoded once per set of partitions and patched in each pass."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TypeVar
+
+from tidemark.collect.broker_answers import BrokerAnswers
+from tidemark.collect.codecs.fetch import FetchTemplate
+from tidemark.collect.codecs.list_offsets import DEBUG_REPLICA, LEADER_EPOCH, ListOffsetsTemplate
+from tidemark.collect.codecs.wire import PARTITION, GroupedPartitions, TopicEntries
+from tidemark.collect.watched_partition import WatchedPartition
+
+E = TypeVar("E", bound=tuple[int, ...])
+
+_partition_of = itemgetter(PARTITION)
+
+
+class Subset:
+    """Some slots of a broker by topic, in the order in which every request for them lists them."""
+
+    def __init__(self, slots: list[WatchedPartition], indices: list[int]) -> None:
+        self.indices = sorted(indices, key=lambda i: (slots[i].topic, slots[i].number))
+        grouped: dict[str, list[int]] = {}
+        for index in self.indices:
+            grouped.setdefault(slots[index].topic, []).append(slots[index].number)
+        self.topics: GroupedPartitions = tuple(
+            (t, tuple(numbers)) for t, numbers in grouped.items()
+        )
+        self._columns = list(grouped.values())
+        self._whole = self.indices == list(range(len(slots)))
+        self._index_of = {(slots[i].topic, slots[i].number): i for i in self.indices}
+
+    def place(self, response: TopicEntries[E], into: list[E | None]) -> None:
+        """Puts the entries that were asked for at their slots. Other slots stay unchanged.
+
+        Brokers keep the order of the request unless something fails; then no name is looked up.
+        """
+        if [topic for topic, _ in response] == [topic for topic, _ in self.topics]:
+            flat: list[E] = []
+            for (_, entries), column in zip(response, self._columns, strict=True):
+                if list(map(_partition_of, entries)) != column:
+                    break
+                flat += entries
+            else:
+                if self._whole:
+                    into[:] = flat
+                else:
+                    for slot, entry in zip(self.indices, flat, strict=True):
+                        into[slot] = entry
+                return
+        for index, entry in self.by_slot(response).items():
+            into[index] = entry
+
+    def by_slot(self, response: TopicEntries[E]) -> dict[int, E]:
+        """The entries that were asked for."""
+        return {
+            index: entry
+            for topic, entries in response
+            for entry in entries
+            if (index := self._index_of.get((topic, _partition_of(entry)))) is not None
+        }
+
+
+class BrokerPlan:
+    """The requests to one broker, and its answers. Gives its partitions their slots in them."""
+
+    def __init__(self, broker: int, partitions: list[WatchedPartition]) -> None:
+        self.broker = broker
+        self.slots = sorted(partitions, key=lambda w: (w.topic, w.number))
+        led = [i for i, w in enumerate(self.slots) if w.leader == broker]
+        followed = [i for i, w in enumerate(self.slots) if w.leader != broker]
+        self.all = Subset(self.slots, led + followed)
+        self.led = Subset(self.slots, led)
+        self.followed = Subset(self.slots, followed)
+        self.answers = BrokerAnswers(broker, len(self.slots), led)
+        for index, watched in enumerate(self.slots):
+            watched.slots[broker] = (self.answers, index)
+        self._leader_epochs = [-1 if w.leader_epoch is None else w.leader_epoch for w in self.slots]
+        # Replicas without a record of their newest epoch: slot -> (leader epoch, log end offset)
+        # when last seen.
+        self.without_newest_epoch: dict[int, tuple[int, int]] = {}
+        self.fetch_led = FetchTemplate(self.led.topics)
+        self.fetch_followed = FetchTemplate(self.followed.topics)
+        self._formerly_led = [i for i in followed if self.slots[i].former_leader == broker]
+        self._list_offsets: dict[tuple[int, int], ListOffsetsTemplate] = {}
+
+    def list_offsets(self, replica_id: int, version: int) -> ListOffsetsTemplate:
+        """DEBUG_REPLICA: log end offsets of all replicas; CONSUMER: high watermarks of leaders."""
+        found = self._list_offsets.get((replica_id, version))
+        if found is None:
+            subset = self.all if replica_id == DEBUG_REPLICA else self.led
+            found = ListOffsetsTemplate(subset.topics, version, replica_id)
+            self._list_offsets[replica_id, version] = found
+        return found
+
+    def suspected_leaders(self) -> list[int]:
+        """Followers that may consider themselves leader: behind the epoch, or former leaders."""
+        known = [-1 if entry is None else entry[LEADER_EPOCH] for entry in self.answers.latest]
+        behind: list[int] = []
+        if known != self._leader_epochs:
+            behind = [i for i in self.followed.indices if 0 <= known[i] < self._leader_epochs[i]]
+        former = [
+            i
+            for i in self._formerly_led
+            if self.broker in self.slots[i].lineage.reads_left and known[i] >= 0
+        ]
+        return sorted({*behind, *former})

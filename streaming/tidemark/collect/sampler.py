@@ -1,0 +1,203 @@
+"""One broker's part of a pass: its leaders, its followers, and its leaders again.
+
+Brokers meet at two barriers: followers are sampled after all leaders were sampled once, and before
+they are sampled again. A barrier waits only for brokers that answer in time. A failure of one
+broker never affects another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidemark.collect.broker_answers import RequestTimes
+from tidemark.collect.codecs import legacy_fetch
+from tidemark.collect.codecs.fetch import (
+    BEYOND,
+    NO_FETCH,
+    OFFSET_OUT_OF_RANGE,
+    VERSION,
+    FetchEntry,
+    FetchTemplate,
+)
+from tidemark.collect.codecs.list_offsets import (
+    CONSUMER,
+    DEBUG_REPLICA,
+    LEADER_EPOCH,
+    MAX_VERSION,
+    NO_OFFSET,
+    OFFSET,
+    ListOffsetsTemplate,
+)
+from tidemark.collect.codecs.wire import ERROR_CODE, FETCH, LIST_OFFSETS, RawResponse
+from tidemark.collect.connection import BrokerConnection, NoAnswerError
+from tidemark.collect.event_loop import Barrier
+from tidemark.collect.lineage import SlotRequests, read_lineages
+from tidemark.collect.request_plan import BrokerPlan, Subset
+from tidemark.collect.watched_partition import WatchedPartition
+from tidemark.core.errors import WireError
+from tidemark.core.events import OK
+
+UNSUPPORTED: Final = "unsupported"
+GARBLED: Final = "garbled"
+
+
+@dataclass(slots=True)
+class Sampler:
+    """Fills the answers of one broker. `lineage_due`: the partitions with lineage reads left."""
+
+    connection: BrokerConnection
+    plan: BrokerPlan
+    barriers: Iterator[Barrier]
+    lineage_due: list[WatchedPartition]
+    timeout_seconds: float
+
+    async def run(self) -> None:
+        """Sets the answers and their outcome. Never raises."""
+        plan, answers = self.plan, self.plan.answers
+        try:
+            version = self.connection.version(LIST_OFFSETS, MAX_VERSION)
+            if not version:
+                raise NoAnswerError(UNSUPPORTED)
+            await self._list_offsets(version)
+            await self._meet()
+            answers.followers_times = await self._fetch(plan.followed, plan.fetch_followed)
+            await self._meet()
+            answers.leaders_times = await self._fetch(plan.led, plan.fetch_led)
+            if answers.fenced:
+                await self._ask_suspected_leaders(version)
+            if self.connection.version(FETCH, VERSION) == VERSION:
+                await read_lineages(answers, self.lineage_due, self._fetch_slots)
+            answers.outcome = OK
+        except NoAnswerError as error:
+            answers.outcome = error.outcome
+        except WireError:
+            # The answers of such a broker may not belong to the requests.
+            answers.outcome = GARBLED
+            self.connection.close()
+        finally:
+            for barrier in self.barriers:
+                barrier.arrive()
+
+    async def _meet(self) -> None:
+        barrier = next(self.barriers)
+        barrier.arrive()
+        await barrier.wait()
+
+    async def _ask(self, request: Any) -> tuple[Any, RequestTimes]:
+        sent = time.monotonic()
+        answer = await self.connection.ask(request, self.timeout_seconds)
+        read = answer.answered_at if isinstance(answer, RawResponse) else time.monotonic()
+        return answer, RequestTimes(sent, read)
+
+    async def _list_offsets(self, version: int) -> None:
+        """High watermarks of leaders, then log end offsets and leader epochs of all replicas."""
+        plan, answers = self.plan, self.plan.answers
+        answers.fenced = version >= 4
+        if plan.led.indices:
+            template = plan.list_offsets(CONSUMER, version)
+            epochs = (plan.slots[i].leader_epoch for i in plan.led.indices)
+            fences = [-1 if epoch is None else epoch for epoch in epochs]
+            response, _ = await self._ask(template.request(fences))
+            plan.led.place(template.decode(response.body), answers.committed)
+        template = plan.list_offsets(DEBUG_REPLICA, version)
+        response, answers.latest_times = await self._ask(template.request())
+        plan.all.place(template.decode(response.body), answers.latest)
+
+    async def _ask_suspected_leaders(self, version: int) -> None:
+        """Whether replicas that should not lead consider themselves leader.
+
+        Under the fence of the epoch that each one just reported, error 0 means that it leads under
+        that epoch.
+        """
+        plan, answers = self.plan, self.plan.answers
+        suspected = plan.suspected_leaders()
+        if not suspected:
+            return
+        subset = Subset(plan.slots, suspected)
+        latest = [answers.latest[i] or NO_OFFSET for i in subset.indices]
+        template = ListOffsetsTemplate(subset.topics, version, CONSUMER)
+        response, _ = await self._ask(template.request([epoch for *_, epoch in latest]))
+        found = subset.by_slot(template.decode(response.body))
+        answers.claims = {index: entry[ERROR_CODE] for index, entry in found.items()}
+
+    async def _fetch(self, subset: Subset, template: FetchTemplate) -> RequestTimes | None:
+        """High watermark, last stable offset, log start and epoch end of each replica, at once."""
+        answers = self.plan.answers
+        if not subset.indices:
+            return None
+        if self.connection.version(FETCH, VERSION) != VERSION:
+            return await self._fetch_legacy(subset)
+        response, times = await self._ask(template.request(*self._fetch_columns(subset)))
+        error, topics = template.decode(response.body)
+        if error:
+            return times
+        subset.place(topics, answers.fetched)
+        refused = [
+            i
+            for i in subset.indices
+            if (answers.fetched[i] or NO_FETCH)[ERROR_CODE] == OFFSET_OUT_OF_RANGE
+            and i not in answers.epochless
+        ]
+        # They have no record of their newest epoch, or of any: fetched again at their end offset.
+        at_end = {
+            i: (-1, latest[LEADER_EPOCH], latest[OFFSET])
+            for i in refused
+            if (latest := answers.latest[i] or NO_OFFSET)[OFFSET] >= 0
+        }
+        if at_end:
+            for index, entry in (await self._fetch_slots(at_end)).items():
+                _, epoch, end = at_end[index]
+                answers.fetched[index] = entry
+                answers.epochless.add(index)
+                self.plan.without_newest_epoch[index] = (epoch, end)
+        return times
+
+    def _fetch_columns(self, subset: Subset) -> tuple[list[int], list[int], list[int]]:
+        """last_fetched_epoch, current_leader_epoch and fetch_offset for each slot.
+
+        Asked for and fenced with the epoch that the broker just reported, error 0 means that this
+        is the newest epoch in the log: its end offset is the log end offset.
+        """
+        latest, epochless = self.plan.answers.latest, self.plan.answers.epochless
+        without_newest_epoch = self.plan.without_newest_epoch
+        last_fetched, fences, offsets = [], [], []
+        for index in subset.indices:
+            _, error, end, epoch = latest[index] or NO_OFFSET
+            if error:
+                end = epoch = -1
+            fences.append(epoch)
+            if end >= 0 and (epoch < 0 or without_newest_epoch.get(index) == (epoch, end)):
+                epochless.add(index)
+                last_fetched.append(-1)
+                offsets.append(end)
+            else:
+                last_fetched.append(max(epoch, 0))
+                offsets.append(BEYOND)
+        return last_fetched, fences, offsets
+
+    async def _fetch_slots(self, requests: SlotRequests) -> dict[int, FetchEntry]:
+        subset = Subset(self.plan.slots, list(requests))
+        columns = [
+            list(column) for column in zip(*(requests[i] for i in subset.indices), strict=True)
+        ]
+        template = FetchTemplate(subset.topics)
+        response, _ = await self._ask(template.request(*columns))
+        error, topics = template.decode(response.body)
+        return {} if error else subset.by_slot(topics)
+
+    async def _fetch_legacy(self, subset: Subset) -> RequestTimes:
+        """At the log end offset that each replica just reported: brokers before Kafka 2.7."""
+        answers = self.plan.answers
+        version = self.connection.version(FETCH, legacy_fetch.MAX_VERSION)
+        if version is None:
+            raise NoAnswerError(UNSUPPORTED)
+        latest = (answers.latest[i] or NO_OFFSET for i in subset.indices)
+        ends = [0 if error else max(end, 0) for _, error, end, _ in latest]
+        request = legacy_fetch.encode_legacy_fetch(subset.topics, ends, version)
+        response, times = await self._ask(request)
+        subset.place(legacy_fetch.decode_legacy_fetch(response), answers.fetched)
+        answers.epochless.update(subset.indices)
+        return times

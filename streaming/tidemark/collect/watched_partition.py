@@ -1,0 +1,79 @@
+"""One watched partition: its newest metadata, and its state between passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
+from tidemark.collect.broker_answers import BrokerAnswers
+from tidemark.collect.lineage_schedule import LineageSchedule
+from tidemark.collect.metadata_image import EligibleReplicas, PartitionMetadata
+
+
+@dataclass(slots=True, eq=False)
+class WatchedPartition:
+    """`group` is the Kafka partition of the event topic that carries its events."""
+
+    topic: str
+    number: int
+    topic_id: str | None
+    group: int
+    metadata: PartitionMetadata
+    # The brokers that agree on the metadata, and when it was read (monotonic).
+    metadata_from: list[int] = field(default_factory=list)
+    metadata_at: float = 0.0
+    # By the metadata; null: none, or not reported.
+    leader: int | None = None
+    leader_epoch: int | None = None
+    # The leader before the last change.
+    former_leader: int | None = None
+    # Enough brokers agree that no leader serves.
+    leaderless: bool = False
+    eligible: EligibleReplicas = field(default_factory=EligibleReplicas)
+    reassignment: Reassignment = field(default_factory=Reassignment)
+    configuration: TopicConfiguration = field(default_factory=TopicConfiguration)
+    lineage: LineageSchedule = field(init=False)
+    # broker -> the log end offset that it reported last
+    log_end_offsets: dict[int, int] = field(default_factory=dict)
+    # broker -> its answers and the slot of this partition in them, for the brokers of the request
+    # plan
+    slots: dict[int, tuple[BrokerAnswers, int]] = field(default_factory=dict)
+    # The state of a quiet partition in its last published observation, the answers that gave it,
+    # and when the next observation is due (monotonic).
+    quiet_state: object = None
+    quiet_answers: list[Any] | None = None
+    due_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.lineage = LineageSchedule(self.metadata.replicas)
+
+    def update(self, metadata: PartitionMetadata) -> bool:
+        """Takes newer metadata. Returns whether leader, epoch or replicas changed."""
+        before = self.metadata
+        if metadata.leader_epoch != before.leader_epoch:
+            self.lineage.check = None
+            self.lineage.restart(metadata.replicas)
+        elif metadata.replicas != before.replicas:
+            self.lineage.keep(metadata.replicas)
+        leader = metadata.leader if metadata.leader >= 0 else None
+        if leader != self.leader and self.leader is not None:
+            self.former_leader = self.leader
+        self.metadata = metadata
+        self.leader = leader
+        self.leader_epoch = metadata.leader_epoch if metadata.leader_epoch >= 0 else None
+        return metadata.placement != before.placement
+
+    def forget_quiet_state(self) -> None:
+        """The next observation is published, however quiet the partition is."""
+        self.quiet_state = self.quiet_answers = None
+
+    @property
+    def all_in_sync(self) -> bool:
+        return len(self.metadata.in_sync) == len(self.metadata.replicas)
+
+    @property
+    def effective_min_in_sync(self) -> int | None:
+        """min(min.insync.replicas, number of replicas), as Partition.effectiveMinIsr."""
+        minimum, replicas = self.configuration.min_in_sync, len(self.metadata.replicas)
+        return None if minimum is None or not replicas else max(1, min(minimum, replicas))

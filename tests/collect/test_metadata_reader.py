@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace as Answer
+from typing import Any
+
+import pytest
+
+from tidemark.collect import metadata_reader as module
+from tidemark.collect.admin_queries import Quorum, QuorumReplica
+from tidemark.collect.connection import NoAnswerError
+from tidemark.collect.event_loop import EventLoop
+from tidemark.collect.inventory import Inventory
+from tidemark.collect.metadata_reader import MetadataReader
+from tidemark.settings import Cluster, Collect
+
+
+class FakeQuorum:
+    """A reader whose brokers all give `answer` for the quorum."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.loop = EventLoop()
+        cluster = Cluster(name="c")
+        self.reader = MetadataReader(self.loop, {}, Inventory(cluster, 1), cluster, Collect())
+        self.answer: Quorum | NoAnswerError | None = Quorum(100, 7, {})
+        self.at = 0.0
+
+        async def ready(link: Any) -> Any:
+            return link
+
+        async def read(_link: Any, _seconds: float) -> Quorum | None:
+            if isinstance(self.answer, NoAnswerError):
+                raise self.answer
+            return self.answer
+
+        async def fenced(_link: Any, _seconds: float) -> dict[int, bool]:
+            return {1: False}
+
+        monkeypatch.setattr(self.reader, "_ready", ready)
+        monkeypatch.setattr(module, "read_quorum", read)
+        monkeypatch.setattr(module, "read_fenced", fenced)
+        monkeypatch.setattr(
+            "tidemark.collect.metadata_reader.time", Answer(monotonic=lambda: self.at)
+        )
+
+    def ask(self, broker: int, at: float) -> tuple[int | None, int | None] | None:
+        self.at = at
+        future = self.reader._read_quorum(Answer(broker=broker, host="h", port=broker))  # type: ignore[arg-type]
+        try:
+            future.send(None)
+        except (StopIteration, NoAnswerError):
+            pass
+        return (
+            None
+            if self.reader.quorum is None
+            else (self.reader.quorum.leader, self.reader.quorum.epoch)
+        )
+
+
+@pytest.fixture
+def quorum(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeQuorum]:
+    made = FakeQuorum(monkeypatch)
+    yield made
+    made.loop.close()
+
+
+@pytest.mark.parametrize("silence", [NoAnswerError("timed_out"), None])
+def test_a_quorum_that_gives_two_brokers_no_answer_for_a_while_has_no_leader(
+    quorum: FakeQuorum, silence: NoAnswerError | None
+) -> None:
+    assert quorum.ask(1, 0.0) == (100, 7)
+    quorum.answer = silence
+    assert quorum.ask(1, 5.0) == (100, 7)
+    assert quorum.ask(1, 20.0) == (100, 7), "the one broker may be cut off"
+    assert quorum.ask(2, 21.0) == (None, 7)
+    quorum.answer = Quorum(101, 8, {})
+    assert quorum.ask(2, 25.0) == (101, 8)
+    quorum.answer = silence
+    assert quorum.ask(1, 26.0) == quorum.ask(2, 27.0) == (101, 8), "an election takes some seconds"
+
+
+def test_a_broker_with_an_old_image_is_asked_last(quorum: FakeQuorum) -> None:
+    live: dict[int, Any] = {
+        number: Answer(broker=number, host="h", port=number, connected_at=-100.0)
+        for number in (1, 2, 3)
+    }
+    assert {link.broker for _ in range(3) for link in quorum.reader.choose(live)} == {1, 2, 3}
+    replicas = {
+        1: QuorumReplica(False, 5, 2_500.0),
+        2: QuorumReplica(False, 9, 1_900.0),
+        3: QuorumReplica(False, 9, None),
+    }
+    quorum.answer = Quorum(100, 7, replicas)
+    quorum.ask(2, 0.0)
+    assert [sorted(link.broker for link in quorum.reader.choose(live)) for _ in range(3)] == [
+        [2, 3]
+    ] * 3
+    del live[3]
+    assert [[link.broker for link in quorum.reader.choose(live)] for _ in range(2)] == [[2, 1]] * 2
+
+
+def test_a_quorum_that_never_answered_is_unknown(quorum: FakeQuorum) -> None:
+    quorum.answer = None
+    assert [quorum.ask(broker, 30.0 * broker) for broker in (1, 2, 3)] == [None, None, None]
