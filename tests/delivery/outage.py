@@ -23,7 +23,7 @@ from tests.delivery.exporter import Exporter, Stream, happened, settings_for
 from tests.export.make import cluster_view, open_alert, view
 from tidemark.core.records import Alert
 from tidemark.local.cluster import LocalCluster
-from tidemark.local.receiver import Received, WebhookReceiver
+from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 from tidemark.settings import Alertmanager, Receiver
 
 DOWN_SECONDS = 120.0
@@ -71,7 +71,7 @@ class Webhook:
             return True
         return False
 
-    def alerts(self) -> list[Received]:
+    def alerts(self) -> list[ReceivedAlert]:
         return [each for life in self._lives for each in life.alerts()]
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ def ended(alert: Alert) -> Alert:
     )
 
 
-def told(alerts: list[Received], names: dict[str, str]) -> Told:
+def told(alerts: list[ReceivedAlert], names: dict[str, str]) -> Told:
     """(name in the story, state) of every alert of a receiver, in the order in which they came."""
     return [(names[each.labels["partition"]], each.status) for each in alerts]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.delivery.alertmanager import RealAlertmanager, free_port, wait_for
 from tests.export.make import MemoryStore, alert
 from tidemark.core.records import Alert, AlertState
-from tidemark.local.receiver import Received, WebhookReceiver
+from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Settings
 from tidemark_exporters.notify.assemble import make_delivery, make_transports
 from tidemark_exporters.notify.delivery import Delivery
@@ -91,7 +91,7 @@ def happened(
     )
 
 
-def received(hook: WebhookReceiver, partition: str, status: str) -> list[Received]:
+def received(hook: WebhookReceiver, partition: str, status: str) -> list[ReceivedAlert]:
     return [
         each
         for each in hook.alerts()

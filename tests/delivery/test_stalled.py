@@ -13,7 +13,6 @@ from unittest import mock
 
 import pytest
 import requests
-import yaml
 
 from dashboards.alerting import RuleFile
 from dashboards.health_rules import FILE, FLOW, STALE_SECONDS
@@ -23,8 +22,7 @@ from tests.dashboards.story import CLUSTER
 from tests.delivery.alertmanager import RealAlertmanager, free_port, shipped, wait_for
 from tests.export.make import cluster_view
 from tidemark.core.records import encode_record
-from tidemark.demo.services import prometheus_configuration
-from tidemark.local.process import Child
+from tidemark.demo.services import prometheus_configuration, start_prometheus
 from tidemark.local.receiver import WebhookReceiver
 from tidemark_exporters.notify import lifecycle
 
@@ -119,7 +117,7 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     stage, port, listen = Stage(), free_port(), f"127.0.0.1:{free_port()}"
-    rules, config = tmp_path / "rules.yaml", tmp_path / "prometheus.yml"
+    rules = tmp_path / "rules.yaml"
     rules.write_text(quick_rules(), encoding="utf-8")
     with WebhookReceiver() as hook, WebhookReceiver() as direct:
         document = shipped(hook.url)
@@ -130,18 +128,10 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         ):
             configuration = prometheus_configuration(f"127.0.0.1:{port}", [rules], manager.url)
             configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-            config.write_text(yaml.safe_dump(configuration), encoding="utf-8")
-            flags = [
-                f"--config.file={config}",
-                f"--storage.tsdb.path={tmp_path / 'tsdb'}",
-                f"--web.listen-address={listen}",
-            ]
             scene = Scene(stage, f"http://{listen}", manager, hook)
             scene.tick()
             with exporting(stage, port, direct.url, manager.url, stale_seconds=STALE):
-                prometheus = Child(
-                    "Prometheus", [need("prometheus"), *flags], tmp_path / "prometheus.log"
-                )
+                prometheus = start_prometheus(need("prometheus"), tmp_path, listen, configuration)
                 try:
                     yield scene
                 finally:
