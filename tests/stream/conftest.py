@@ -76,15 +76,16 @@ class StreamProcess:
                     found.append(entry)
         return found
 
+    def log_tail(self) -> str:
+        return self.log.read_text()[-3000:]
+
     def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert self.process.poll() is None, (
-                f"ended with {self.process.returncode} before {what}:\n{self.log.read_text()[-3000:]}"
+                f"ended with {self.process.returncode} before {what}:\n{self.log_tail()}"
             )
-            assert time.monotonic() < deadline, (
-                f"no {what} in {seconds:.0f} s:\n{self.log.read_text()[-3000:]}"
-            )
+            assert time.monotonic() < deadline, f"no {what} in {seconds:.0f} s:\n{self.log_tail()}"
             time.sleep(0.05)
 
     def terminate(self) -> tuple[int, float]:
@@ -94,7 +95,7 @@ class StreamProcess:
         return self.process.wait(20), time.monotonic() - began
 
     def kill_tree(self) -> set[int]:
-        """SIGKILL to the driver, its JVM and the Python workers below it, one by one; the ids of all of them."""
+        """SIGKILL to the driver, its JVM and its Python workers, one by one; returns their ids."""
         tree = [self.process.pid, *descendants(self.process.pid)]
         for pid in tree:
             with contextlib.suppress(ProcessLookupError):
@@ -119,7 +120,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; a dead one that nobody has waited for does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -128,7 +129,7 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def stream(tmp_path: Path) -> Iterator[Callable[..., StreamProcess]]:
-    """Starts the verb; whatever still runs at the test's end is killed."""
+    """Starts the verb; kills what still runs at the test's end."""
     started: list[StreamProcess] = []
 
     def start(settings: Settings, *arguments: str, command: Sequence[str] = VERB) -> StreamProcess:

@@ -1,6 +1,6 @@
-"""The query's own health: one log line a batch and Prometheus metrics, from Spark's progress reports.
+"""The query's own health, from Spark's progress reports: a log line a batch, Prometheus metrics.
 
-Spark calls the listener on a thread of its own, after the batch; whatever fails here is logged and stays here.
+Spark calls the listener on its own thread, after the batch. Failures here are logged only.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Listener(StreamingQueryListener):
 
 
 def longest(phases: Mapping[str, int], count: int = 3) -> str:
-    """The phases of a batch that took longest, in Spark's names, milliseconds: where to look first."""
+    """The longest phases of a batch, in Spark's names, with milliseconds."""
     parts = sorted(((ms, name) for name, ms in phases.items() if name != WHOLE), reverse=True)
     return " ".join(f"{name}={ms}" for ms, name in parts[:count])
 
