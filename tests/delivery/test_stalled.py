@@ -1,6 +1,6 @@
-"""Passes stop, and both the exporter and Prometheus say so to one Alertmanager, configured as deploy/ has it: one message.
+"""Passes stop: the exporter and Prometheus notify one Alertmanager, and it sends one message.
 
-The rules are those of dashboards/, with minutes as seconds.
+Its configuration is that of deploy/, the rules are those of dashboards/ with minutes as seconds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def quick_rules() -> str:
 
 
 class Scene:
-    """An exporter that delivers to an Alertmanager, and a Prometheus over it that notifies the same one."""
+    """An exporter and the Prometheus that scrapes it, both of which notify one Alertmanager."""
 
     def __init__(
         self, stage: Stage, prometheus: str, manager: RealAlertmanager, hook: WebhookReceiver
@@ -89,7 +89,8 @@ class Scene:
 
     def scraped(self) -> bool:
         found = self._ask(
-            f"{self._prometheus}/api/v1/query?query=increase(tidemark_event_records_total[{WINDOW}])>0"
+            f"{self._prometheus}/api/v1/query"
+            f"?query=increase(tidemark_event_records_total[{WINDOW}])>0"
         )
         return bool(found and found["data"]["result"])
 
@@ -143,7 +144,10 @@ def test_passes_that_stop_are_one_message_and_their_return_one(scene: Scene) -> 
     expected: list[tuple[str, str]] = []
     for collects, by_rule in ((False, COLLECTOR), (True, STALLED)):
         scene.collects, scene.judges = collects, False
-        scene.until(lambda rule=by_rule: rule in scene.rules_fire(), f"Prometheus finds {by_rule}")  # type: ignore[misc]
+        scene.until(
+            lambda rule=by_rule: rule in scene.rules_fire(),  # type: ignore[misc]
+            f"Prometheus finds {by_rule}",
+        )
         scene.until(
             lambda rule=by_rule: (rule, True) in scene.at_alertmanager(),  # type: ignore[misc]
             "and says so to Alertmanager",

@@ -1,7 +1,8 @@
-"""Both ways from a fault to a message, side by side over one exporter: by Prometheus' rules, and by `tidemark export` itself.
+"""Both ways from a fault to a message, over one exporter: Prometheus' rules and `tidemark export`.
 
-Each way has its own Alertmanager, with the configuration of deploy/, and its own webhook behind it. The two files of rules
-go to the first; to the second the exporter posts, and a Prometheus with the rules on Tidemark's own health alone.
+Each way has its own Alertmanager, configured as in deploy/, and its own webhook behind it. Both
+rule files go to the first. To the second the exporter posts, and a Prometheus with the rules on
+Tidemark's own health.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Ways:
 
 @dataclass(frozen=True)
 class Message:
-    """One that tells of something new: when it came (Unix seconds), and the alerts that it is the first to call firing."""
+    """A message with new alerts: its time (Unix seconds) and the alerts that fire first in it."""
 
     at: float
     alerts: list[ReceivedAlert]
