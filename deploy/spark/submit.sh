@@ -11,8 +11,8 @@
 #   TIDEMARK_PY_FILES   a zip of the package `tidemark` for executors without it (they still need
 #                       msgspec, pandas, pyarrow and pyyaml)
 #   TIDEMARK_JARS       a folder with the Kafka connector's jars; without it they are fetched once
-#   SPARK_HOME          the Spark whose spark-submit is used, default TIDEMARK_PYTHON's PySpark. The
-#                       versions must be equal
+#   SPARK_HOME          the Spark with the spark-submit to use, default TIDEMARK_PYTHON's PySpark, which
+#                       must have the same version
 #   SPARK_SUBMIT_ARGS   further arguments of spark-submit, split at blanks
 #
 # On SIGTERM the JVM ends at once. The next start repeats the batch in flight, with the same rows and

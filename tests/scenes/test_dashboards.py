@@ -134,7 +134,7 @@ def stage(scenes: Scenes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             PAUSED: (paused, unclean),
             UNCLEAN: (unclean, ended),
         }
-        # Without the rolling restart, whose quick elections may be suspected.
+        # Without the rolling restart: its quick elections may be suspected.
         alerted_at = max(
             row["received_at"]
             for row in scenes.report

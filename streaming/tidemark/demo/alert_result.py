@@ -1,4 +1,4 @@
-"""What came of each alert: the rows of the table and of demo-report.json, and the verdict. Pure."""
+"""The result of each alert, a row of the table and of demo-report.json, and the verdict. Pure."""
 
 from __future__ import annotations
 

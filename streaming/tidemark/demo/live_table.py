@@ -53,7 +53,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 class LiveTable:
-    """Shows what happens. Colours follow the terminal and NO_COLOR, as `rich` does."""
+    """Shows status and results. `rich` honours the terminal's colours and NO_COLOR."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(markup=False, highlight=False)
@@ -63,7 +63,7 @@ class LiveTable:
         self._began = time.monotonic()
 
     def say(self, text: str) -> None:
-        """What is being done now."""
+        """Sets the status: a line of its own, or the one below the live table."""
         self._status = f"[{time.monotonic() - self._began:5.1f} s] {text}"
         if not self._live.is_started:
             self._console.out(self._status)
@@ -94,7 +94,7 @@ class LiveTable:
         self._live.update(view, refresh=True)
 
     def finish(self, results: Sequence[AlertResult]) -> None:
-        """Prints the whole table for good."""
+        """Removes the live table and prints the whole table."""
         self.stop()
         self._console.print(make_table(results))
 

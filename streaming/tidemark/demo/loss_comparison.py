@@ -26,7 +26,7 @@ class LossComparison:
     proven: Range | None
     actual: Range | None
     lost: int
-    # Proven offsets whose acknowledged record is still there.
+    # Proven offsets that still hold their acknowledged record.
     still_there: tuple[int, ...] = ()
     # Proven offsets that were never acknowledged.
     unacknowledged: int = 0

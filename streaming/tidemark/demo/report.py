@@ -26,12 +26,12 @@ from tidemark.local.receiver import ReceivedAlert
 FirstSeen = Callable[[str, float, int | None], float | None]
 # The severity that pages.
 PAGE: Final = "critical"
-# An alert is dated by a pass, whose samples may be slightly older than our time of the fault.
+# A pass dates an alert; its samples may be slightly older than our time of the fault.
 _EARLY_SECONDS: Final = 2.0
 
 
 class Report:
-    """What is known so far; cheap enough to be built again and again while the scenes run."""
+    """The results so far, cheap enough to be computed five times a second."""
 
     def __init__(
         self, topic: str, thresholds: Thresholds, pass_seconds: float, first_seen: FirstSeen
@@ -142,7 +142,7 @@ class Report:
         ]
 
     def other_alerts(self, alerts: Sequence[ReceivedAlert]) -> list[str]:
-        """What else fired without paging, one line a scene: how many alerts of each kind."""
+        """Other alerts that did not page, one line a scene: how many of each kind."""
         lines = []
         for scene in SCENES:
             expected = {each.name for each in expected_alerts(scene)}

@@ -76,7 +76,7 @@ def resolve(
 
 
 def _reason(lines: list[str]) -> str:
-    """What Ivy could not resolve or download, without its frames; else its last lines."""
+    """The artifacts that Ivy could not resolve or download; else its last lines."""
     texts = [line.strip().removeprefix("::").removesuffix("::").strip() for line in lines]
     named = [
         text

@@ -31,7 +31,7 @@ _JAR_NAME: Final = re.compile(r"(?P<artifact>.+?)-(?P<version>\d[^/]*)\.jar")
 
 @dataclass(frozen=True)
 class JarSet:
-    """What to fetch. `excluded`: artifacts already on the class path, in any version."""
+    """Jars to fetch. `excluded`: artifacts already on the class path, in any version."""
 
     name: str
     roots: tuple[Coordinates, ...]

@@ -96,7 +96,7 @@ def _candidates(environ: Mapping[str, str], installed: Path) -> Iterator[tuple[s
 
 
 def _probe(java: Path) -> _Runtime | None:
-    """What the program itself reports; None when it does not run."""
+    """The program's own answer; None when it does not run."""
     try:
         run = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],

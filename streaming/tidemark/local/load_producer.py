@@ -23,7 +23,7 @@ _READ_SECONDS: Final = 30.0
 
 
 class AcknowledgedRecord(NamedTuple):
-    """The producer was told that record `id` is at `offset`."""
+    """A broker acknowledged record `id` at `offset`."""
 
     partition: int
     offset: int

@@ -126,7 +126,7 @@ class ReferenceDetector:
         self._set("OFFLINE", None, sample.at, leader == -1)
 
     def epochs_to_request(self, broker: int, leader_epoch: int) -> set[int]:
-        """Closed epochs, two at most, whose end in this broker's log shows a truncation or loss."""
+        """Closed epochs, two at most: their ends in this broker's log show a truncation or loss."""
         known = (self._watched_epochs.get(broker), self.committed)
         return {end.epoch for end in known if end is not None and end.epoch < leader_epoch}
 
@@ -147,7 +147,7 @@ class ReferenceDetector:
         self._log_ends[sample.broker] = end
 
     def _detect_loss(self, sample: Sample) -> None:
-        """A later leader whose log ends the committed epoch before the committed offset."""
+        """In a later leader's log the committed epoch ends before the committed offset."""
         if sample.committed is None or sample.leader_epoch is None:
             return
         before, now = self.committed, EpochEnd(sample.leader_epoch, sample.committed)

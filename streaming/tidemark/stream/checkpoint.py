@@ -22,7 +22,7 @@ VERSION: Final = 1
 
 
 class FixedSettings(Struct, kw_only=True):
-    """What a checkpoint fixes."""
+    """The settings that may not change while the checkpoint exists."""
 
     v: int = VERSION
     topic: str
@@ -41,7 +41,7 @@ SETTING_OF: Final = {
 
 
 def fixed_settings(settings: Settings) -> FixedSettings:
-    """What a first start with this configuration fixes."""
+    """The settings that a first start with this configuration fixes."""
     topics = settings.topics
     return FixedSettings(
         topic=topics.replica_state,
