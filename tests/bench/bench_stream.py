@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from tests.bench.row import Row
-from tests.stream.conftest import StreamProcess, descendants
+from tests.processes import descendants
+from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import ensure_topics, make_producer
 from tidemark.local.cluster import LocalCluster

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import running, wait_gone
 from tidemark.local.process import ChildProcess
 
 PARENT = """
@@ -25,25 +26,6 @@ time.sleep(600)
 """
 
 
-def alive(pid: int) -> bool:
-    try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
-            != "Z"
-        )
-    except OSError:
-        return False
-
-
-def gone(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 10
-    while any(alive(pid) for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_children_end_with_their_parent(tmp_path: Path, end: signal.Signals) -> None:
     with subprocess.Popen(
@@ -56,9 +38,9 @@ def test_children_end_with_their_parent(tmp_path: Path, end: signal.Signals) -> 
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]
         assert len(pids) == 3
-        assert all(alive(pid) for pid in pids)
+        assert running(pids) == set(pids)
         os.kill(parent.pid, end)
-    assert gone(pids)
+    assert not wait_gone(pids)
 
 
 def test_stop_lets_a_program_exit_and_kills_its_descendants(tmp_path: Path) -> None:
@@ -73,7 +55,7 @@ def test_stop_lets_a_program_exit_and_kills_its_descendants(tmp_path: Path) -> N
         time.sleep(0.01)
     assert child.stop(grace_seconds=10)
     assert child.exit_code() == 7
-    assert gone([int(left.read_text(encoding="utf-8"))])
+    assert not wait_gone([int(left.read_text(encoding="utf-8"))])
 
 
 def test_stop_kills_a_program_that_ignores_sigterm(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import commands_with
 from tests.scenes.run import Scenes
 from tidemark.demo.expected_alerts import EXPECTED_ALERTS, PAUSED, SCENES, UNCLEAN
 
@@ -108,14 +109,4 @@ def test_the_probe_saw_the_lag_while_the_follower_was_still_in_sync(scenes: Scen
 
 def test_nothing_is_left_running(scenes: Scenes) -> None:
     """Brokers, Spark and our verbs all have the work folder in their arguments."""
-    left = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            arguments = (
-                (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            )
-        except OSError:
-            continue
-        if str(scenes.workdir) in arguments:
-            left.append(arguments[:200])
-    assert left == []
+    assert commands_with(str(scenes.workdir)) == []

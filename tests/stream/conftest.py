@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.processes import descendants
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics, load_settings
 
@@ -102,29 +103,6 @@ class StreamProcess:
                 os.kill(pid, signal.SIGKILL)
         self.process.wait(20)
         return set(tree)
-
-
-def descendants(pid: int) -> list[int]:
-    """Ids of all processes below one, from /proc."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, queue = [], [pid]
-    while queue:
-        below = children.get(queue.pop(), [])
-        found += below
-        queue += below
-    return found
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from tests.stream.conftest import StreamProcess, alive, descendants, write_config
+from tests.processes import descendants, wait_gone
+from tests.stream.conftest import StreamProcess, write_config
 from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tests.stream.topics import Publisher, read_all
 from tidemark.core.records import Alert, decode_record
@@ -182,10 +183,7 @@ def test_a_kill_under_load_loses_and_duplicates_nothing(
     code, seconds = second.terminate()
     assert (code, seconds < 10) == (0, True), second.log.read_text()
     # The JVM's death reaches the Python workers through their closed pipe.
-    deadline = time.monotonic() + 5
-    while any(map(alive, below)):
-        assert time.monotonic() < deadline, f"left behind: {[pid for pid in below if alive(pid)]}"
-        time.sleep(0.05)
+    assert not wait_gone(below, 5)
 
     publish(settings, publisher, number, 0.0, iter([False, False, True]).__next__)
     third = stream(settings, "--once", command=[str(SUBMIT)])
