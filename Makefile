@@ -1,4 +1,4 @@
-# Every target works from a fresh clone. `make test` is what CI runs.
+# Every target works from a fresh clone. CI runs `make test`.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 PYTHON ?= python3
@@ -9,48 +9,48 @@ bin := .venv/bin
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-setup: ## Makes .venv from the lock; does nothing when it is already as the lock says
+setup: ## Makes .venv from the lock; does nothing when it is up to date
 	@PYTHON="$(PYTHON)" scripts/setup.sh
 
-system: ## As root on Debian: installs prometheus, prometheus-alertmanager and chromium for the tests that use them
+system: ## Installs prometheus, prometheus-alertmanager and chromium for the tests, as root on Debian
 	@scripts/system.sh
 
-test: ## Everything that CI checks, with the time of each section
-	@scripts/sections.sh setup system lint types contracts tests
+test: ## Runs everything that CI checks, prints the time of each section
+	@scripts/sections.sh setup+system lint+types+contracts tests
 
-demo: setup ## The whole product on a real cluster of this machine: faults, and the alerts that come
+demo: setup ## Runs the whole product on a real cluster of this machine: faults, and their alerts
 	@$(bin)/tidemark demo
 
-bench: setup ## Measures; writes bench-results.json
+bench: setup ## Runs the benchmarks, writes bench-results.json
 	@$(bin)/python -m tests.bench
 
-mutation: setup ## Changes the reducer and the detectors of loss one thing at a time, and asks whether a test fails
+mutation: setup ## Mutates the reducer and the loss detectors, counts the mutants that no test kills
 	@$(bin)/python -m tests.mutation
 
-lock: ## Resolves requirements/*.lock anew
+lock: ## Resolves requirements/*.lock again
 	@PYTHON="$(PYTHON)" scripts/lock.sh
 
-lint: setup ## ruff: rules and format
+lint: setup ## Checks rules and format with ruff
 	@$(bin)/ruff check --quiet
 	@$(bin)/ruff format --check --quiet
 
-types: setup ## mypy --strict
+types: setup ## Checks types with mypy --strict
 	@$(bin)/mypy
 
-contracts: setup ## What may import what
+contracts: setup ## Checks which package imports which
 	@$(bin)/lint-imports --no-cache
 
-format: setup ## Rewrites the code in the house's format
+format: setup ## Formats the code
 	@$(bin)/ruff check --fix-only --quiet
 	@$(bin)/ruff format --quiet
 
-unit: setup ## The tests that start neither Spark, brokers nor a browser
+unit: setup ## Runs the tests that start neither Spark, brokers nor a browser
 	@$(bin)/python -m pytest -q -m "not spark and not cluster and not browser and not soak"
 
-tests: setup ## All tests; one run of the scenes serves every test that needs a live cluster
-	@$(bin)/python -m pytest $(PYTEST_ARGS)
+tests: setup ## Runs all tests, those that compute beside those that wait
+	@$(bin)/python -m tests $(PYTEST_ARGS)
 
-soak: setup ## The searches and walks that take minutes
+soak: setup ## Runs the searches and walks that take minutes
 	@$(bin)/python -m pytest -m soak $(PYTEST_ARGS)
 	@TIE_TRACES=100000 $(bin)/python -m pytest tests/tie $(PYTEST_ARGS)
 
@@ -60,10 +60,10 @@ dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 schema: setup ## Regenerates the JSON Schema of the events
 	@$(bin)/python -m tests.schema
 
-docs: setup ## Regenerates what docs/replication.md shows of the model
+docs: setup ## Regenerates the model's parts of docs/replication.md
 	@$(bin)/python -m tests.docs.replication
 
-clean: ## Removes .venv and what tools and tests left here
+clean: ## Removes .venv and the files of tools and tests
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants
 	rm -f bench-results.json demo-report.json
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,20 +1,37 @@
 #!/usr/bin/env bash
-# Runs make targets one after another, all of them even when one fails (unless the set-up did), then prints how long
-# each took and ends with 1 if any failed.
+# Runs make targets one after another, targets joined by + side by side. Runs all of them even if one
+# fails, except after a failed set-up. Prints the time of each; exits with 1 if any failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-names=() times=() results=()
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 failed=0
 
-for section in "$@"; do
-  echo "== $section"
-  began=$SECONDS
-  if make --silent "$section" </dev/null; then result=ok; else result=FAILED; failed=1; fi
-  names+=("$section") times+=($((SECONDS - began))) results+=("$result")
-  [ "$section" = setup ] && [ "$result" = FAILED ] && break
+# Runs one target, prints its output and leaves its line of the summary in a file.
+section() {
+  local began=$SECONDS result=ok
+  make --silent "$1" </dev/null || result=FAILED
+  printf '%-10s %5d s  %s\n' "$1" $((SECONDS - began)) "$result" >"$work/$1.summary"
+}
+
+for group in "$@"; do
+  names=(${group//+/ })
+  for name in "${names[@]:1}"; do section "$name" >"$work/$name.log" 2>&1 & done
+  for name in "${names[@]}"; do
+    echo "== $name"
+    if [ "$name" = "${names[0]}" ]; then
+      section "$name"
+      wait
+    else
+      cat "$work/$name.log"
+    fi
+    cat "$work/$name.summary" >>"$work/summary"
+    if grep -q FAILED "$work/$name.summary"; then failed=1; fi
+  done
+  grep -q '^setup .*FAILED' "$work/summary" && break
 done
 
 echo "== sections"
-for i in "${!names[@]}"; do printf '%-10s %5d s  %s\n' "${names[$i]}" "${times[$i]}" "${results[$i]}"; done
+cat "$work/summary"
 printf '%-10s %5d s\n' total "$SECONDS"
 exit $failed

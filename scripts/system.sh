@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Debian's prometheus, prometheus-alertmanager and chromium, for the tests that use them; no service is started.
-# Elsewhere it says what is missing: those tests are skipped, and with CI=true the missing tool is a failure.
+# Installs Debian's prometheus, prometheus-alertmanager and chromium for the tests, as root; starts
+# no service. Elsewhere it prints what is missing: those tests are skipped; with CI=true it fails.
 set -euo pipefail
 
-declare -A package=([prometheus]=prometheus [promtool]=prometheus [prometheus-alertmanager]=prometheus-alertmanager
-  [amtool]=prometheus-alertmanager [chromium]=chromium)
+declare -A package=([prometheus]=prometheus [promtool]=prometheus [chromium]=chromium
+  [prometheus-alertmanager]=prometheus-alertmanager [amtool]=prometheus-alertmanager)
 missing() {
   for tool in "${!package[@]}"; do command -v "$tool" >/dev/null || echo "$tool"; done | sort
 }
@@ -13,7 +13,7 @@ tools=$(missing)
 [ -z "$tools" ] && exit 0
 
 if [ "$(id -u)" = 0 ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null; then
-  # The packages would start their services, Prometheus on all addresses: this script of Debian's says no to that.
+  # Debian's way to keep packages from starting their services, Prometheus on all addresses.
   policy=/usr/sbin/policy-rc.d
   saved=$(mktemp)
   if [ -e "$policy" ]; then
@@ -26,7 +26,10 @@ if [ "$(id -u)" = 0 ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/
   chmod 755 "$policy"
   export DEBIAN_FRONTEND=noninteractive
   echo "system: installing" $tools
-  if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus prometheus-alertmanager chromium fonts-dejavu-core; } \
+  packages="prometheus prometheus-alertmanager chromium fonts-dejavu-core"
+  # One apt at a time: setup.sh may run beside this.
+  if ! flock /tmp/tidemark-apt.lock sh -c \
+    "apt-get update -qq && apt-get install -y -qq --no-install-recommends $packages" \
     >/tmp/tidemark-system.$$ 2>&1; then
     tail -n 20 /tmp/tidemark-system.$$ >&2
   fi
@@ -36,6 +39,8 @@ if [ "$(id -u)" = 0 ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/
 fi
 
 for tool in $tools; do
-  echo "system: $tool is not installed (Debian: apt-get install --no-install-recommends ${package[$tool]}): the tests that need it are SKIPPED"
+  echo "system: $tool is not installed" \
+    "(Debian: apt-get install --no-install-recommends ${package[$tool]}):" \
+    "the tests that need it are SKIPPED"
 done
 [ "${CI:-}" != true ] || { echo "system: with CI=true a missing tool is a failure" >&2; exit 1; }

@@ -1,4 +1,4 @@
-"""What all tests share: the order of the sections, missing tools, hypothesis's profiles."""
+"""Shared by all tests: the order of the sections, missing tools, Hypothesis's profiles."""
 
 from __future__ import annotations
 
@@ -13,19 +13,12 @@ from typing import NoReturn
 import pytest
 from hypothesis import Phase, settings
 
-from tests.scenes import Scenes, run_scenes
+from tests.sections import SECTIONS
 
 ROOT = Path(__file__).parent.parent
 IN_CI = os.environ.get("CI") == "true"
-# Cheap and pure first: a broken reducer shows before a broker starts.
-SECTIONS = (
-    *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "tie"),
-    *("settings", "kafka", "jvm", "local", "demo", "collect", "verbs", "export", "notify", "pages"),
-    *("docs", "deploy", "packaging", "mutation"),
-    *("delivery", "rules", "dashboards", "stream", "cluster", "drills", "browser"),
-)
-# Fixtures that are waited for.
-LATE = frozenset({"scenes", "outage"})
+# Fixtures that run in the background: their tests go last in their section.
+BACKGROUND = frozenset({"outage"})
 
 # The same examples in every run of CI; a failing one prints how to repeat it.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
@@ -43,7 +36,7 @@ settings.load_profile("ci" if IN_CI else "dev")
 
 
 def need(tool: str) -> str:
-    """The path of a program that a test cannot do without; skips the test where it is missing, fails it in CI."""
+    """The path of a program that a test needs; skips the test without it, fails it in CI."""
     return shutil.which(tool) or missing(
         f"{tool} is not installed (make system installs it as root on Debian)"
     )
@@ -52,40 +45,28 @@ def need(tool: str) -> str:
 def missing(reason: str) -> NoReturn:
     """Skips visibly; with CI=true a missing tool is a failure."""
     if IN_CI:
-        pytest.fail(f"with CI=true nothing may be missing: {reason}", pytrace=False)
+        pytest.fail(f"with CI=true no tool may be missing: {reason}", pytrace=False)
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
-def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
-    """The one run of the demo's scenes, with both ways of delivery beside it; the first test that asks starts it."""
-    from tests.delivery.ways import TOOLS, Ways
-
-    folder = tmp_path_factory.mktemp("scenes")
-    if not all(map(shutil.which, TOOLS)):
-        return run_scenes(folder)
-    with Ways(tmp_path_factory.mktemp("ways")) as ways:
-        return run_scenes(folder, ways)
-
-
 def section_of(path: Path) -> str:
-    """The folder below tests/ that a test stands in."""
+    """The folder below tests/ that holds a test."""
     inside = path.relative_to(ROOT / "tests").parts
     return inside[0] if len(inside) > 1 else "other"
 
 
 def pytest_configure() -> None:
-    # A shell starts its background jobs deaf to Ctrl-C, and what they start inherits that: also what the tests interrupt.
+    # A shell's background jobs ignore Ctrl-C and pass that on: also to what the tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sections in order; what waits for the one run of the scenes, or for an outage, goes last within its section."""
+    """Sections in order; within a section, the tests of a background fixture last."""
 
     def rank(item: pytest.Item) -> tuple[int, bool]:
         section = section_of(item.path)
         place = SECTIONS.index(section) if section in SECTIONS else len(SECTIONS)
-        return place, bool(LATE.intersection(getattr(item, "fixturenames", ())))
+        return place, bool(BACKGROUND.intersection(getattr(item, "fixturenames", ())))
 
     items.sort(key=rank)
 

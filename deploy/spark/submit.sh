@@ -1,17 +1,22 @@
 #!/bin/sh
-# Runs `tidemark stream` by spark-submit. Further arguments go to the verb: --checkpoint DIR, --once, ...
+# Runs `tidemark stream` with spark-submit. Arguments go to the verb: --checkpoint DIR, --once, ...
 #
-#   TIDEMARK_CONFIG     the configuration file (needed, unless --config is given)
-#   TIDEMARK_MASTER     --master; local[4] by default. The driver runs here (client mode): Kafka and the executors must reach it
-#   TIDEMARK_PYTHON     the Python that has tidemark[stream]; python3 by default
-#   PYSPARK_PYTHON      the Python on the executors; TIDEMARK_PYTHON by default. With tidemark installed there too, set
-#                       `spark.python.daemon.module: tidemark.stream.daemon` in stream.spark: batches take about a second less
-#   TIDEMARK_PY_FILES   a zip of the package `tidemark` for executors that lack it (they still need msgspec, pandas, pyarrow, pyyaml)
-#   TIDEMARK_JARS       a folder with the Kafka connector's jars; without it they are fetched once into the cache
-#   SPARK_HOME          whose spark-submit to use; that of TIDEMARK_PYTHON's PySpark by default. Its version must be that PySpark's
+#   TIDEMARK_CONFIG     the configuration file (required, unless --config is given)
+#   TIDEMARK_MASTER     --master, default local[4]. The driver runs here (client mode); Kafka and the
+#                       executors must reach it
+#   TIDEMARK_PYTHON     the Python that has tidemark[stream], default python3
+#   PYSPARK_PYTHON      the Python on the executors, default TIDEMARK_PYTHON. Where it has tidemark too,
+#                       set `spark.python.daemon.module: tidemark.stream.daemon` in stream.spark:
+#                       batches are about a second faster
+#   TIDEMARK_PY_FILES   a zip of the package `tidemark` for executors without it (they still need
+#                       msgspec, pandas, pyarrow and pyyaml)
+#   TIDEMARK_JARS       a folder with the Kafka connector's jars; without it they are fetched once
+#   SPARK_HOME          the Spark with the spark-submit to use, default TIDEMARK_PYTHON's PySpark, which
+#                       must have the same version
 #   SPARK_SUBMIT_ARGS   further arguments of spark-submit, split at blanks
 #
-# On SIGTERM the JVM ends at once; the batch in flight is done again at the next start, with the same rows and ids.
+# On SIGTERM the JVM ends at once. The next start repeats the batch in flight, with the same rows and
+# ids.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -27,15 +32,17 @@ export SPARK_HOME PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON
 
 case $master in
   local*)
-    # Nothing of a local run listens beyond this machine.
+    # A local run listens on this machine only.
     SPARK_LOCAL_IP=127.0.0.1
     export SPARK_LOCAL_IP
-    set -- --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 --conf spark.ui.enabled=false "$here/main.py" "$@"
+    set -- --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 \
+      --conf spark.ui.enabled=false "$here/main.py" "$@"
     ;;
   *) set -- "$here/main.py" "$@" ;;
 esac
 
 # shellcheck disable=SC2086 # SPARK_SUBMIT_ARGS is a list of words.
 exec "$SPARK_HOME/bin/spark-submit" --master "$master" --name tidemark-stream --jars "$jars" \
-  ${TIDEMARK_PY_FILES:+--py-files "$TIDEMARK_PY_FILES"} --driver-java-options "-Dlog4j2.configurationFile=$logs" \
+  ${TIDEMARK_PY_FILES:+--py-files "$TIDEMARK_PY_FILES"} \
+  --driver-java-options "-Dlog4j2.configurationFile=$logs" \
   ${SPARK_SUBMIT_ARGS:-} "$@"

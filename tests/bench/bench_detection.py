@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.row import Row
-from tests.scenes import run_scenes
+from tests.scenes.run import run_scenes
 
 
 def rows() -> Iterator[Row]:

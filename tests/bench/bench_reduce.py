@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.row import Row
-from tests.stream.load import Load
+from tests.stream.synthetic import SyntheticPasses
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord
@@ -21,7 +21,7 @@ PASSES = 20
 
 
 def rows() -> Iterator[Row]:
-    load = Load(partitions=PARTITIONS, groups=1)
+    load = SyntheticPasses(partitions=PARTITIONS, groups=1)
     passes = [[value for _, value in load.records(number)] for number in range(PASSES)]
     blob: bytes | None = None
     offset = 0

@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 
 from tests.bench.row import Row
-from tests.stream.conftest import StreamProcess, descendants
-from tests.stream.load import Load
+from tests.processes import descendants
+from tests.stream.conftest import StreamProcess
+from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
@@ -26,8 +27,8 @@ from tidemark.settings import Connection, Settings, Stream, Topics
 
 GROUPS = 16
 PERIOD_SECONDS = 5.0
-LOAD = Load(partitions=10_000, groups=GROUPS, period_seconds=PERIOD_SECONDS)
-QUIET = Load(partitions=16, groups=GROUPS)
+LOAD = SyntheticPasses(partitions=10_000, groups=GROUPS, period_seconds=PERIOD_SECONDS)
+QUIET = SyntheticPasses(partitions=16, groups=GROUPS)
 # Spark compiles and the JVM warms up in the first ones; a restarted stream is not judged by them either.
 WARM_UP_PASSES = 4
 PASSES = 8
@@ -68,7 +69,7 @@ class _Run:
         )
         self.stream.wait_for(lambda: bool(self.stream.lines("query started")), "the query")
 
-    def publish(self, load: Load, number: int) -> int:
+    def publish(self, load: SyntheticPasses, number: int) -> int:
         """One pass; how many records it took."""
         sent = [
             self.producer.send(self.topic, value=value, partition=group)

@@ -19,7 +19,7 @@ from tidemark.verbs.inspect.command import observe_topic
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-# Long enough that neither the leader nor the controller takes a paused broker out of the in-sync set during a test.
+# Longer than a test: a paused broker stays in the in-sync set and registered.
 OVERRIDES = {"replica.lag.time.max.ms": "120000", "broker.session.timeout.ms": "120000"}
 
 
@@ -62,7 +62,10 @@ def run(passes: PassRunner, number: int = 1, pause: float = 0.2) -> list[list[Ev
 
 @contextlib.contextmanager
 def producing(brokers: LocalCluster, acks: int | str = "all") -> Iterator[Callable[[int], None]]:
-    """Sends so many records to both partitions. One is sent at the start: kafka-python asks any broker, a paused one too, for its metadata."""
+    """Sends a number of records to both partitions.
+
+    The first send is at once: for metadata kafka-python asks any broker, also a paused one.
+    """
     producer = make_producer(
         Connection(bootstrap_servers=brokers.bootstrap_servers), acks=acks, enable_idempotence=False
     )
@@ -147,7 +150,7 @@ def test_a_paused_broker_shows_the_gap_from_the_live_leader(
         2: "ok",
         3: "timed_out",
     }
-    # Once it is known to be silent, nobody waits for it; on a busy machine one pass or another may be slow for its own reasons.
+    # No pass waits for a broker known to be silent; on a busy machine some passes are slow anyway.
     assert min(one.ended_at - one.started_at for one in ended[2:]) < 0.5
     assert ended[-1].quorum_leader == 100
 

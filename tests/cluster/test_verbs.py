@@ -62,15 +62,15 @@ def run(command: click.Command, brokers: LocalCluster, *arguments: str) -> tuple
 
 def impacts(brokers: LocalCluster, broker: int) -> dict[str, str]:
     code, out = run(safe_to_stop, brokers, str(broker), "--json")
-    told = json.loads(out)
-    assert code == (0 if told["safe"] else 3)
-    assert told["partitions"] >= 4 + TOPICS.partitions
+    answer = json.loads(out)
+    assert code == (0 if answer["safe"] else 3)
+    assert answer["partitions"] >= 4 + TOPICS.partitions
     return {
-        f"{impact['topic']}-{impact['partition']}": impact["effect"] for impact in told["impacts"]
+        f"{impact['topic']}-{impact['partition']}": impact["effect"] for impact in answer["impacts"]
     }
 
 
-def test_what_each_broker_holds_alone(brokers: LocalCluster) -> None:
+def test_what_stopping_each_broker_takes_away(brokers: LocalCluster) -> None:
     assert impacts(brokers, 1) == {"pair-0": "last_copy"}
     assert impacts(brokers, 3) == {"lone-0": "offline"}
 
@@ -116,7 +116,7 @@ def test_the_groups_that_a_partition_coordinates_are_named(brokers: LocalCluster
     assert "consumer groups coordinated here: none now\n" in out
 
 
-def test_a_silent_follower_counts_for_nothing_though_in_sync_on_paper(
+def test_a_silent_follower_does_not_count_although_it_is_in_sync(
     brokers: LocalCluster,
 ) -> None:
     brokers.pause_broker(3)

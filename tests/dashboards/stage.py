@@ -33,8 +33,8 @@ from tests.export.make import MemoryStore
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.records import encode_record
 from tidemark.kafka.topic_reader import Message
-from tidemark.local.layout import free_ports
-from tidemark.local.process import Child
+from tidemark.local.ports import free_ports
+from tidemark.local.process import ChildProcess
 from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Receiver, Settings
 from tidemark.stream.listener import StreamMetrics
@@ -212,7 +212,7 @@ def _prometheus(
         f"--storage.tsdb.path={data}",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
-    child = Child("Prometheus", [need("prometheus"), *flags], folder / "prometheus.log")
+    child = ChildProcess("Prometheus", [need("prometheus"), *flags], folder / "prometheus.log")
     stage.prometheus = f"http://127.0.0.1:{port}"
     try:
         _wait(lambda: requests.get(f"{stage.prometheus}/-/ready", timeout=1).ok)

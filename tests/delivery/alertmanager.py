@@ -15,7 +15,7 @@ import yaml
 
 from tests.conftest import ROOT, need
 
-# One message for one cause, as the guide has it; at once, for a test has no 30 seconds to wait.
+# One message for one cause, as in the guide, but at once.
 ROUTE = {
     "receiver": "hook",
     "group_by": ["kafka_cluster", "broker"],
@@ -51,7 +51,10 @@ def shipped(webhook: str) -> dict[str, Any]:
 
 
 class RealAlertmanager:
-    """One instance; `stop` and `start` are a restart that keeps its storage. It posts to `webhook`, or where `document` says."""
+    """One instance; it posts to `webhook`, or where `document` says.
+
+    `stop` and `start` are a restart that keeps its storage.
+    """
 
     def __init__(self, folder: Path, webhook: str, document: dict[str, Any] | None = None) -> None:
         self._binary = need("prometheus-alertmanager")

@@ -1,4 +1,4 @@
-"""What the tests of delivery share: one local Kafka, and the two minutes in which the receivers are down."""
+"""Shared by the tests of delivery: one local Kafka, and the two minutes without receivers."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def outage(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(scope="package", autouse=True)
 def _outage_passes_beside_the_other_tests(request: pytest.FixtureRequest) -> None:
-    """It is almost nothing but waiting: it begins with the section, and is judged at its end."""
+    """It mostly waits: it starts with the section, and its tests are the last."""
     if any("outage" in getattr(item, "fixturenames", ()) for item in request.session.items):
         request.getfixturevalue("outage")

@@ -1,7 +1,7 @@
-"""Two real minutes without receivers: a webhook and an Alertmanager refuse connections while alerts fire, change and end.
+"""Two real minutes without receivers: alerts fire, change and resolve meanwhile.
 
-`tidemark export` is a process of its own, and reads real topics. Everything else here is what surrounds it: the stream
-that writes, the receivers that come back.
+A webhook and an Alertmanager refuse connections. `tidemark export` is a process of its own and
+reads real topics; everything else here surrounds it: the stream that writes, the receivers.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from tests.delivery.exporter import Exporter, Stream, happened, settings_for
 from tests.export.make import cluster_view, open_alert, view
 from tidemark.core.records import Alert
 from tidemark.local.cluster import LocalCluster
-from tidemark.local.receiver import Received, WebhookReceiver
+from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 from tidemark.settings import Alertmanager, Receiver
 
 DOWN_SECONDS = 120.0
-# Retries come five seconds apart; what came and went unheard ends at Alertmanager half a minute after it was told.
+# Retries are five seconds apart. An alert that fired and resolved during the outage resolves at
+# Alertmanager half a minute after its delivery.
 TOLD_SECONDS = 60.0
 # What would come twice has come: until that end Alertmanager was told everything again already.
 AFTER_SECONDS = 6.0
@@ -71,7 +72,7 @@ class Webhook:
             return True
         return False
 
-    def alerts(self) -> list[Received]:
+    def alerts(self) -> list[ReceivedAlert]:
         return [each for life in self._lives for each in life.alerts()]
 
     def close(self) -> None:
@@ -87,7 +88,7 @@ def ended(alert: Alert) -> Alert:
     )
 
 
-def told(alerts: list[Received], names: dict[str, str]) -> Told:
+def told(alerts: list[ReceivedAlert], names: dict[str, str]) -> Told:
     """(name in the story, state) of every alert of a receiver, in the order in which they came."""
     return [(names[each.labels["partition"]], each.status) for each in alerts]
 
@@ -241,9 +242,13 @@ class Outage:
 
     def _measure(self) -> None:
         for name, series in {
-            "webhook: attempts in vain": 'tidemark_delivery_attempts_total{outcome="again",receiver="hook"}',
+            "webhook: failed attempts": (
+                'tidemark_delivery_attempts_total{outcome="again",receiver="hook"}'
+            ),
             "webhook: alerts that wait": 'tidemark_delivery_queue_length{receiver="hook"}',
-            "webhook: seconds that the oldest waits": 'tidemark_delivery_oldest_seconds{receiver="hook"}',
+            "webhook: seconds that the oldest waits": (
+                'tidemark_delivery_oldest_seconds{receiver="hook"}'
+            ),
         }.items():
             self.figures[name] = self._exporter.metric(series) or 0.0
 

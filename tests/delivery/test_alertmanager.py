@@ -1,4 +1,4 @@
-"""The direct push to a real Alertmanager, in real time: what fires arrives at its webhook, survives its restart, and ends."""
+"""The direct push to a real Alertmanager: alerts arrive, survive its restart, and resolve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.delivery.alertmanager import RealAlertmanager, free_port, wait_for
 from tests.export.make import MemoryStore, alert
 from tidemark.core.records import Alert, AlertState
-from tidemark.local.receiver import Received, WebhookReceiver
+from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Settings
 from tidemark_exporters.notify.assemble import make_delivery, make_transports
 from tidemark_exporters.notify.delivery import Delivery
@@ -20,7 +20,7 @@ RESTART_SECONDS = 60
 
 
 class Pushing:
-    """Delivery as the exporter runs it, to a real instance and to one that nobody answers for; passes flow."""
+    """Delivery as the exporter runs it, to a real instance and to a dead address; passes flow."""
 
     def __init__(self, manager: RealAlertmanager) -> None:
         settings = Settings(clusters=[Cluster(name="east")])
@@ -91,7 +91,7 @@ def happened(
     )
 
 
-def received(hook: WebhookReceiver, partition: str, status: str) -> list[Received]:
+def received(hook: WebhookReceiver, partition: str, status: str) -> list[ReceivedAlert]:
     return [
         each
         for each in hook.alerts()
@@ -111,7 +111,8 @@ def test_an_alert_arrives_comes_back_after_a_restart_and_ends(
     (known,) = (each for each in manager.active() if each["labels"].get("partition") == "0")
     assert (
         known["generatorURL"]
-        == f"http://tidemark.example/partition?cluster=east&topic=orders&partition=0#alert-{fired.fingerprint}"
+        == "http://tidemark.example/partition?cluster=east&topic=orders&partition=0"
+        f"#alert-{fired.fingerprint}"
     )
     wait_for(
         lambda: "TidemarkWatchdog" in {each["labels"]["alertname"] for each in manager.active()},
@@ -159,7 +160,7 @@ def test_one_bad_alert_costs_no_other(manager: RealAlertmanager, pushing: Pushin
 def test_what_came_and_went_while_it_was_down_is_told_when_it_returns(
     manager: RealAlertmanager, hook: WebhookReceiver, pushing: Pushing
 ) -> None:
-    """It fires once more than it must for that; the end follows a turn later, which is not waited for here."""
+    """It fires first; its resolution follows a turn later, which this test does not wait for."""
     manager.stop()
     fired = happened("7", broker="9")
     pushing.write(fired)

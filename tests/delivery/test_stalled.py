@@ -1,6 +1,6 @@
-"""Passes stop, and both the exporter and Prometheus say so to one Alertmanager, configured as deploy/ has it: one message.
+"""Passes stop: the exporter and Prometheus notify one Alertmanager, and it sends one message.
 
-The rules are those of dashboards/, with minutes as seconds.
+Its configuration is that of deploy/, the rules are those of dashboards/ with minutes as seconds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from unittest import mock
 
 import pytest
 import requests
-import yaml
 
 from dashboards.alerting import RuleFile
 from dashboards.health_rules import FILE, FLOW, STALE_SECONDS
@@ -23,8 +22,7 @@ from tests.dashboards.story import CLUSTER
 from tests.delivery.alertmanager import RealAlertmanager, free_port, shipped, wait_for
 from tests.export.make import cluster_view
 from tidemark.core.records import encode_record
-from tidemark.demo.services import prometheus_configuration
-from tidemark.local.process import Child
+from tidemark.demo.services import prometheus_configuration, start_prometheus
 from tidemark.local.receiver import WebhookReceiver
 from tidemark_exporters.notify import lifecycle
 
@@ -48,7 +46,7 @@ def quick_rules() -> str:
 
 
 class Scene:
-    """An exporter that delivers to an Alertmanager, and a Prometheus over it that notifies the same one."""
+    """An exporter and the Prometheus that scrapes it, both of which notify one Alertmanager."""
 
     def __init__(
         self, stage: Stage, prometheus: str, manager: RealAlertmanager, hook: WebhookReceiver
@@ -91,7 +89,8 @@ class Scene:
 
     def scraped(self) -> bool:
         found = self._ask(
-            f"{self._prometheus}/api/v1/query?query=increase(tidemark_event_records_total[{WINDOW}])>0"
+            f"{self._prometheus}/api/v1/query"
+            f"?query=increase(tidemark_event_records_total[{WINDOW}])>0"
         )
         return bool(found and found["data"]["result"])
 
@@ -119,7 +118,7 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     stage, port, listen = Stage(), free_port(), f"127.0.0.1:{free_port()}"
-    rules, config = tmp_path / "rules.yaml", tmp_path / "prometheus.yml"
+    rules = tmp_path / "rules.yaml"
     rules.write_text(quick_rules(), encoding="utf-8")
     with WebhookReceiver() as hook, WebhookReceiver() as direct:
         document = shipped(hook.url)
@@ -130,18 +129,10 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         ):
             configuration = prometheus_configuration(f"127.0.0.1:{port}", [rules], manager.url)
             configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-            config.write_text(yaml.safe_dump(configuration), encoding="utf-8")
-            flags = [
-                f"--config.file={config}",
-                f"--storage.tsdb.path={tmp_path / 'tsdb'}",
-                f"--web.listen-address={listen}",
-            ]
             scene = Scene(stage, f"http://{listen}", manager, hook)
             scene.tick()
             with exporting(stage, port, direct.url, manager.url, stale_seconds=STALE):
-                prometheus = Child(
-                    "Prometheus", [need("prometheus"), *flags], tmp_path / "prometheus.log"
-                )
+                prometheus = start_prometheus(need("prometheus"), tmp_path, listen, configuration)
                 try:
                     yield scene
                 finally:
@@ -153,7 +144,10 @@ def test_passes_that_stop_are_one_message_and_their_return_one(scene: Scene) -> 
     expected: list[tuple[str, str]] = []
     for collects, by_rule in ((False, COLLECTOR), (True, STALLED)):
         scene.collects, scene.judges = collects, False
-        scene.until(lambda rule=by_rule: rule in scene.rules_fire(), f"Prometheus finds {by_rule}")  # type: ignore[misc]
+        scene.until(
+            lambda rule=by_rule: rule in scene.rules_fire(),  # type: ignore[misc]
+            f"Prometheus finds {by_rule}",
+        )
         scene.until(
             lambda rule=by_rule: (rule, True) in scene.at_alertmanager(),  # type: ignore[misc]
             "and says so to Alertmanager",

@@ -1,7 +1,8 @@
-"""Both ways from a fault to a message, side by side over one exporter: by Prometheus' rules, and by `tidemark export` itself.
+"""Both ways from a fault to a message, over one exporter: Prometheus' rules and `tidemark export`.
 
-Each way has its own Alertmanager, with the configuration of deploy/, and its own webhook behind it. The two files of rules
-go to the first; to the second the exporter posts, and a Prometheus with the rules on Tidemark's own health alone.
+Each way has its own Alertmanager, configured as in deploy/, and its own webhook behind it. Both
+rule files go to the first. To the second the exporter posts, and a Prometheus with the rules on
+Tidemark's own health.
 """
 
 from __future__ import annotations
@@ -15,13 +16,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import requests
-import yaml
 
 from tests.conftest import need
 from tests.delivery.alertmanager import RealAlertmanager, free_port, shipped
-from tidemark.demo.services import prometheus_configuration, rule_files
-from tidemark.local.process import Child
-from tidemark.local.receiver import Received, WebhookReceiver, alerts_of
+from tidemark.demo.services import prometheus_configuration, rule_files, start_prometheus
+from tidemark.local.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
 
 TOOLS = ("prometheus", "prometheus-alertmanager")
 
@@ -90,16 +89,8 @@ class Ways:
     def _prometheus(self, name: str, exporter: str, rules: list[Path], way: Way) -> str:
         """Its URL."""
         folder, listen = self._folder / name, f"127.0.0.1:{free_port()}"
-        config = folder / "prometheus.yml"
-        config.write_text(
-            yaml.safe_dump(prometheus_configuration(exporter, rules, way.url)), encoding="utf-8"
-        )
-        flags = [
-            f"--config.file={config}",
-            f"--storage.tsdb.path={folder / 'prometheus'}",
-            f"--web.listen-address={listen}",
-        ]
-        child = Child(f"Prometheus {name}", [need("prometheus"), *flags], folder / "prometheus.log")
+        document = prometheus_configuration(exporter, rules, way.url)
+        child = start_prometheus(need("prometheus"), folder, listen, document)
         self._stack.callback(child.stop, 5.0)
         return f"http://{listen}"
 
@@ -115,16 +106,16 @@ class Ways:
 
 @dataclass(frozen=True)
 class Message:
-    """One that tells of something new: when it came (Unix seconds), and the alerts that it is the first to call firing."""
+    """A message with new alerts: its time (Unix seconds) and the alerts that fire first in it."""
 
     at: float
-    alerts: list[Received]
+    alerts: list[ReceivedAlert]
 
     @property
     def names(self) -> set[str]:
         return {alert.name for alert in self.alerts}
 
-    def since(self, began: float, ended: float) -> list[Received]:
+    def since(self, began: float, ended: float) -> list[ReceivedAlert]:
         """Those of its alerts that began in this time, Unix seconds."""
         return [
             alert
@@ -138,7 +129,7 @@ def news(deliveries: Deliveries) -> list[Message]:
     seen: set[tuple[str | None, str]] = set()
     found = []
     for at, payload in deliveries:
-        firing = [alert for alert in alerts_of(payload, at) if alert.status == "firing"]
+        firing = [alert for alert in parse_alerts(payload, at) if alert.status == "firing"]
         new = [alert for alert in firing if (alert.fingerprint, alert.starts_at) not in seen]
         seen |= {(alert.fingerprint, alert.starts_at) for alert in new}
         if new:

@@ -1,4 +1,4 @@
-"""The files for deployment, as far as they can be checked without an engine or a cluster. None of them is run here."""
+"""The files for deployment, as far as they can be checked without running them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KUBERNETES = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 WORDS = {"type": "array", "items": {"type": "string"}}
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
-# The part of the Compose specification that our file uses, strictly: a misspelt key is refused.
+# The part of the Compose specification that our file uses; a misspelled key is refused.
 SERVICE = {
     "type": "object",
     "required": ["image", "restart"],
@@ -90,12 +90,22 @@ def documents(path: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
 
 
-def compose() -> dict[str, Any]:
-    document: dict[str, Any] = parse(DEPLOY / "compose" / "compose.yaml")
-    return document
+def compose() -> Any:
+    return parse(DEPLOY / "compose" / "compose.yaml")
 
 
-def test_compose_keeps_its_schema() -> None:
+def check(tool: str, *arguments: str) -> None:
+    run = subprocess.run([need(tool), *arguments], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def listen_addresses(path: Path) -> dict[str, str | None]:
+    settings = load_settings(path, {})
+    verbs = ("collect", "stream", "export")
+    return {verb: getattr(settings, verb).listen for verb in verbs}
+
+
+def test_compose_follows_its_schema() -> None:
     jsonschema.Draft202012Validator(COMPOSE_SCHEMA).validate(compose())
 
 
@@ -115,7 +125,7 @@ def test_the_compose_schema_refuses_mistakes(key: str, value: Any) -> None:
         jsonschema.Draft202012Validator(COMPOSE_SCHEMA).validate(document)
 
 
-def test_compose_refers_to_services_volumes_and_files_that_are_there() -> None:
+def test_compose_refers_to_existing_services_volumes_and_files() -> None:
     document = compose()
     for name, service in document["services"].items():
         assert service.get("depends_on", {}).keys() <= document["services"].keys(), name
@@ -160,7 +170,7 @@ def test_the_image_does_not_run_as_root_and_starts_the_command() -> None:
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
-def test_units_start_a_verb_with_no_more_rights_than_it_needs(path: Path) -> None:
+def test_units_start_a_verb_with_few_rights(path: Path) -> None:
     unit = configparser.ConfigParser(interpolation=None, strict=True)
     unit.optionxform = str  # type: ignore[assignment,method-assign]  # systemd's keys have capitals
     unit.read_string(path.read_text(encoding="utf-8"))
@@ -187,7 +197,7 @@ def test_there_is_a_unit_for_each_long_running_verb() -> None:
 
 
 @pytest.mark.parametrize("path", KUBERNETES, ids=lambda path: path.relative_to(DEPLOY).as_posix())
-def test_manifests_are_whole(path: Path) -> None:
+def test_manifests_are_complete(path: Path) -> None:
     if path.name == "tidemark.yaml":
         return
     for document in documents(path):
@@ -236,13 +246,7 @@ def test_the_prometheus_rule_holds_the_rules() -> None:
 
 def test_prometheus_accepts_the_scrape_configuration() -> None:
     path = DEPLOY / "prometheus" / "prometheus.yaml"
-    run = subprocess.run(
-        [need("promtool"), "check", "config", "--syntax-only", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    check("promtool", "check", "config", "--syntax-only", str(path))
     rules = {Path(name).name for name in parse(path)["rule_files"]}
     assert rules == {"tidemark-health.yaml"}
 
@@ -256,11 +260,7 @@ def targets_of(configuration: Any) -> dict[str, str]:
 def test_prometheus_scrapes_and_notifies_what_compose_runs() -> None:
     prometheus, services = parse(DEPLOY / "prometheus" / "prometheus.yaml"), compose()["services"]
     settings = load_settings(DEPLOY / "compose" / "config" / "tidemark.yaml", {})
-    listen = {
-        "collect": settings.collect.listen,
-        "stream": settings.stream.listen,
-        "export": settings.export.listen,
-    }
+    listen = listen_addresses(DEPLOY / "compose" / "config" / "tidemark.yaml")
     (scraped,) = prometheus["scrape_configs"]
     assert {name: f"0.0.0.0:{port}" for name, port in targets_of(scraped).items()} == listen
     assert listen.keys() == {
@@ -269,18 +269,13 @@ def test_prometheus_scrapes_and_notifies_what_compose_runs() -> None:
     (notified,) = prometheus["alerting"]["alertmanagers"]
     for name, port in [("export", targets_of(scraped)["export"]), *targets_of(notified).items()]:
         assert f"127.0.0.1:{port}:{port}" in services[name]["ports"]
-    # The exporter posts where Prometheus does: what both tell of one cause is one message there alone.
+    # The exporter posts where Prometheus does: only there both are one message for one cause.
     (manager,) = settings.notify.alertmanagers
     assert manager.urls == [f"http://{name}:{port}" for name, port in targets_of(notified).items()]
 
 
-def test_the_pod_monitor_and_the_annotations_lead_to_what_each_verb_listens_on() -> None:
-    settings = load_settings(DEPLOY / "kubernetes" / "tidemark.yaml", {})
-    listen = {
-        "collect": settings.collect.listen,
-        "stream": settings.stream.listen,
-        "export": settings.export.listen,
-    }
+def test_the_pod_monitor_and_the_annotations_name_the_port_of_each_verb() -> None:
+    listen = listen_addresses(DEPLOY / "kubernetes" / "tidemark.yaml")
     monitor = parse(DEPLOY / "kubernetes" / "monitor.yaml")
     assert (monitor["apiVersion"], monitor["kind"]) == ("monitoring.coreos.com/v1", "PodMonitor")
     (selected,) = monitor["spec"]["selector"]["matchExpressions"]
@@ -293,52 +288,42 @@ def test_the_pod_monitor_and_the_annotations_lead_to_what_each_verb_listens_on()
         (port,) = template["spec"]["containers"][0]["ports"]
         assert port["name"] in scraped
         assert f"0.0.0.0:{port['containerPort']}" == address
-        told = [each["metadata"].get("annotations", {}) for each in (template, *services)]
+        annotations = [each["metadata"].get("annotations", {}) for each in (template, *services)]
         assert [
             each["prometheus.io/port"]
-            for each in told
+            for each in annotations
             if each.get("prometheus.io/scrape") == "true"
         ] == [str(port["containerPort"])]
 
 
-def test_alertmanager_accepts_its_configuration_and_every_way_leads_to_a_receiver() -> None:
+def test_alertmanager_accepts_its_configuration_and_every_route_has_a_receiver() -> None:
     path = DEPLOY / "alertmanager" / "alertmanager.yml"
-    run = subprocess.run(
-        [need("amtool"), "check-config", str(path)], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    check("amtool", "check-config", str(path))
     route = parse(path)["route"]
     assert {route["receiver"], *(each["receiver"] for each in route["routes"])} == {
         each["name"] for each in parse(path)["receivers"]
     }
 
 
-def test_the_guide_shows_alertmanagers_routes_as_they_are() -> None:
-    shown = re.search(
-        r"^route:\n.*?(?=^```)",
-        (ROOT / "docs" / "guide.md").read_text(encoding="utf-8"),
-        flags=re.MULTILINE | re.DOTALL,
-    )
+def guide_block(name: str) -> dict[str, Any]:
+    """The YAML block of docs/guide.md that begins with this key."""
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    shown = re.search(rf"^{name}:\n.*?(?=^```)", guide, flags=re.MULTILINE | re.DOTALL)
     assert shown is not None
-    told, route = (
-        yaml.safe_load(shown[0])["route"],
-        parse(DEPLOY / "alertmanager" / "alertmanager.yml")["route"],
-    )
-    assert {key: value for key, value in told.items() if key != "routes"}.items() <= route.items()
-    assert [each for each in route["routes"] if each["receiver"] == "on-call"] == told["routes"]
+    document: dict[str, Any] = yaml.safe_load(shown[0])
+    return document
 
 
-def test_the_guide_shows_what_is_withheld_as_it_is() -> None:
-    shown = re.search(
-        r"^inhibit_rules:\n.*?(?=^```)",
-        (ROOT / "docs" / "guide.md").read_text(encoding="utf-8"),
-        flags=re.MULTILINE | re.DOTALL,
-    )
-    assert shown is not None
-    assert (
-        yaml.safe_load(shown[0])["inhibit_rules"]
-        == parse(DEPLOY / "alertmanager" / "alertmanager.yml")["inhibit_rules"]
-    )
+def test_the_guide_shows_alertmanagers_routes() -> None:
+    shown = guide_block("route")["route"]
+    route = parse(DEPLOY / "alertmanager" / "alertmanager.yml")["route"]
+    assert {key: value for key, value in shown.items() if key != "routes"}.items() <= route.items()
+    assert [each for each in route["routes"] if each["receiver"] == "on-call"] == shown["routes"]
+
+
+def test_the_guide_shows_alertmanagers_inhibit_rules() -> None:
+    document = parse(DEPLOY / "alertmanager" / "alertmanager.yml")
+    assert guide_block("inhibit_rules")["inhibit_rules"] == document["inhibit_rules"]
 
 
 def test_grafana_finds_the_dashboards_where_compose_mounts_them() -> None:

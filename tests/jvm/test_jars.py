@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import TextIO
 
 import pytest
+from rich.console import Console
 
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm import ivy, jars
-from tidemark.jvm.ivy import Coordinates, Progress
+from tidemark.jvm.ivy import Coordinates
 from tidemark.jvm.java import JavaHome
 
 JAVA = JavaHome(Path("/no/java"), 17, "test")
@@ -23,14 +24,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-class Registry:
-    """Stands in for Ivy: writes the given jars, or fails half-way."""
+class FakeIvy:
+    """In the place of `resolve`: writes the given jars, or fails half-way."""
 
     def __init__(self, names: list[str], fails: bool = False) -> None:
         self.names, self.fails, self.calls = names, fails, 0
 
     def __call__(
-        self, name: str, module: str, target: Path, program: Path, java: JavaHome, output: TextIO
+        self, name: str, module: str, target: Path, program: Path, java: JavaHome, console: Console
     ) -> None:
         self.calls += 1
         for jar in self.names:
@@ -39,36 +40,34 @@ class Registry:
             raise TidemarkError("the broker jars could not be fetched: x#y;1: not found.")
 
 
-def test_a_set_is_fetched_once_and_then_taken_from_the_cache(
+def test_a_set_is_fetched_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    registry = Registry(["kafka_2.13-4.1.2.jar", "a-1.jar"])
-    monkeypatch.setattr(jars, "resolve", registry)
+    ivy_runs = FakeIvy(["kafka_2.13-4.1.2.jar", "a-1.jar"])
+    monkeypatch.setattr(jars, "resolve", ivy_runs)
     first = jars.broker_jars(java=JAVA)
     assert [jar.name for jar in first] == ["a-1.jar", "kafka_2.13-4.1.2.jar"]
     assert all(jar.exists() for jar in first)
     assert jars.broker_jars(java=JAVA) == first
-    assert registry.calls == 1
+    assert ivy_runs.calls == 1
 
 
-def test_a_set_with_a_jar_gone_is_fetched_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = Registry(["kafka_2.13-4.1.2.jar", "a-1.jar"])
-    monkeypatch.setattr(jars, "resolve", registry)
+def test_a_set_that_lacks_a_jar_is_fetched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    ivy_runs = FakeIvy(["kafka_2.13-4.1.2.jar", "a-1.jar"])
+    monkeypatch.setattr(jars, "resolve", ivy_runs)
     jars.broker_jars(java=JAVA)[0].unlink()
     assert all(jar.exists() for jar in jars.broker_jars(java=JAVA))
-    assert registry.calls == 2
+    assert ivy_runs.calls == 2
 
 
-def test_what_was_fetched_half_is_not_taken_for_a_set(
-    monkeypatch: pytest.MonkeyPatch, cache: Path
-) -> None:
-    monkeypatch.setattr(jars, "resolve", Registry(["kafka_2.13-4.1.2.jar"], fails=True))
+def test_an_incomplete_fetch_leaves_nothing(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    monkeypatch.setattr(jars, "resolve", FakeIvy(["kafka_2.13-4.1.2.jar"], fails=True))
     with pytest.raises(TidemarkError, match="not found"):
         jars.broker_jars(java=JAVA)
     assert list((cache / "jars").iterdir()) == []
 
 
-def test_a_folder_serves_offline_and_its_subfolder_of_the_sets_name_wins(
+def test_a_folder_serves_offline_and_its_subfolder_named_as_the_set_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "jars"
@@ -86,7 +85,7 @@ def test_a_folder_without_the_root_jar_is_refused(tmp_path: Path) -> None:
         jars.broker_jars(tmp_path)
 
 
-def test_the_connector_leaves_out_what_spark_ships(
+def test_the_connector_excludes_sparks_own_jars(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pyspark = pytest.importorskip("pyspark")
@@ -114,7 +113,7 @@ def test_the_connector_leaves_out_what_spark_ships(
     assert "kafka-clients" not in excluded
 
 
-def test_names_in_the_module_are_quoted() -> None:
+def test_names_in_ivy_xml_are_quoted() -> None:
     wanted = jars.JarSet("a&b", (Coordinates('g"<', "n", "1"),))
     parsed = ET.fromstring(wanted.ivy_module())  # noqa: S314 - our own text
     assert [d.get("org") for d in parsed.iter("dependency")] == ['g"<']
@@ -126,52 +125,46 @@ IVY_OUTPUT = """\
 downloading …
 \t[SUCCESSFUL ] org.apache.kafka#kafka_2.13;4.1.2!kafka_2.13.jar (295ms)
 """
+UNRESOLVED = """\
+\t\t::          UNRESOLVED DEPENDENCIES         ::
+\t\t:: org.apache.kafka#kafka_2.13;9.9.9: not found
+\t\t::::::::"""
 
 
-def test_progress_says_plain_lines_where_there_is_no_terminal() -> None:
+def run_ivy(folder: Path, output: str, code: int, console: Console) -> None:
+    """Runs `resolve` with a program in Java's place that prints what Ivy would."""
+    program = folder / "home" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\ncat <<'E'\n{output}\nE\nexit {code}\n", encoding="utf-8")
+    program.chmod(0o755)
+    java = JavaHome(folder / "home", 17, "test")
+    ivy.resolve("broker", "<ivy-module/>", folder, folder / "ivy.jar", java, console)
+
+
+def test_progress_is_plain_lines_without_a_terminal(tmp_path: Path) -> None:
     output = io.StringIO()
-    progress = Progress("broker", output)
-    for line in IVY_OUTPUT.splitlines():
-        progress.line(line)
-    progress.done(2)
+    run_ivy(tmp_path, IVY_OUTPUT, 0, Console(file=output))
     assert (
         output.getvalue()
-        == "fetching the broker jars …\nbroker jars: 2 ready, 1 of them downloaded\n"
+        == "fetching the broker jars …\nbroker jars: 0 ready, 1 of them downloaded\n"
     )
 
 
-def test_progress_draws_a_bar_on_a_terminal() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    output = Terminal()
-    progress = Progress("broker", output)
-    for line in IVY_OUTPUT.splitlines():
-        progress.line(line)
-    assert "2 found" in output.getvalue()
-    assert output.getvalue().endswith("[###############...............] 1/2")
+def test_progress_is_a_bar_on_a_terminal(tmp_path: Path) -> None:
+    output = io.StringIO()
+    run_ivy(tmp_path, IVY_OUTPUT, 0, Console(file=output, force_terminal=True, width=80))
+    assert re.search(r"broker jars .*━.*1/2", output.getvalue())
 
 
-def fake_ivy(tmp_path: Path, words: str, code: int) -> JavaHome:
-    program = tmp_path / "home" / "bin" / "java"
-    program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\ncat <<'E'\n{words}\nE\nexit {code}\n", encoding="utf-8")
-    program.chmod(0o755)
-    return JavaHome(tmp_path / "home", 17, "test")
-
-
-def test_a_failed_resolution_is_one_line_with_ivys_own_reason(tmp_path: Path) -> None:
-    words = "\t\t::          UNRESOLVED DEPENDENCIES         ::\n\t\t:: org.apache.kafka#kafka_2.13;9.9.9: not found\n\t\t::::::::"
-    java = fake_ivy(tmp_path, words, 1)
+def test_a_failed_resolution_is_one_line_with_ivys_reason(tmp_path: Path) -> None:
     with pytest.raises(TidemarkError) as caught:
-        ivy.resolve("broker", "<ivy-module/>", tmp_path, tmp_path / "ivy.jar", java, io.StringIO())
+        run_ivy(tmp_path, UNRESOLVED, 1, Console(file=io.StringIO()))
     assert "org.apache.kafka#kafka_2.13;9.9.9: not found. Cure:" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_the_marker_lists_the_jars(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars, "resolve", Registry(["b-2.jar", "a-1.jar"]))
+    monkeypatch.setattr(jars, "resolve", FakeIvy(["b-2.jar", "a-1.jar"]))
     place = jars.broker_jars(java=JAVA)[0].parent
     assert json.loads((place / "complete.json").read_text(encoding="utf-8"))["jars"] == [
         "a-1.jar",

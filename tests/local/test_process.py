@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.core.errors import TidemarkError
-from tidemark.local.layout import free_ports
-from tidemark.local.process import Child
+from tests.processes import running, wait_gone
+from tidemark.local.process import ChildProcess
 
 PARENT = """
 import os, sys, time
 from pathlib import Path
-from tidemark.local.process import Child
-child = Child("a", ["sh", "-c", "sleep 600 & echo $! > grandchild; sleep 600"], Path("log"))
-paused = Child("b", ["sleep", "600"], Path("log"))
+from tidemark.local.process import ChildProcess
+child = ChildProcess("a", ["sh", "-c", "sleep 600 & echo $! > grandchild; sleep 600"], Path("log"))
+paused = ChildProcess("b", ["sleep", "600"], Path("log"))
 paused.pause()
 while not Path("grandchild").exists() or not Path("grandchild").read_text().strip():
     time.sleep(0.01)
@@ -27,27 +26,8 @@ time.sleep(600)
 """
 
 
-def alive(pid: int) -> bool:
-    try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
-            != "Z"
-        )
-    except OSError:
-        return False
-
-
-def gone(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 10
-    while any(alive(pid) for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_nothing_outlives_the_parent_however_it_ends(tmp_path: Path, end: signal.Signals) -> None:
+def test_children_end_with_their_parent(tmp_path: Path, end: signal.Signals) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PARENT],
         stdout=subprocess.PIPE,
@@ -58,14 +38,14 @@ def test_nothing_outlives_the_parent_however_it_ends(tmp_path: Path, end: signal
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]
         assert len(pids) == 3
-        assert all(alive(pid) for pid in pids)
+        assert running(pids) == set(pids)
         os.kill(parent.pid, end)
-    assert gone(pids)
+    assert not wait_gone(pids)
 
 
-def test_stop_lets_a_program_end_by_itself_and_kills_what_it_left(tmp_path: Path) -> None:
-    child = Child(
-        "polite",
+def test_stop_lets_a_program_exit_and_kills_its_descendants(tmp_path: Path) -> None:
+    child = ChildProcess(
+        "graceful",
         ["sh", "-c", "sleep 600 & echo $! > left; trap 'exit 7' TERM; wait"],
         tmp_path / "log",
         directory=tmp_path,
@@ -74,36 +54,49 @@ def test_stop_lets_a_program_end_by_itself_and_kills_what_it_left(tmp_path: Path
     while not left.exists() or not left.read_text(encoding="utf-8").strip():
         time.sleep(0.01)
     assert child.stop(grace_seconds=10)
-    assert child.returncode() == 7
-    assert gone([int(left.read_text(encoding="utf-8"))])
+    assert child.exit_code() == 7
+    assert not wait_gone([int(left.read_text(encoding="utf-8"))])
 
 
-def test_stop_kills_a_program_that_does_not_listen(tmp_path: Path) -> None:
-    child = Child(
-        "deaf",
-        ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done"],
+def test_stop_kills_a_program_that_ignores_sigterm(tmp_path: Path) -> None:
+    child = ChildProcess(
+        "stubborn",
+        ["sh", "-c", "trap '' TERM; echo stubborn; while :; do sleep 0.05; done"],
         tmp_path / "log",
     )
-    while "deaf" not in child.log_tail():
+    while "stubborn" not in child.log_tail():
         time.sleep(0.01)
     assert not child.stop(grace_seconds=0.2)
-    assert child.returncode() == -signal.SIGKILL
+    assert child.exit_code() == -signal.SIGKILL
 
 
 def test_a_paused_program_can_be_stopped(tmp_path: Path) -> None:
-    child = Child("paused", ["sleep", "600"], tmp_path / "log")
+    child = ChildProcess("paused", ["sleep", "600"], tmp_path / "log")
     child.pause()
     assert child.stop(grace_seconds=10)
-    assert child.returncode() == -signal.SIGTERM
+    assert child.exit_code() == -signal.SIGTERM
 
 
-def test_a_program_that_dies_at_its_start_is_reported_with_its_last_words(tmp_path: Path) -> None:
-    child = Child("broker 1", ["sh", "-c", "echo no such disk; exit 3"], tmp_path / "log")
-    with pytest.raises(TidemarkError, match=r"(?s)broker 1 ended with 3.*no such disk"):
-        child.wait_port(free_ports(1)[0], 30)
+@pytest.mark.parametrize(
+    ("command", "code", "output"),
+    [
+        (["sh", "-c", "echo no such disk; exit 3"], 3, "no such disk"),
+        (["/no/such/program"], 127, "not found"),
+    ],
+)
+def test_a_program_that_exits_is_reported_with_the_end_of_its_log(
+    tmp_path: Path, command: list[str], code: int, output: str
+) -> None:
+    child = ChildProcess("broker 1", command, tmp_path / "log")
+    while child.is_running():
+        time.sleep(0.01)
+    failure = child.failure()
+    assert failure is not None
+    assert failure.startswith(f"broker 1 exited with {code}; the end of {tmp_path / 'log'}:\n")
+    assert output in failure
 
 
-def test_a_program_that_does_not_exist_ends_with_127(tmp_path: Path) -> None:
-    child = Child("nothing", ["/no/such/program"], tmp_path / "log")
-    with pytest.raises(TidemarkError, match="ended with 127"):
-        child.wait_port(free_ports(1)[0], 30)
+def test_a_running_program_has_no_failure(tmp_path: Path) -> None:
+    child = ChildProcess("broker 1", ["sleep", "600"], tmp_path / "log")
+    assert child.failure() is None
+    child.kill()

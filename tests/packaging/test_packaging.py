@@ -1,4 +1,4 @@
-"""What a fresh machine gets: the lock, the Makefile, the scripts, and that nothing names a registry or this machine."""
+"""A fresh machine: the lock, the Makefile, the scripts; no file names a registry or a machine."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import re
 import shutil
 import subprocess
 import tomllib
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, SECTIONS
+from tests.__main__ import closing_line, read_counts
+from tests.conftest import ROOT
+from tests.sections import SECTIONS
 
 LOCKS = ("requirements/dev.lock", "requirements/java.lock")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-# Index hosts and the options that name one, spelt so that this file does not contain them.
+# Index hosts and the options that name one, spelled so that this file does not contain them.
 INDEX = re.compile(
     "|".join(
         (
@@ -36,7 +39,7 @@ def read(name: str) -> str:
 
 
 def tracked() -> list[Path]:
-    """Every committed text file; in a tree without git, what stands below the known folders."""
+    """Every committed file; without git, every file outside .venv."""
     if shutil.which("git") and (ROOT / ".git").exists():
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -64,7 +67,7 @@ def test_locks_pin_every_requirement_by_hash_and_name_no_index(lock: str) -> Non
     assert INDEX.search(read(lock)) is None
 
 
-def test_the_lock_holds_what_the_pins_say() -> None:
+def test_the_lock_follows_the_pins() -> None:
     pins = dict(
         re.findall(r"^([a-z-]+)==(\S+)$", read("requirements/pins.txt"), flags=re.MULTILINE)
     )
@@ -85,13 +88,13 @@ def test_every_dependency_is_locked() -> None:
 
 
 def test_the_dashboard_builders_are_the_maintained_line() -> None:
-    """An index offers another, older line under a PEP 440 epoch (`1!…`), which sorts above every version of this one."""
+    """An older line has a PEP 440 epoch (`1!…`), which sorts above every version of this one."""
     assert version("grafana-foundation-sdk").removeprefix("v") == "0.0.21"
     assert pinned("requirements/dev.lock")["grafana-foundation-sdk"] == "0.0.21"
     assert "grafana-foundation-sdk==0.0.21" in PROJECT["dependency-groups"]["dev"]
 
 
-def test_nothing_committed_names_an_index_or_a_path_of_a_machine() -> None:
+def test_no_committed_file_names_an_index_or_a_path_of_a_machine() -> None:
     allowed = {ROOT / "scripts" / "lock.sh", Path(__file__)}
     home = re.compile("(/ro" + "ot/|/ho" + "me/[a-z]+/|/wo" + "rk/)")
     found = []
@@ -105,7 +108,7 @@ def test_nothing_committed_names_an_index_or_a_path_of_a_machine() -> None:
     assert found == []
 
 
-def test_the_wheel_is_the_two_packages_and_one_command() -> None:
+def test_the_wheel_holds_two_packages_and_one_command() -> None:
     assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [
         "streaming/tidemark",
         "exporters/tidemark_exporters",
@@ -143,14 +146,19 @@ def shim(folder: Path, name: str, text: str) -> None:
     path.chmod(0o755)
 
 
-def script_in(folder: Path, name: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def script_in(
+    folder: Path, name: str, *arguments: str, **environ: str
+) -> subprocess.CompletedProcess[str]:
     """Runs a copy of one of our scripts in a tree of its own."""
     (folder / "scripts").mkdir(exist_ok=True)
     shutil.copy(ROOT / "scripts" / name, folder / "scripts" / name)
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))
+    }
     return subprocess.run(
-        [f"scripts/{name}"],
+        [f"scripts/{name}", *arguments],
         cwd=folder,
-        env={**os.environ, **environ},
+        env={**inherited, **environ},
         capture_output=True,
         text=True,
         check=False,
@@ -158,20 +166,20 @@ def script_in(folder: Path, name: str, **environ: str) -> subprocess.CompletedPr
     )
 
 
-def test_setup_refuses_a_python_that_is_too_old_in_one_line(tmp_path: Path) -> None:
+def test_setup_refuses_an_old_python_in_one_line(tmp_path: Path) -> None:
     shim(
         tmp_path / "bin", "python3.9", 'case "$2" in *version_info*) exit 1;; *) echo 3.9.2;; esac'
     )
     run = script_in(tmp_path, "setup.sh", PYTHON=str(tmp_path / "bin" / "python3.9"))
     assert run.returncode == 2
     assert (
-        run.stderr
-        == "setup: Python 3.9.2 is too old: Tidemark needs 3.11 or later; name one: make setup PYTHON=/path/to/python3.11\n"
+        run.stderr == "setup: Python 3.9.2 is too old: Tidemark needs 3.11 or later; "
+        "name one: make setup PYTHON=/path/to/python3.11\n"
     )
     assert not (tmp_path / ".venv").exists()
 
 
-def test_setup_names_a_python_that_is_not_there(tmp_path: Path) -> None:
+def test_setup_names_a_missing_python(tmp_path: Path) -> None:
     run = script_in(tmp_path, "setup.sh", PYTHON="python3-nowhere")
     assert run.returncode == 2
     assert run.stderr.startswith("setup: python3-nowhere not found")
@@ -179,53 +187,66 @@ def test_setup_names_a_python_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ci", "code"), [("true", 1), ("false", 0)])
-def test_a_missing_tool_is_told_and_fails_in_ci_alone(ci: str, code: int, tmp_path: Path) -> None:
-    """As a user who is not root: nothing is installed, each missing tool is named with its package."""
+def test_a_missing_tool_is_reported_and_fails_only_in_ci(
+    ci: str, code: int, tmp_path: Path
+) -> None:
+    """A user other than root: nothing is installed, each missing tool is named with its package."""
     shim(tmp_path / "bin", "id", "echo 1000")
     for tool in ("bash", "dirname", "sort", "env"):
         (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or tool)
     run = script_in(tmp_path, "system.sh", PATH=str(tmp_path / "bin"), CI=ci)
     assert run.returncode == code
     assert (
-        "system: chromium is not installed (Debian: apt-get install --no-install-recommends chromium): the tests that need it are SKIPPED"
-        in run.stdout
+        "system: chromium is not installed "
+        "(Debian: apt-get install --no-install-recommends chromium): "
+        "the tests that need it are SKIPPED" in run.stdout
     )
     assert len(run.stdout.splitlines()) == 5
 
 
-def test_sections_run_all_time_all_and_fail_when_one_did(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text("good:\n\t@echo fine\nbad:\n\t@exit 3\n", encoding="utf-8")
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts" / "sections.sh", tmp_path / "scripts")
-    environ = {
-        key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))
-    }
-    run = subprocess.run(
-        ["scripts/sections.sh", "bad", "good"],
-        cwd=tmp_path,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
+@pytest.mark.parametrize("separator", [" ", "+"])
+def test_sections_run_and_time_all_targets_and_fail_if_one_failed(
+    tmp_path: Path, separator: str
+) -> None:
+    (tmp_path / "Makefile").write_text(
+        "good:\n\t@echo fine\nbad:\n\t@echo broken; exit 3\n", encoding="utf-8"
     )
+    run = script_in(tmp_path, "sections.sh", *separator.join(["bad", "good"]).split())
     assert run.returncode == 1
     assert re.search(
-        r"^bad +\d+ s  FAILED\ngood +\d+ s  ok\ntotal +\d+ s$", run.stdout, flags=re.MULTILINE
+        r"^== bad\nbroken\n== good\nfine\n== sections\n"
+        r"bad +\d+ s  FAILED\ngood +\d+ s  ok\ntotal +\d+ s$",
+        run.stdout,
+        flags=re.MULTILINE,
     )
 
 
-def test_every_folder_of_tests_has_its_place_in_the_order() -> None:
+def test_every_folder_of_tests_has_one_place_in_the_order() -> None:
     folders = {
         path.relative_to(ROOT / "tests").parts[0]
         for path in (ROOT / "tests").glob("*/**/test_*.py")
     }
     assert folders - set(SECTIONS) == set()
+    assert len(set(SECTIONS)) == len(SECTIONS)
     assert (SECTIONS[0], SECTIONS[-1]) == ("core", "browser")
 
 
-def test_what_takes_minutes_is_left_out_unless_asked_for(pytestconfig: pytest.Config) -> None:
+def test_soak_tests_are_deselected_by_default(pytestconfig: pytest.Config) -> None:
     options = pytestconfig.getini("addopts")
     assert options[options.index("-m") + 1] == "not soak"
+
+
+def test_the_closing_line_adds_up_both_processes(tmp_path: Path) -> None:
+    """Two junit files as pytest writes them."""
+    counts: Counter[str] = Counter()
+    for number, outcomes in enumerate(('failures="1" errors="0"', 'failures="0" errors="2"')):
+        path = tmp_path / f"{number}.xml"
+        suite = f'<testsuite {outcomes} skipped="1" tests="12" time="3.4" />'
+        path.write_text(f"<testsuites>{suite}</testsuites>", encoding="utf-8")
+        counts += read_counts(path)
+    line = closing_line(counts, 61.234)
+    assert line == "=== 1 failed, 19 passed, 2 skipped, 2 errors in 61.23s ==="
+    assert closing_line(Counter(), 1.0) == "=== no tests ran in 1.00s ==="
 
 
 @pytest.mark.parametrize(
@@ -238,11 +259,12 @@ def test_what_takes_minutes_is_left_out_unless_asked_for(pytestconfig: pytest.Co
             2,
             "==== 1 failed, 3 passed in 65.10s (0:01:05) ====",
         ),
+        ("=== 1 failed, 1 errors in 2.10s ===", 2, 2, "=== 1 failed, 1 errors in 2.10s ==="),
         ("setup: nothing works", 2, 2, "no tests ran"),
         ("quiet", 0, 1, "no tests ran"),
     ],
 )
-def test_ci_ends_with_the_closing_line_and_the_honest_code(
+def test_ci_ends_with_the_closing_line_and_makes_exit_code(
     output: str, made: int, code: int, last: str, tmp_path: Path
 ) -> None:
     (tmp_path / ".ci").mkdir()

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.processes import descendants
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics, load_settings
 
@@ -76,15 +77,16 @@ class StreamProcess:
                     found.append(entry)
         return found
 
+    def log_tail(self) -> str:
+        return self.log.read_text()[-3000:]
+
     def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert self.process.poll() is None, (
-                f"ended with {self.process.returncode} before {what}:\n{self.log.read_text()[-3000:]}"
+                f"ended with {self.process.returncode} before {what}:\n{self.log_tail()}"
             )
-            assert time.monotonic() < deadline, (
-                f"no {what} in {seconds:.0f} s:\n{self.log.read_text()[-3000:]}"
-            )
+            assert time.monotonic() < deadline, f"no {what} in {seconds:.0f} s:\n{self.log_tail()}"
             time.sleep(0.05)
 
     def terminate(self) -> tuple[int, float]:
@@ -94,7 +96,7 @@ class StreamProcess:
         return self.process.wait(20), time.monotonic() - began
 
     def kill_tree(self) -> set[int]:
-        """SIGKILL to the driver, its JVM and the Python workers below it, one by one; the ids of all of them."""
+        """SIGKILL to the driver, its JVM and its Python workers, one by one; returns their ids."""
         tree = [self.process.pid, *descendants(self.process.pid)]
         for pid in tree:
             with contextlib.suppress(ProcessLookupError):
@@ -103,32 +105,9 @@ class StreamProcess:
         return set(tree)
 
 
-def descendants(pid: int) -> list[int]:
-    """Ids of all processes below one, from /proc."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, queue = [], [pid]
-    while queue:
-        below = children.get(queue.pop(), [])
-        found += below
-        queue += below
-    return found
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; a dead one that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 @pytest.fixture
 def stream(tmp_path: Path) -> Iterator[Callable[..., StreamProcess]]:
-    """Starts the verb; whatever still runs at the test's end is killed."""
+    """Starts the verb; kills what still runs at the test's end."""
     started: list[StreamProcess] = []
 
     def start(settings: Settings, *arguments: str, command: Sequence[str] = VERB) -> StreamProcess:

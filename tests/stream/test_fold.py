@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 from pyspark import cloudpickle
 
-from tests.stream.load import Load, reduce_all
+from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Topics
 from tidemark.stream.fold import MAX_ROWS, make_fold
 
 TOPICS = Topics(partitions=2)
-LOAD = Load(partitions=12, groups=2, offline_every=3)
+LOAD = SyntheticPasses(partitions=12, groups=2, offline_every=3)
 
 
 class State:

@@ -1,4 +1,4 @@
-"""Settings, frozen choices and the worker daemon, without starting Spark."""
+"""Settings, the checkpoint's fixed settings and the worker daemon, without Spark."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import sys
 import zipfile
 import zipimport
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
+from msgspec import structs
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings, Stream, Topics
 from tidemark.stream import session
-from tidemark.stream.daemon import leave_archives, without_archives
-from tidemark.stream.frozen import Frozen, check_frozen, frozen_by
+from tidemark.stream.checkpoint import FixedSettings, check_fixed_settings, fixed_settings
+from tidemark.stream.daemon import remove_archives, without_archives
 from tidemark.stream.job import trigger_ms
 
 
@@ -42,9 +44,7 @@ def test_local_mode_binds_to_loopback_and_shows_no_ui() -> None:
         ("s3a://bucket/there", False),
     ],
 )
-def test_commits_start_no_processes_where_the_checkpoint_is_local(
-    checkpoint: str, local: bool
-) -> None:
+def test_local_checkpoints_need_no_processes(checkpoint: str, local: bool) -> None:
     conf = session.spark_settings(
         settings(checkpoint=checkpoint), [], daemon=False, submitted=False
     )
@@ -69,7 +69,7 @@ def test_submitted_job_keeps_its_master_and_jars() -> None:
     )
 
 
-def test_frozen_choices_cannot_be_set_past_the_configuration() -> None:
+def test_spark_settings_cannot_override_what_the_checkpoint_fixes() -> None:
     given = {"spark.sql.shuffle.partitions": "99", "spark.app.name": "mine", "kafka.acks": "all"}
     conf = session.spark_settings(
         settings(spark=given, store_provider="rocksdb"), [], daemon=False, submitted=False
@@ -82,7 +82,7 @@ def test_frozen_choices_cannot_be_set_past_the_configuration() -> None:
     assert "kafka.acks" not in conf
 
 
-def test_java_options_of_the_operator_stand_beside_ours() -> None:
+def test_the_operators_java_options_follow_ours() -> None:
     conf = session.spark_settings(
         settings(spark={"spark.driver.extraJavaOptions": "-Xss1m"}),
         [],
@@ -101,7 +101,7 @@ def test_trigger(stream: Stream, milliseconds: int) -> None:
     assert trigger_ms(Settings(stream=stream)) == milliseconds
 
 
-def test_daemon_is_left_out_on_a_cluster_unless_the_operator_says_so() -> None:
+def test_the_daemon_needs_the_operators_setting_on_a_cluster() -> None:
     assert not session.daemon_usable(settings(master="spark://host:7077"), False, {})
     assert session.daemon_usable(
         settings(master="spark://host:7077", spark={"spark.python.daemon.module": session.DAEMON}),
@@ -129,93 +129,62 @@ def test_first_line_is_the_last_cause(text: str, line: str) -> None:
     assert session.first_line(RuntimeError(text)) == line
 
 
-FROZEN = frozen_by(settings())
+FIXED = fixed_settings(settings())
 
 
 @pytest.mark.parametrize(
-    ("found", "named"),
+    ("changes", "named"),
     [
-        (
-            Frozen(
-                topic="tidemark.replica-state",
-                partitions=16,
-                shuffle_partitions=16,
-                store_provider="hdfs",
-            ),
-            "topics.partitions",
-        ),
-        (
-            Frozen(
-                topic="other.replica-state",
-                partitions=4,
-                shuffle_partitions=4,
-                store_provider="hdfs",
-            ),
-            "topics.prefix",
-        ),
-        (
-            Frozen(
-                topic="tidemark.replica-state",
-                partitions=4,
-                shuffle_partitions=4,
-                store_provider="rocksdb",
-            ),
-            "stream.store_provider",
-        ),
-        (
-            Frozen(
-                v=2,
-                topic="tidemark.replica-state",
-                partitions=4,
-                shuffle_partitions=4,
-                store_provider="hdfs",
-            ),
-            "newer Tidemark",
-        ),
+        ({"partitions": 16, "shuffle_partitions": 16}, "topics.partitions"),
+        ({"topic": "other.replica-state"}, "topics.prefix"),
+        ({"store_provider": "rocksdb"}, "stream.store_provider"),
+        ({"v": 2}, "newer Tidemark"),
     ],
 )
-def test_disagreement_with_the_checkpoint_names_the_setting(found: Frozen, named: str) -> None:
-    with pytest.raises(ConfigError, match=named) as raised:
-        check_frozen(found, FROZEN, "/there")
-    assert "another stream.checkpoint" in str(raised.value) or "new stream.checkpoint" in str(
-        raised.value
-    )
+def test_disagreement_with_the_checkpoint_names_the_setting(
+    changes: dict[str, Any], named: str
+) -> None:
+    found: FixedSettings = structs.replace(FIXED, **changes)
+    with pytest.raises(ConfigError, match=rf"(?s){named}.*(another|new) stream\.checkpoint"):
+        check_fixed_settings(found, FIXED, "/there")
 
 
-def test_agreement_passes() -> None:
-    check_frozen(FROZEN, FROZEN, "/there")
+def test_agreement_with_the_checkpoint_passes() -> None:
+    check_fixed_settings(FIXED, FIXED, "/there")
 
 
-def carried(folder: Path, version: bytes) -> str:
+def archived(folder: Path, version: bytes) -> str:
     archive = folder / "pyspark.zip"
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("pyspark/version.py", version)
     return str(archive)
 
 
-def test_archives_leave_the_path_when_the_same_pyspark_is_installed(tmp_path: Path) -> None:
+def test_archives_are_removed_when_the_same_pyspark_is_installed(tmp_path: Path) -> None:
     package = Path(pyspark.__file__).parent
-    same = carried(tmp_path, (package / "version.py").read_bytes())
+    same = archived(tmp_path, (package / "version.py").read_bytes())
     site = str(package.parent)
     assert without_archives([same, "/x/py4j-src.zip", "/jars/a.jar", site]) == [site]
 
 
-def test_archives_leave_the_finders_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archives_are_removed_from_the_finders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = Path(pyspark.__file__).parent
-    archive = carried(tmp_path, (package / "version.py").read_bytes())
+    archive = archived(tmp_path, (package / "version.py").read_bytes())
     monkeypatch.setattr(sys, "path", [archive, str(package.parent)])
     monkeypatch.setattr(
         sys, "path_importer_cache", {archive: zipimport.zipimporter(archive), str(tmp_path): None}
     )
-    leave_archives()
+    remove_archives()
     assert sys.path == [str(package.parent)]
     assert not any(
         isinstance(finder, zipimport.zipimporter) for finder in sys.path_importer_cache.values()
     )
 
 
-def test_archives_stay_when_another_pyspark_or_none_is_installed(tmp_path: Path) -> None:
-    other = carried(tmp_path, b"__version__ = 'other'\n")
+def test_archives_remain_when_another_pyspark_or_none_is_installed(tmp_path: Path) -> None:
+    other = archived(tmp_path, b"__version__ = 'other'\n")
     path = [other, str(Path(pyspark.__file__).parent.parent)]
     assert without_archives(path) == path
     alone = [other, str(tmp_path)]

@@ -1,4 +1,4 @@
-"""`tidemark stream` against a real Kafka: nothing is lost or made twice, whatever kills it."""
+"""`tidemark stream` against a real Kafka: no row is lost or duplicated, whatever kills it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from tests.stream.conftest import StreamProcess, alive, descendants, write_config
-from tests.stream.load import Load, reduce_all
+from tests.processes import descendants, wait_gone
+from tests.stream.conftest import StreamProcess, write_config
+from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tests.stream.topics import Publisher, read_all
 from tidemark.core.records import Alert, decode_record
 from tidemark.kafka.topics import ensure_topics
@@ -29,7 +30,7 @@ from tidemark.settings import Export, Notify, Receiver, Settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Start = Callable[..., StreamProcess]
-LOAD = Load(partitions=120, groups=4, offline_every=5)
+LOAD = SyntheticPasses(partitions=120, groups=4, offline_every=5)
 SUBMIT = Path(__file__).parents[2] / "deploy" / "spark" / "submit.sh"
 GARBAGE = b"\x00not json"
 
@@ -48,17 +49,17 @@ def publish(
 
 
 def letters(settings: Settings) -> set[bytes]:
-    """Keys of the dead letters: an unreadable record behind the load shows how far the stream has come."""
+    """Keys of the dead letters: an unreadable record at the end shows how far the stream is."""
     return {record.key for record in read_all(settings, settings.topics.dead_letters, 1)}
 
 
 def newest(rows: list[tuple[bytes, bytes | None]]) -> dict[bytes, Any]:
-    """The compacted topic as its readers see it."""
+    """The compacted topic: the newest value of each key."""
     return {key: msgspec.json.decode(value) for key, value in rows if value is not None}
 
 
 def check_against_oracle(settings: Settings, sent: list[RawRecord]) -> None:
-    """Topics hold what one fold over all records gives: no event and no alert lost, none that differs under one id."""
+    """The topics hold what one fold over all records gives; an id has one alert."""
     topics = settings.topics
     rows = reduce_all(sent, LOAD.groups)
     alerts = {
@@ -83,7 +84,7 @@ def check_against_oracle(settings: Settings, sent: list[RawRecord]) -> None:
 
 
 def transitions(alerts: Iterable[Alert]) -> Counter[tuple[str, str, int]]:
-    """(fingerprint, status, start in milliseconds): what on-call is told once."""
+    """(fingerprint, status, start in milliseconds): each is delivered once."""
     return Counter(
         (alert.fingerprint, alert.state, round(alert.starts_at * 1000))
         for alert in alerts
@@ -92,7 +93,7 @@ def transitions(alerts: Iterable[Alert]) -> Counter[tuple[str, str, int]]:
 
 
 def posted(webhook: WebhookReceiver) -> Counter[tuple[str, str, int]]:
-    """The same of what came, Tidemark's own alerts left out."""
+    """The same of the delivered alerts, without Tidemark's own."""
     return Counter(
         (
             alert.fingerprint or "",
@@ -146,7 +147,7 @@ def webhook(settings: Settings, tmp_path: Path) -> Iterator[WebhookReceiver]:
         assert exporter.wait(15) == 0
 
 
-def test_kill_in_the_middle_of_load_loses_and_doubles_nothing(
+def test_a_kill_under_load_loses_and_duplicates_nothing(
     settings: Settings, stream: Start, webhook: WebhookReceiver
 ) -> None:
     publisher = Publisher(settings)
@@ -182,14 +183,11 @@ def test_kill_in_the_middle_of_load_loses_and_doubles_nothing(
     code, seconds = second.terminate()
     assert (code, seconds < 10) == (0, True), second.log.read_text()
     # The JVM's death reaches the Python workers through their closed pipe.
-    deadline = time.monotonic() + 5
-    while any(map(alive, below)):
-        assert time.monotonic() < deadline, f"left behind: {[pid for pid in below if alive(pid)]}"
-        time.sleep(0.05)
+    assert not wait_gone(below, 5)
 
     publish(settings, publisher, number, 0.0, iter([False, False, True]).__next__)
     third = stream(settings, "--once", command=[str(SUBMIT)])
-    # Stock workers on a busy machine: as long as it takes, and an end to waiting.
+    # Stock workers are slow on a busy machine.
     assert third.process.wait(300) == 0, third.log.read_text()
     sent = publisher.close()
     check_against_oracle(settings, sent)
@@ -208,7 +206,7 @@ def test_lost_jvm_is_one_line_and_the_checkpoint_refuses_a_configuration_that_di
     )
     os.kill(jvm, signal.SIGKILL)
     assert first.process.wait(120) == 1
-    assert "Spark's JVM ended" in told(first)
+    assert "Spark's JVM ended" in error_line(first)
 
     changed = msgspec.structs.replace(
         settings, stream=msgspec.structs.replace(settings.stream, store_provider="rocksdb")
@@ -217,12 +215,12 @@ def test_lost_jvm_is_one_line_and_the_checkpoint_refuses_a_configuration_that_di
     assert second.process.wait(120) == 2
     assert (
         "(stream.store_provider) now gives rocksdb. Set it back, or give a new stream.checkpoint"
-        in told(second)
+        in error_line(second)
     )
 
 
-def told(process: StreamProcess) -> str:
-    """The one line that the operator reads; fails on a traceback."""
+def error_line(process: StreamProcess) -> str:
+    """The one line for the operator; fails on a traceback."""
     text = process.log.read_text()
     assert "Traceback" not in text
     lines = [line for line in text.splitlines() if line.startswith("tidemark stream: ")]
@@ -238,7 +236,7 @@ def test_unreachable_bootstrap_server_is_one_line(settings: Settings, stream: St
     )
     process = stream(lost)
     assert process.process.wait(120) == 1
-    assert address in told(process)
+    assert address in error_line(process)
 
 
 def test_port_in_use_is_one_line(settings: Settings, stream: Start) -> None:
@@ -250,7 +248,7 @@ def test_port_in_use_is_one_line(settings: Settings, stream: Start) -> None:
             )
         )
         assert process.process.wait(120) == 1
-    assert f"cannot listen on {address}" in told(process)
+    assert f"cannot listen on {address}" in error_line(process)
 
 
 def test_other_number_of_partitions_is_one_line(settings: Settings, stream: Start) -> None:
@@ -261,4 +259,4 @@ def test_other_number_of_partitions_is_one_line(settings: Settings, stream: Star
         )
     )
     assert process.process.wait(120) == 1
-    assert "has 4 partitions, but the configuration says 5" in told(process)
+    assert "has 4 partitions, but the configuration says 5" in error_line(process)

@@ -35,7 +35,7 @@ class Publisher:
 
 
 def read_all(settings: Settings, topic: str, partitions: int) -> list[Any]:
-    """Every record that stands in a topic, in order per partition."""
+    """Every record of a topic, in order per partition."""
     consumer: Any = make_consumer(
         settings.kafka, group_id=None, auto_offset_reset="earliest", enable_auto_commit=False
     )

@@ -1,1 +1,1 @@
-"""`tidemark demo`: faults on real local brokers, and whether the right alerts came, in time, and no others."""
+"""`tidemark demo`: faults on real local brokers, and whether the right alerts came in time."""

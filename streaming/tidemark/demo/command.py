@@ -1,4 +1,4 @@
-"""`tidemark demo`: starts everything, plays the scenes, judges, and leaves nothing behind."""
+"""`tidemark demo`: starts everything, runs the scenes, judges, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import tempfile
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
@@ -15,30 +14,38 @@ from typing import Final, NoReturn
 import click
 
 from tidemark.core.errors import TidemarkError
-from tidemark.demo.expectations import EXTRA_PASSES, EXTRA_SECONDS, FOLLOWER, LEADER, WITNESS
-from tidemark.demo.report import Report, Row, bars, verdict
-from tidemark.demo.scenes import PLAY, Stage
-from tidemark.demo.services import WATCHED, Services, create_own_topics
-from tidemark.demo.table import LiveTable
-from tidemark.demo.truth import compare
+from tidemark.demo.alert_result import AlertResult, failures, latency_remarks
+from tidemark.demo.expected_alerts import (
+    EXTRA_PASSES,
+    EXTRA_SECONDS,
+    FOLLOWER,
+    LEADER,
+    OWN_TOPICS_LEADER,
+)
+from tidemark.demo.live_table import LiveTable
+from tidemark.demo.loss_comparison import compare_loss
+from tidemark.demo.report import Report
+from tidemark.demo.scenes import SCRIPT, DemoRun
+from tidemark.demo.services import WATCHED, Services
 from tidemark.jvm.jars import broker_jars, connector_jars
-from tidemark.jvm.java import JavaHome, find_java
+from tidemark.jvm.java import find_java
 from tidemark.kafka.client import quiet_client_logs
 from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.load import Load, read_back
+from tidemark.local.load_producer import LoadProducer, read_record_ids
 from tidemark.local.probe import Probe
 from tidemark.local.receiver import WebhookReceiver
 
 REPORT: Final = "demo-report.json"
 LAG_TIME_MS: Final = "15000"
-# The broker that leads Tidemark's own topics drops a silent follower sooner: until it does, their high watermark stands
-# too, and no consumer may read past it. With events on a cluster of their own this is not needed.
-WITNESS_LAG_TIME_MS: Final = "1000"
+# The broker that leads Tidemark's own topics drops a silent follower sooner. Until it does, their
+# high watermark does not move and no consumer reads past it. With the event topics on another
+# cluster this is not needed.
+OWN_TOPICS_LAG_TIME_MS: Final = "1000"
 # `collect`'s default up to 2,000 partitions.
 PASS_SECONDS: Final = 1.0
 
 
-@click.command("demo", help="Play faults on a real local cluster and show whether the alerts came.")
+@click.command("demo", help="Run faults on a real local cluster and show whether the alerts came.")
 @click.option(
     "--keep",
     is_flag=True,
@@ -61,82 +68,73 @@ PASS_SECONDS: Final = 1.0
 )
 def demo(keep: bool, workdir: Path | None, jars: Path | None, alertmanager: str | None) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
-    place = workdir or Path(tempfile.mkdtemp(prefix="tidemark-demo-"))
-    place.mkdir(parents=True, exist_ok=True)
-    table = LiveTable()
-    failures = _run(place.absolute(), jars, keep, table, alertmanager)
-    if failures:
-        raise TidemarkError(f"the demo failed: {'; '.join(failures)}. Logs and records: {place}")
+        signal.signal(number, _exit)
+    folder = workdir or Path(tempfile.mkdtemp(prefix="tidemark-demo-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    reasons = _run(folder.absolute(), jars, keep, alertmanager)
+    if reasons:
+        raise TidemarkError(f"the demo failed: {'; '.join(reasons)}. Logs and records: {folder}")
     if workdir is None:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _end(number: int, _frame: FrameType | None) -> NoReturn:
+def _exit(number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def _run(
-    workdir: Path, jars: Path | None, keep: bool, table: LiveTable, alertmanager: str | None
-) -> list[str]:
-    """Plays everything; the reasons for failure. Ends every process on the way out, whatever the way is."""
+def _run(workdir: Path, jars: Path | None, keep: bool, alertmanager: str | None) -> list[str]:
+    """Runs all scenes; returns the reasons for failure. Ends every process on the way out."""
     quiet_client_logs()
-    java = find_java()
-    for skipped in java.passed_over:
-        table.say(f"Java: passed over {skipped}; using Java {java.major} of {java.source}")
-    broker_jars(jars, java)
-    connector = str(connector_jars(jars, java)[0].parent)
     with ExitStack() as stack:
-        stage = _set_up(stack, workdir, jars, connector, java, table, alertmanager)
-        for scene in PLAY:
-            scene(stage)
-        rows = _judge(stage)
-        _write(rows)
-        table.finish(rows)
-        failures = verdict(rows)
-        _say_result(table, stage.report, rows, stage.report.beside(stage.alerts()), failures)
+        run = _set_up(stack, workdir, jars, alertmanager)
+        for scene in SCRIPT:
+            scene(run)
+        results = _judge(run)
+        Path(REPORT).write_text(
+            json.dumps([result.as_json() for result in results], indent=1) + "\n", encoding="utf-8"
+        )
+        run.table.finish(results)
+        reasons = failures(results)
+        _print_summary(run, results, reasons)
         if keep:
-            _hold(stage, table)
-        return failures
+            _hold(run)
+        return reasons
 
 
 def _set_up(
-    stack: ExitStack,
-    workdir: Path,
-    jars: Path | None,
-    connector: str,
-    java: JavaHome,
-    table: LiveTable,
-    alertmanager: str | None,
-) -> Stage:
+    stack: ExitStack, workdir: Path, jars: Path | None, alertmanager: str | None
+) -> DemoRun:
+    table = LiveTable()
+    stack.callback(table.stop)
+    java = find_java()
+    for reason in java.rejected:
+        table.say(f"Java: passed over {reason}; using Java {java.major} of {java.source}")
+    broker_jars(jars, java)
+    connector = str(connector_jars(jars, java)[0].parent)
     table.say(
-        f"starting one controller and three brokers with Java {java.major} ({java.source}); work folder {workdir}"
+        f"starting one controller and three brokers with Java {java.major} ({java.source}); "
+        f"work folder {workdir}"
     )
     overrides = {"replica.lag.time.max.ms": LAG_TIME_MS, "broker.session.timeout.ms": LAG_TIME_MS}
+    broker_overrides = {OWN_TOPICS_LEADER: {"replica.lag.time.max.ms": OWN_TOPICS_LAG_TIME_MS}}
     cluster = stack.enter_context(
-        LocalCluster(
-            workdir / "kafka",
-            overrides,
-            {WITNESS: {"replica.lag.time.max.ms": WITNESS_LAG_TIME_MS}},
-            jars,
-            java,
-        ),
+        LocalCluster(workdir / "kafka", overrides, broker_overrides, jars, java)
     )
     webhooks = stack.enter_context(WebhookReceiver())
     stack.callback(_write_deliveries, webhooks, workdir / "webhooks.jsonl")
     services = Services(cluster, workdir, webhooks.url, java, connector, alertmanager)
-    own_topics = create_own_topics(cluster, services.settings)
+    services.create_topics()
     cluster.create_topic(
         WATCHED,
         {0: (LEADER, FOLLOWER)},
         {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
     )
     load = stack.enter_context(
-        Load(cluster.bootstrap_servers, WATCHED, workdir / "acknowledged.jsonl")
+        LoadProducer(cluster.bootstrap_servers, WATCHED, workdir / "acknowledged.jsonl")
     )
     addresses = {broker: cluster.address(broker) for broker in BROKERS}
     probe = stack.enter_context(Probe(addresses, WATCHED, 0, workdir / "probe.jsonl"))
-    table.say("starting collect, stream and export; load runs")
+    table.say("starting collect, stream and export; the load producer runs")
     stack.callback(services.stop)
     services.start()
     services.wait_ready()
@@ -146,64 +144,51 @@ def _set_up(
         services.settings.collect.pass_seconds or PASS_SECONDS,
         probe.first,
     )
-    return Stage(cluster, services, load, webhooks, report, table, own_topics)
+    return DemoRun(cluster, services, load, webhooks, report, table)
 
 
-def _judge(stage: Stage) -> list[Row]:
-    """Ends the load, reads the topic back and lays the proven range beside what the producer was told."""
-    stage.table.say(
-        "reading the topic back, to compare the proven range with the producer's own record"
-    )
-    stage.load.stop()
-    held = read_back(stage.cluster.bootstrap_servers, WATCHED)
-    stage.report.comparison = compare(
-        stage.report.claimed("proven", stage.alerts()), stage.load.acknowledged(), held
-    )
-    return stage.report.rows(stage.alerts())
-
-
-def _write(rows: list[Row]) -> None:
-    Path(REPORT).write_text(
-        json.dumps([row.as_json() for row in rows], indent=1) + "\n", encoding="utf-8"
-    )
+def _judge(run: DemoRun) -> list[AlertResult]:
+    """Ends the load and compares the proven range with the producer's acknowledgements."""
+    run.table.say("reading the topic back, to compare the proven range with the producer's record")
+    run.load.stop()
+    held = read_record_ids(run.cluster.bootstrap_servers, WATCHED)
+    alerts = run.webhooks.alerts()
+    proven = run.report.loss_range("proven", alerts)
+    run.report.comparison = compare_loss(proven, run.load.acknowledged(), held)
+    return run.report.results(alerts)
 
 
 def _write_deliveries(webhooks: WebhookReceiver, file: Path) -> None:
-    """What the receiver got, a delivery a line: to look up why an alert was late or missing."""
-    with file.open("w", encoding="utf-8") as output:
-        for received_at, payload in webhooks.deliveries():
-            output.write(json.dumps({"received_at": received_at, **payload}) + "\n")
+    """One delivery a line: shows why an alert is late or missing."""
+    lines = (json.dumps({"received_at": at, **payload}) for at, payload in webhooks.deliveries())
+    file.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
-def _say_result(
-    table: LiveTable, report: Report, rows: list[Row], beside: list[str], failures: list[str]
-) -> None:
+def _print_summary(run: DemoRun, results: list[AlertResult], reasons: list[str]) -> None:
     click.echo(
-        "\n'page' = severity critical; s from detectable: since a probe apart from Tidemark first saw the condition."
+        "\n'page' = severity critical; s from detectable: since a probe apart from Tidemark first "
+        "saw the condition."
     )
     click.echo(
-        f"Allowed: {EXTRA_PASSES} passes + {EXTRA_SECONDS:.0f} s + the detector's hysteresis (3 passes for states, 2 reads for loss)."
+        f"Allowed: {EXTRA_PASSES} passes + {EXTRA_SECONDS:.0f} s + the detector's hysteresis "
+        "(3 passes for states, 2 reads for loss)."
     )
-    if report.comparison is not None:
-        click.echo(f"Committed data loss: {report.comparison.text()}.")
-    for remark in [*bars(rows), *beside]:
+    if run.report.comparison is not None:
+        click.echo(f"Committed data loss: {run.report.comparison.text()}.")
+    for remark in [*latency_remarks(results), *run.report.other_alerts(run.webhooks.alerts())]:
         click.echo(remark[0].upper() + remark[1:] + ".")
     click.echo(f"Written: {Path(REPORT).absolute()}")
-    for failure in failures:
-        click.echo(f"FAILED: {failure}", err=True)
-    table.say(
-        "every expected alert came, and no other page"
-        if not failures
-        else f"{len(failures)} failures"
+    for reason in reasons:
+        click.echo(f"FAILED: {reason}", err=True)
+    run.table.say(
+        f"{len(reasons)} failures" if reasons else "every expected alert came, and no other page"
     )
 
 
-def _hold(stage: Stage, table: LiveTable) -> None:
-    click.echo(
-        f"Left running. Kafka: {','.join(stage.cluster.bootstrap_servers)}; configuration: {stage.services.config}"
-    )
-    for name, address in stage.services.addresses().items():
+def _hold(run: DemoRun) -> None:
+    servers = ",".join(run.cluster.bootstrap_servers)
+    click.echo(f"Left running. Kafka: {servers}; configuration: {run.services.config}")
+    for name, address in run.services.addresses().items():
         click.echo(f"  {name}: {address}")
-    table.say("Ctrl-C ends everything")
-    while True:
-        time.sleep(1.0)
+    run.table.say("Ctrl-C ends everything")
+    signal.pause()

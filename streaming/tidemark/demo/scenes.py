@@ -1,15 +1,15 @@
-"""The four scenes: what is done to the brokers, and what is waited for. Whether it was right is `report`'s business."""
+"""The four scenes: faults on the brokers, and the states they wait for. `report` judges them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from tidemark.core.errors import ClusterError, TidemarkError
-from tidemark.demo.expectations import (
+from tidemark.demo.expected_alerts import (
     FOLLOWER,
     HEALTHY,
     KILL_FOLLOWER,
@@ -21,168 +21,170 @@ from tidemark.demo.expectations import (
     RETURN_STALE,
     ROLLING,
     UNCLEAN,
-    Expectation,
-    expected,
+    expected_alerts,
 )
+from tidemark.demo.live_table import LiveTable
 from tidemark.demo.report import Report
 from tidemark.demo.services import WATCHED, Services
-from tidemark.demo.table import LiveTable
 from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.faults import Fault, KillBroker, PauseBroker, StopBroker
-from tidemark.local.load import Load
-from tidemark.local.receiver import Received, WebhookReceiver
+from tidemark.local.load_producer import LoadProducer
+from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 
 HEALTHY_SECONDS: Final = 12.0
-# After a scene's last step, long enough for a page that should not come, and for a scrape of what did.
+# After a scene's last step: time for an unexpected page, and for a scrape of the expected alerts.
 SETTLE_SECONDS: Final = 6.0
+# Load on the lone leader: acknowledged records that no other broker holds.
+ALONE_SECONDS: Final = 3.0
 ALERT_SECONDS: Final = 45.0
 RESOLVE_SECONDS: Final = 30.0
-# So much load goes to the lone leader: records that only it holds, all of them acknowledged.
-ALONE_SECONDS: Final = 3.0
+RECOVERY_SECONDS: Final = 90.0
 _TICK_SECONDS: Final = 0.2
 
 
 @dataclass
-class Stage:
+class DemoRun:
     """Everything a scene needs."""
 
     cluster: LocalCluster
     services: Services
-    load: Load
+    load: LoadProducer
     webhooks: WebhookReceiver
     report: Report
     table: LiveTable
-    own_topics: Mapping[str, Sequence[int]]
-
-    def alerts(self) -> list[Received]:
-        return list(self.webhooks.alerts())
 
     def begin(self, scene: str, text: str) -> None:
-        self.report.timeline.scenes[scene] = time.time()
+        self.report.began[scene] = time.time()
         self.table.say(f"{scene}: {text}")
 
-    def cause(self, scene: str, name: str, act: Callable[[], None]) -> None:
-        """Marks the time and injects a fault."""
-        self.report.timeline.causes[scene, name] = time.time()
-        self.table.say(f"{scene}: {name}")
-        act()
+    def inject(self, scene: str, fault: str, act: Callable[[int], None], broker: int) -> None:
+        """Notes the time and injects a fault on a broker."""
+        self.report.injected[scene, fault] = time.time()
+        self.table.say(f"{scene}: {fault}")
+        act(broker)
 
-    def wait(self, done: Callable[[], bool], seconds: float) -> bool:
-        """Redraws the table until `done` or until the time is up; raises when a process of the product is gone."""
+    def wait(self, seconds: float, condition: Callable[[], bool] = lambda: False) -> bool:
+        """Shows the table until the condition holds or the time is over.
+
+        Raises TidemarkError when one of the processes has ended.
+        """
         deadline = time.monotonic() + seconds
         while True:
             self.services.check()
-            self.table.show(self.report.rows(self.alerts()))
-            if done():
+            self.table.show(self.report.results(self.webhooks.alerts()))
+            if condition():
                 return True
             if time.monotonic() > deadline:
                 return False
             time.sleep(_TICK_SECONDS)
 
-    def wait_alerts(self, wanted: Sequence[Expectation], ended: bool = False) -> None:
-        """Until all have come (or ended). What does not come in time shows in the table; the scenes go on."""
+    def wait_firing(self, scene: str, *faults: str) -> None:
+        """Waits for the expected alerts. Missing ones show in the table; the scenes go on."""
+        expected = expected_alerts(scene, *faults)
+        self.wait(ALERT_SECONDS, lambda: self.report.have_fired(expected, self.webhooks.alerts()))
+
+    def wait_resolved(self, scene: str) -> None:
+        """Waits until the scene's alerts on states are resolved, as `wait_firing` does."""
         self.wait(
-            lambda: not self.report.missing(wanted, self.alerts(), ended),
-            RESOLVE_SECONDS if ended else ALERT_SECONDS,
+            RESOLVE_SECONDS,
+            lambda: self.report.have_resolved(expected_alerts(scene), self.webhooks.alerts()),
         )
 
     def wait_cluster(
-        self, topic: str, wanted: Callable[[Any], bool], seconds: float, what: str
+        self, what: str, topic: str, condition: Callable[[Any], bool], seconds: float
     ) -> None:
-        """Until every running broker shows the partitions of `topic` as `wanted`. Raises ClusterError: the scene failed."""
-        if not self.wait(lambda: self.cluster.shows(topic, wanted), seconds):
+        """Waits until each partition meets the condition on every running broker.
+
+        Raises ClusterError: the scene failed.
+        """
+        if not self.wait(seconds, lambda: self.cluster.all_partitions(topic, condition)):
             raise ClusterError(
-                f"the local cluster did not get there within {seconds:.0f} s: {what}. Its logs are in {self.cluster.directory}."
+                f"the local cluster did not reach this state within {seconds:.0f} s: {what}. "
+                f"Its logs are in {self.cluster.directory}."
             )
 
-    def wait_whole(self) -> None:
-        """Until every replica is in sync again, in all topics."""
-        for topic in (WATCHED, *self.own_topics):
-            self.wait_cluster(topic, _whole, 90.0, f"all replicas of {topic} in sync")
+    def wait_leader(self, broker: int, seconds: float) -> None:
+        what = f"broker {broker} leads {WATCHED}"
+        self.wait_cluster(what, WATCHED, lambda p: p.leader_id == broker, seconds)
+
+    def wait_all_in_sync(self) -> None:
+        for topic in (WATCHED, *self.services.own_topics):
+            self.wait_cluster(
+                f"all replicas of {topic} in sync",
+                topic,
+                lambda partition: len(partition.isr_nodes) == len(partition.replica_nodes),
+                RECOVERY_SECONDS,
+            )
 
 
-def _whole(partition: Any) -> bool:
-    return len(partition.isr_nodes) == len(partition.replica_nodes)
-
-
-def open_alerts(alerts: Sequence[Received]) -> list[Received]:
-    """The newest notification of each alert that has not been resolved."""
+def open_alerts(alerts: Sequence[ReceivedAlert]) -> set[str]:
+    """The names of the alerts that are not resolved."""
     newest = {tuple(sorted(alert.labels.items())): alert for alert in alerts}
-    return [alert for alert in newest.values() if alert.status == "firing"]
+    return {alert.name for alert in newest.values() if alert.status == "firing"}
 
 
-def healthy(stage: Stage) -> None:
-    """Nothing happens, and nothing fires. What fired while the processes came up must have ended before."""
-    if not stage.wait(lambda: not open_alerts(stage.alerts()), RESOLVE_SECONDS):
-        names = ", ".join(sorted({alert.name for alert in open_alerts(stage.alerts())}))
+def healthy(run: DemoRun) -> None:
+    """Nothing happens, nothing may fire. Alerts from the start-up must be resolved before."""
+    if not run.wait(RESOLVE_SECONDS, lambda: not open_alerts(run.webhooks.alerts())):
+        names = ", ".join(sorted(open_alerts(run.webhooks.alerts())))
         raise TidemarkError(
-            f"alerts that fired at the start do not end: {names}. Logs: {stage.services.config.parent}"
+            f"alerts that fired at the start are not resolved: {names}. "
+            f"Logs: {run.services.config.parent}"
         )
-    stage.begin(HEALTHY, f"nothing happens for {HEALTHY_SECONDS:.0f} s, and nothing may fire")
-    stage.wait(lambda: False, HEALTHY_SECONDS)
+    run.begin(HEALTHY, f"nothing happens for {HEALTHY_SECONDS:.0f} s, nothing may fire")
+    run.wait(HEALTHY_SECONDS)
 
 
-def follower_paused(stage: Stage) -> None:
-    """A follower hangs under load: the mark stands still long before Kafka takes it out of the in-sync set."""
-    stage.begin(PAUSED, f"broker {FOLLOWER} will hang under load (SIGSTOP)")
-    fault: Fault = PauseBroker(stage.cluster, FOLLOWER)
-    stage.cause(PAUSED, PAUSE_FOLLOWER, fault.inject)
-    stage.wait_alerts(expected(PAUSED))
-    fault.heal()
-    stage.table.say(f"{PAUSED}: broker {FOLLOWER} goes on (SIGCONT); its alerts must end")
-    stage.wait_whole()
-    stage.wait_alerts(expected(PAUSED), ended=True)
+def follower_paused(run: DemoRun) -> None:
+    """A follower hangs under load: the high watermark stops before Kafka shrinks the ISR."""
+    run.begin(PAUSED, f"broker {FOLLOWER} will hang under load (SIGSTOP)")
+    run.inject(PAUSED, PAUSE_FOLLOWER, run.cluster.pause_broker, FOLLOWER)
+    run.wait_firing(PAUSED)
+    run.cluster.resume_broker(FOLLOWER)
+    run.table.say(f"{PAUSED}: broker {FOLLOWER} resumes (SIGCONT); its alerts must resolve")
+    run.wait_all_in_sync()
+    run.wait_resolved(PAUSED)
 
 
-def rolling_restart(stage: Stage) -> None:
-    """What operators do every week: it must page nobody."""
-    stage.begin(ROLLING, "a clean restart of each broker in turn; nobody may be paged")
+def rolling_restart(run: DemoRun) -> None:
+    """A weekly routine: it must not page."""
+    run.begin(ROLLING, "a clean restart of each broker in turn; nothing may page")
     for broker in BROKERS:
-        stage.table.say(f"{ROLLING}: broker {broker} stops cleanly and starts again")
-        fault: Fault = StopBroker(stage.cluster, broker)
-        fault.inject()
-        fault.heal()
-        stage.wait(partial(stage.cluster.ready, broker), 90.0)
-        stage.wait_whole()
-    stage.cluster.elect_preferred_leaders({WATCHED: [0], **stage.own_topics})
-    stage.wait_cluster(WATCHED, _led_by(LEADER), 30.0, f"broker {LEADER} leads {WATCHED} again")
-    stage.wait(lambda: False, SETTLE_SECONDS)
+        run.table.say(f"{ROLLING}: broker {broker} stops cleanly and starts again")
+        run.cluster.stop_broker(broker)
+        run.cluster.start_broker(broker)
+        run.wait(RECOVERY_SECONDS, partial(run.cluster.is_ready, broker))
+        run.wait_all_in_sync()
+    run.cluster.elect_preferred_leaders({WATCHED: [0], **run.services.own_topics})
+    run.wait_leader(LEADER, 30.0)
+    run.wait(SETTLE_SECONDS)
 
 
-def unclean_election(stage: Stage) -> None:
-    """The follower dies, the leader goes on alone and dies too; the follower comes back and is elected without its records."""
-    stage.begin(
-        UNCLEAN,
-        "the follower dies, then the leader; the stale follower is elected while load goes on",
+def unclean_election(run: DemoRun) -> None:
+    """The follower dies, then the leader. The follower returns and leads without the records."""
+    run.begin(
+        UNCLEAN, "the follower dies, then the leader; the stale follower is elected under load"
     )
-    follower: Fault = KillBroker(stage.cluster, FOLLOWER)
-    leader: Fault = KillBroker(stage.cluster, LEADER)
-    stage.cause(UNCLEAN, KILL_FOLLOWER, follower.inject)
-    stage.wait_cluster(WATCHED, _in_sync(LEADER), 60.0, f"broker {LEADER} alone in the in-sync set")
-    alone_since = time.time()
-    stage.wait_alerts(expected(UNCLEAN, KILL_FOLLOWER))
-    stage.wait(
-        lambda: (stage.load.last_acknowledged_at() or 0.0) > alone_since + ALONE_SECONDS, 30.0
+    run.inject(UNCLEAN, KILL_FOLLOWER, run.cluster.kill_broker, FOLLOWER)
+    run.wait_cluster(
+        f"broker {LEADER} alone in the in-sync set",
+        WATCHED,
+        lambda partition: list(partition.isr_nodes) == [LEADER],
+        60.0,
     )
-    stage.cause(UNCLEAN, KILL_LEADER, leader.inject)
-    stage.wait_alerts(expected(UNCLEAN, KILL_LEADER))
-    stage.cause(UNCLEAN, RETURN_STALE, follower.heal)
-    stage.wait_cluster(WATCHED, _led_by(FOLLOWER), 90.0, f"broker {FOLLOWER} elected uncleanly")
-    stage.wait_alerts(expected(UNCLEAN, RETURN_STALE))
-    stage.cause(UNCLEAN, RETURN_LEADER, leader.heal)
-    stage.wait_whole()
-    stage.wait_alerts(expected(UNCLEAN, RETURN_LEADER))
-    stage.table.say(f"{UNCLEAN}: both replicas are back; the alerts on states must end")
-    stage.wait_alerts(expected(UNCLEAN), ended=True)
-    stage.wait(lambda: False, SETTLE_SECONDS)
+    alone_until = time.time() + ALONE_SECONDS
+    run.wait_firing(UNCLEAN, KILL_FOLLOWER)
+    run.wait(30.0, lambda: (run.load.last_acknowledged_at() or 0.0) > alone_until)
+    run.inject(UNCLEAN, KILL_LEADER, run.cluster.kill_broker, LEADER)
+    run.wait_firing(UNCLEAN, KILL_LEADER)
+    run.inject(UNCLEAN, RETURN_STALE, run.cluster.start_broker, FOLLOWER)
+    run.wait_leader(FOLLOWER, RECOVERY_SECONDS)
+    run.wait_firing(UNCLEAN, RETURN_STALE)
+    run.inject(UNCLEAN, RETURN_LEADER, run.cluster.start_broker, LEADER)
+    run.wait_all_in_sync()
+    run.wait_firing(UNCLEAN, RETURN_LEADER)
+    run.table.say(f"{UNCLEAN}: both replicas are back; the state alerts must resolve")
+    run.wait_resolved(UNCLEAN)
+    run.wait(SETTLE_SECONDS)
 
 
-def _led_by(broker: int) -> Callable[[Any], bool]:
-    return lambda partition: partition.leader_id == broker
-
-
-def _in_sync(broker: int) -> Callable[[Any], bool]:
-    return lambda partition: list(partition.isr_nodes) == [broker]
-
-
-PLAY: Final = (healthy, follower_paused, rolling_restart, unclean_election)
+SCRIPT: Final = (healthy, follower_paused, rolling_restart, unclean_election)

@@ -1,7 +1,8 @@
-"""Kafka's jars, for local brokers and for Spark: through the Ivy that PySpark carries, into the cache; or from a folder.
+"""Kafka's jars, for local brokers and for Spark: from a folder, or fetched into the cache by Ivy.
 
-A set is complete or absent: it is fetched beside its place and renamed into it, under a lock, so that two processes
-may ask at once. Ivy works in a cache of its own: what others left in ~/.ivy2 or ~/.m2 has no say.
+Ivy is PySpark's own and works in its own cache, apart from ~/.ivy2 and ~/.m2. A set is complete or
+absent: it is fetched beside its place and renamed into it, under a lock, so that two processes may
+fetch at once.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
+from rich.console import Console
+
 from tidemark.core.errors import TidemarkError
-from tidemark.jvm.cache import cache_dir, locked
+from tidemark.jvm.cache import cache_dir, cache_lock
 from tidemark.jvm.ivy import Coordinates, resolve
 from tidemark.jvm.java import JavaHome, find_java
 
@@ -29,7 +31,7 @@ _JAR_NAME: Final = re.compile(r"(?P<artifact>.+?)-(?P<version>\d[^/]*)\.jar")
 
 @dataclass(frozen=True)
 class JarSet:
-    """What to fetch. `excluded`: artifacts that are on the class path already, whatever their version."""
+    """Jars to fetch. `excluded`: artifacts already on the class path, in any version."""
 
     name: str
     roots: tuple[Coordinates, ...]
@@ -42,23 +44,26 @@ class JarSet:
     def ivy_module(self) -> str:
         """The text of an ivy.xml with the roots as its dependencies."""
         dependencies = "".join(
-            f"<dependency org={quoteattr(r.group)} name={quoteattr(r.artifact)} rev={quoteattr(r.version)} conf='default->default'/>"
-            for r in self.roots
+            f"<dependency org={quoteattr(root.group)} name={quoteattr(root.artifact)}"
+            f" rev={quoteattr(root.version)} conf='default->default'/>"
+            for root in self.roots
         )
         excludes = "".join(
             f"<exclude org='*' module={quoteattr(name)} matcher='exact'/>"
             for name in sorted(self.excluded)
         )
         return (
-            f"<ivy-module version='2.0'><info organisation='tidemark' module={quoteattr(self.name)}/>"
-            f"<configurations><conf name='default'/></configurations><dependencies>{dependencies}{excludes}</dependencies></ivy-module>"
+            "<ivy-module version='2.0'>"
+            f"<info organisation='tidemark' module={quoteattr(self.name)}/>"
+            "<configurations><conf name='default'/></configurations>"
+            f"<dependencies>{dependencies}{excludes}</dependencies></ivy-module>"
         )
 
 
 def broker_jars(folder: str | Path | None = None, java: JavaHome | None = None) -> list[Path]:
-    """The class path of a Kafka 4.1.2 broker. Raises TidemarkError when the jars can neither be found nor fetched.
+    """The class path of a Kafka 4.1.2 broker. Raises TidemarkError when it cannot be had.
 
-    The logging binding is for slf4j 1.7, which Kafka 4.1 brings; without one the broker is silent.
+    The logging binding is for slf4j 1.7, which Kafka 4.1 uses; without one the broker logs nothing.
     """
     roots = (
         Coordinates("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
@@ -68,14 +73,10 @@ def broker_jars(folder: str | Path | None = None, java: JavaHome | None = None) 
 
 
 def connector_jars(folder: str | Path | None = None, java: JavaHome | None = None) -> list[Path]:
-    """Spark's Kafka connector of the installed PySpark's version, for `spark.jars`: without what Spark ships itself."""
+    """Spark's Kafka connector for `spark.jars`, in PySpark's version, without Spark's own jars."""
     import pyspark
 
-    shipped = frozenset(
-        m["artifact"]
-        for jar in pyspark_jars().glob("*.jar")
-        if (m := _JAR_NAME.fullmatch(jar.name))
-    )
+    shipped = frozenset(filter(None, map(_artifact, pyspark_jars().glob("*.jar"))))
     roots = (Coordinates("org.apache.spark", "spark-sql-kafka-0-10_2.13", pyspark.__version__),)
     return _jars(JarSet("connector", roots, shipped), folder, java)
 
@@ -96,12 +97,12 @@ def _jars(wanted: JarSet, folder: str | Path | None, java: JavaHome | None) -> l
     if folder:
         return _from_folder(wanted, Path(folder))
     place = cache_dir("jars") / wanted.key
-    found = _complete(place, wanted)
-    if found is not None:
-        return found
-    with locked("jars"):
-        # Another process may have fetched it while this one waited for the lock.
-        return _complete(place, wanted) or _fetch(wanted, place, java or find_java())
+    cached = _cached(place, wanted)
+    if cached is not None:
+        return cached
+    with cache_lock("jars"):
+        # Another process may have fetched it meanwhile.
+        return _cached(place, wanted) or _fetch(wanted, place, java or find_java())
 
 
 def _from_folder(wanted: JarSet, folder: Path) -> list[Path]:
@@ -111,42 +112,41 @@ def _from_folder(wanted: JarSet, folder: Path) -> list[Path]:
     for root in wanted.roots:
         if f"{root.artifact}-{root.version}.jar" not in {jar.name for jar in jars}:
             raise TidemarkError(
-                f"the folder {place} holds no {root.artifact}-{root.version}.jar. Put the whole {wanted.name} set there, "
+                f"the folder {place} holds no {root.artifact}-{root.version}.jar. "
+                f"Put the whole {wanted.name} set there, "
                 "or leave the folder out (option and TIDEMARK_JARS) to have it fetched."
             )
-    return [
-        jar
-        for jar in jars
-        if (m := _JAR_NAME.fullmatch(jar.name)) is None or m["artifact"] not in wanted.excluded
-    ]
+    return [jar for jar in jars if _artifact(jar) not in wanted.excluded]
 
 
-def _complete(place: Path, wanted: JarSet) -> list[Path] | None:
-    """The jars that the marker lists, if it was written for the same question and all still lie there."""
+def _artifact(jar: Path) -> str | None:
+    name = _JAR_NAME.fullmatch(jar.name)
+    return name["artifact"] if name else None
+
+
+def _cached(place: Path, wanted: JarSet) -> list[Path] | None:
+    """The jars that the marker lists, if it is for the same set and all of them exist."""
     try:
         marker = json.loads((place / _MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     jars = [place / name for name in marker["jars"]]
-    return (
-        jars
-        if marker["module"] == wanted.ivy_module() and all(jar.exists() for jar in jars)
-        else None
-    )
+    same = marker["module"] == wanted.ivy_module()
+    return jars if same and all(jar.exists() for jar in jars) else None
 
 
 def _fetch(wanted: JarSet, place: Path, java: JavaHome) -> list[Path]:
-    fresh = Path(tempfile.mkdtemp(prefix=f".{wanted.key}-", dir=place.parent))
+    draft = Path(tempfile.mkdtemp(prefix=f".{wanted.key}-", dir=place.parent))
+    module = wanted.ivy_module()
     try:
-        resolve(wanted.name, wanted.ivy_module(), fresh, _ivy(), java, sys.stderr)
-        jars = sorted(jar.name for jar in fresh.glob("*.jar"))
-        (fresh / _MARKER).write_text(
-            json.dumps({"module": wanted.ivy_module(), "jars": jars}), encoding="utf-8"
-        )
+        resolve(wanted.name, module, draft, _ivy(), java, Console(stderr=True, soft_wrap=True))
+        jars = sorted(jar.name for jar in draft.glob("*.jar"))
+        marker = json.dumps({"module": module, "jars": jars})
+        (draft / _MARKER).write_text(marker, encoding="utf-8")
         shutil.rmtree(place, ignore_errors=True)
-        fresh.rename(place)
+        draft.rename(place)
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
     return [place / name for name in jars]
 
 
@@ -154,6 +154,6 @@ def _ivy() -> Path:
     found = sorted(pyspark_jars().glob("ivy-*.jar"))
     if not found:
         raise TidemarkError(
-            f"no ivy-*.jar in {pyspark_jars()}: this PySpark is not complete; install it again."
+            f"{pyspark_jars()} holds no ivy-*.jar: this PySpark is incomplete. Install it again."
         )
     return found[-1]

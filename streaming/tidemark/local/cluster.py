@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from kafka import KafkaAdminClient
@@ -18,19 +17,23 @@ from kafka.errors import KafkaError
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.jvm.jars import broker_jars
 from tidemark.jvm.java import JavaHome, find_java
-from tidemark.local.layout import CONTROLLER, Layout, free_ports, template
-from tidemark.local.process import Child
-from tidemark.local.wire import metadata_of
+from tidemark.local.broker_socket import fetch_metadata
+from tidemark.local.layout import CONTROLLER, Layout, template
+from tidemark.local.ports import free_ports
+from tidemark.local.process import ChildProcess
 
 BROKERS: Final = (1, 2, 3)
 _START_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 30.0
+_TOPIC_SECONDS: Final = 30.0
 
 
 class LocalCluster:
-    """Brokers 1, 2, 3 and controller 100, each a process that can be stopped, killed, paused and started again.
+    """Brokers 1, 2, 3 and controller 100: each can be stopped, killed, paused and started again.
 
-    `overrides` are server properties of every node, `broker_overrides` of one. A temporary `directory` is removed at
-    the end, a given one is kept. As a context manager it starts at entry and ends every process at exit.
+    `overrides` are server properties of every node, `broker_overrides` of one. A temporary
+    `directory` is removed at the end, a given one is kept. A context manager: starts every process
+    at entry and kills every process at exit.
     """
 
     def __init__(
@@ -46,7 +49,7 @@ class LocalCluster:
         self._temporary = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="tidemark-cluster-"))
         self._overrides, self._broker_overrides = overrides or {}, broker_overrides or {}
-        self._children: dict[int, Child] = {}
+        self._children: dict[int, ChildProcess] = {}
         self._layout = self._new_layout()
 
     def _new_layout(self) -> Layout:
@@ -61,14 +64,17 @@ class LocalCluster:
         return "127.0.0.1", self._layout.ports[broker]
 
     def start(self) -> None:
-        """Formats, starts all and returns when every broker is ready. Ports that were taken meanwhile: once more with others."""
+        """Formats, starts all nodes and returns when every broker is ready.
+
+        Tries once more with other ports when one was taken meanwhile.
+        """
         try:
             self._start()
         except TidemarkError:
             taken = any(
                 "Address already in use" in child.log_tail(60) for child in self._children.values()
             )
-            self.close_processes()
+            self._kill_all()
             if not taken:
                 raise
             self._layout = self._new_layout()
@@ -78,62 +84,48 @@ class LocalCluster:
         self._layout.write(template(self._java, self._jars))
         for node in (CONTROLLER, *BROKERS):
             self._spawn(node)
-        self.wait_ready()
+        self._wait_ready()
 
     def _spawn(self, node: int) -> None:
         name = "the controller" if node == CONTROLLER else f"broker {node}"
-        self._children[node] = Child(
-            name, self._layout.command(node, self._java, self._jars), self._layout.log(node)
-        )
+        command = self._layout.command(node, self._java, self._jars)
+        self._children[node] = ChildProcess(name, command, self._layout.log(node))
 
-    def wait_ready(self, seconds: float = _START_SECONDS) -> None:
-        """Returns when each started broker serves and knows all started brokers. Raises ClusterError with a log's end."""
-        wanted = {
-            node for node, child in self._children.items() if node != CONTROLLER and child.running()
-        }
-        deadline = time.monotonic() + seconds
-        for broker in sorted(wanted):
-            while not self._knows(broker, wanted):
-                child = next(
-                    (c for c in self._children.values() if not c.running()), self._children[broker]
-                )
-                if not child.running() or time.monotonic() > deadline:
-                    state = (
-                        "did not become ready"
-                        if child.running()
-                        else f"ended with {child.returncode()} at its start"
+    def _wait_ready(self) -> None:
+        """Raises ClusterError with the end of a log when a node fails or is too slow."""
+        deadline = time.monotonic() + _START_SECONDS
+        for broker in BROKERS:
+            while not self.is_ready(broker):
+                failures = [child.failure() for child in self._children.values()]
+                failure = next(filter(None, failures), None)
+                if failure is None and time.monotonic() > deadline:
+                    child = self._children[broker]
+                    failure = (
+                        f"{child.name} is not ready after {_START_SECONDS:.0f} s; "
+                        f"the end of {child.log}:\n{child.log_tail()}"
                     )
-                    raise ClusterError(
-                        f"{child.name} {state}; the end of {child.log}:\n{child.log_tail()}"
-                    )
+                if failure is not None:
+                    raise ClusterError(failure)
                 time.sleep(0.1)
 
-    def ready(self, broker: int) -> bool:
-        """Whether a broker serves and knows every broker that runs."""
-        return self._knows(
-            broker,
-            {
-                node
-                for node, child in self._children.items()
-                if node != CONTROLLER and child.running()
-            },
-        )
+    def _running_brokers(self) -> set[int]:
+        return {broker for broker in BROKERS if self._children[broker].is_running()}
 
-    def _knows(self, broker: int, wanted: set[int]) -> bool:
+    def is_ready(self, broker: int) -> bool:
+        """Whether a broker serves and knows every running broker."""
         with contextlib.suppress(OSError):
-            return wanted <= {
-                b.node_id for b in metadata_of(self.address(broker), timeout_seconds=2.0).brokers
-            }
+            known = {b.node_id for b in fetch_metadata(self.address(broker)).brokers}
+            return known >= self._running_brokers()
         return False
 
     def start_broker(self, broker: int) -> None:
-        """Starts it again on its old port and data, without waiting."""
+        """Starts it again with its port and data, without waiting."""
         self._children[broker].kill()
         self._spawn(broker)
 
-    def stop_broker(self, broker: int, grace_seconds: float = 30.0) -> bool:
-        """SIGTERM: controlled shutdown. False when it had to be killed."""
-        return self._children[broker].stop(grace_seconds)
+    def stop_broker(self, broker: int) -> None:
+        """SIGTERM: a controlled shutdown."""
+        self._children[broker].stop(_STOP_SECONDS)
 
     def kill_broker(self, broker: int) -> None:
         """SIGKILL: a crash."""
@@ -146,33 +138,40 @@ class LocalCluster:
     def resume_broker(self, broker: int) -> None:
         self._children[broker].resume()
 
-    def running(self, broker: int) -> bool:
-        return self._children[broker].running()
-
     def create_topic(
         self,
         name: str,
         assignments: Mapping[int, Sequence[int]],
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Creates a topic with the given brokers for each partition; returns when every broker knows its leaders."""
+        """Creates a topic with these brokers for each partition.
+
+        Returns when every broker knows its leaders. Raises ClusterError.
+        """
         topic = NewTopic(
             name,
             replica_assignments={p: list(b) for p, b in assignments.items()},
             topic_configs=dict(configs or {}),
         )
         self._administer(lambda admin: admin.create_topics([topic]), f"create the topic {name}")
-        self.wait_partitions(name, lambda partition: partition.leader_id >= 0)
+        deadline = time.monotonic() + _TOPIC_SECONDS
+        while not self.all_partitions(name, lambda partition: partition.leader_id >= 0):
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"the topic {name} has no leaders after {_TOPIC_SECONDS:.0f} s; "
+                    f"logs: {self.directory}."
+                )
+            time.sleep(0.1)
 
     def elect_preferred_leaders(self, topics: Mapping[str, Sequence[int]]) -> None:
-        """Hands leadership back to the first broker of each assignment."""
+        """Returns leadership to the first broker of each assignment."""
         wanted = {topic: list(partitions) for topic, partitions in topics.items()}
         self._administer(
             lambda admin: admin.elect_leaders(0, wanted), "elect the preferred leaders"
         )
 
     def _administer(self, act: Callable[[Any], object], what: str) -> None:
-        """A client of its own for each act: kafka-python's admin client goes on asking a controller that is gone."""
+        """A new client each time: kafka-python's admin client keeps asking a dead controller."""
         try:
             admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
             try:
@@ -182,41 +181,26 @@ class LocalCluster:
         except KafkaError as error:
             raise ClusterError(f"the local cluster did not {what}: {error}") from None
 
-    def wait_partitions(
-        self, topic: str, wanted: Callable[[Any], bool], seconds: float = 30.0
-    ) -> None:
-        """Returns when every running broker's metadata shows each partition of `topic` as `wanted`. Raises ClusterError."""
-        deadline = time.monotonic() + seconds
-        while not self.shows(topic, wanted):
-            if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"the topic {topic} did not reach the wanted state within {seconds:.0f} s; logs: {self.directory}."
-                )
-            time.sleep(0.1)
-
-    def shows(self, topic: str, wanted: Callable[[Any], bool]) -> bool:
-        """Whether each running broker's metadata shows each partition of `topic` (MetadataResponsePartition) as `wanted`."""
+    def all_partitions(self, topic: str, condition: Callable[[Any], bool]) -> bool:
+        """Whether every MetadataResponsePartition of `topic`, on each running broker, meets it."""
         return all(
-            self._shows(broker, topic, wanted)
-            for broker in BROKERS
-            if self._children[broker].running()
+            self._all_partitions(broker, topic, condition) for broker in self._running_brokers()
         )
 
-    def _shows(self, broker: int, topic: str, wanted: Callable[[Any], bool]) -> bool:
+    def _all_partitions(self, broker: int, topic: str, condition: Callable[[Any], bool]) -> bool:
         with contextlib.suppress(OSError):
-            partitions = (
-                metadata_of(self.address(broker), [topic], timeout_seconds=1.0).topics[0].partitions
-            )
-            return bool(partitions) and all(wanted(partition) for partition in partitions)
+            metadata = fetch_metadata(self.address(broker), [topic], timeout_seconds=1.0)
+            partitions = metadata.topics[0].partitions
+            return bool(partitions) and all(map(condition, partitions))
         return False
 
-    def close_processes(self) -> None:
+    def _kill_all(self) -> None:
         for child in self._children.values():
             child.kill()
 
     def close(self) -> None:
         """Kills every process and removes a temporary directory."""
-        self.close_processes()
+        self._kill_all()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -228,10 +212,5 @@ class LocalCluster:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

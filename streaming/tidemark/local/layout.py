@@ -1,16 +1,15 @@
 """The files of a local KRaft cluster: server properties, formatted data directories, logging.
 
-A data directory is formatted by copying two files of a template that Kafka's own StorageTool made once; only
-meta.properties names the cluster and the node. That saves a Java start per node.
+A data directory is formatted by copying `bootstrap.checkpoint` from a template that Kafka's own
+StorageTool made once; only meta.properties names the cluster and the node. That saves a Java start
+for each node.
 """
 
 from __future__ import annotations
 
 import base64
 import os
-import random
 import shutil
-import socket
 import subprocess
 import tempfile
 import uuid
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from tidemark.core.errors import TidemarkError
-from tidemark.jvm.cache import cache_dir, locked
+from tidemark.jvm.cache import cache_dir, cache_lock
 from tidemark.jvm.jars import KAFKA_VERSION
 from tidemark.jvm.java import JavaHome
 
@@ -32,8 +31,8 @@ JVM_FLAGS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-Xss512k",
 )
-# Small and quick, but nothing that changes how replication behaves: those settings keep Kafka's defaults.
-_QUICK: Final = {
+# Small and fast. Settings that change how replication behaves keep Kafka's defaults.
+_SMALL: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
@@ -56,13 +55,11 @@ appender.out.layout.pattern = %d{ISO8601} %p %m (%c{1})%n
 rootLogger.level = info
 rootLogger.appenderRef.out.ref = out
 """
-# Below the range from which Linux takes the ports of outgoing connections: while a broker is down, nobody takes its port.
-_PORTS: Final = range(18_000, 32_000)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a cluster's nodes keep their things, on which ports, with which settings."""
+    """Paths, ports and settings of a cluster's nodes."""
 
     directory: Path
     ports: Mapping[int, int]
@@ -90,14 +87,14 @@ class Layout:
             "listeners": f"{listener}://127.0.0.1:{self.ports[node]}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": str(self.data(node)),
-            **_QUICK,
+            **_SMALL,
             **self.overrides,
             **self.broker_overrides.get(node, {}),
         }
         return "".join(f"{key}={value}\n" for key, value in lines.items())
 
     def write(self, template: Path) -> None:
-        """Formats every node's data directory for one new cluster and writes all properties."""
+        """Formats every node's data directory for one new cluster, writes all properties."""
         cluster = _uuid()
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
@@ -110,75 +107,47 @@ class Layout:
             (self.data(node) / "meta.properties").write_text(meta, encoding="utf-8")
 
     def command(self, node: int, java: JavaHome, jars: Sequence[Path]) -> list[str]:
-        classpath = ":".join(map(str, jars))
+        """The command that runs a node."""
         logging = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"
-        return [
-            str(java.java),
-            *JVM_FLAGS,
-            logging,
-            "-cp",
-            classpath,
-            "kafka.Kafka",
-            str(self.properties_file(node)),
-        ]
+        program = _java_command(java, jars, *JVM_FLAGS, logging)
+        return [*program, "kafka.Kafka", str(self.properties_file(node))]
+
+
+def _java_command(java: JavaHome, jars: Sequence[Path], *flags: str) -> list[str]:
+    return [str(java.java), *flags, "-cp", ":".join(map(str, jars))]
 
 
 def template(java: JavaHome, jars: Sequence[Path]) -> Path:
-    """A folder with the bootstrap.checkpoint of this Kafka version; made by StorageTool the first time."""
-    place = cache_dir("templates") / f"kafka-{KAFKA_VERSION}"
-    with locked("template"):
-        if not (place / "bootstrap.checkpoint").exists():
-            with tempfile.TemporaryDirectory(dir=place.parent) as work:
-                layout = Layout(Path(work), {CONTROLLER: 9093, 1: 9092})
-                layout.properties_file(1).write_text(layout.properties(1), encoding="utf-8")
-                tool = [
-                    str(java.java),
-                    "-cp",
-                    ":".join(map(str, jars)),
-                    "kafka.tools.StorageTool",
-                    "format",
-                    "-t",
-                    _uuid(),
-                ]
-                run = subprocess.run(
-                    [*tool, "-c", str(layout.properties_file(1))],
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
-                if run.returncode != 0:
-                    raise TidemarkError(
-                        f"Kafka's StorageTool could not format a directory: {(run.stdout + run.stderr).strip()[-500:]}"
-                    )
-                place.mkdir(exist_ok=True)
-                (layout.data(1) / "bootstrap.checkpoint").replace(place / "bootstrap.checkpoint")
-    return place
+    """A folder with this Kafka version's bootstrap.checkpoint, made by StorageTool once."""
+    folder = cache_dir("templates") / f"kafka-{KAFKA_VERSION}"
+    with cache_lock("template"):
+        if not (folder / "bootstrap.checkpoint").exists():
+            with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+                _format(Layout(Path(work), {CONTROLLER: 9093, 1: 9092}), java, jars, folder)
+    return folder
 
 
-def free_ports(count: int) -> list[int]:
-    """Distinct ports of 127.0.0.1 that nobody listens on now. Raises TidemarkError when none are left."""
-    found: list[int] = []
-    for port in random.sample(_PORTS, len(_PORTS)):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise TidemarkError(
-        f"no {count} free ports between {_PORTS.start} and {_PORTS.stop} on 127.0.0.1."
+def _format(layout: Layout, java: JavaHome, jars: Sequence[Path], folder: Path) -> None:
+    properties = layout.properties_file(1)
+    properties.write_text(layout.properties(1), encoding="utf-8")
+    tool = [*_java_command(java, jars), "kafka.tools.StorageTool", "format"]
+    run = subprocess.run(
+        [*tool, "-t", _uuid(), "-c", properties], capture_output=True, text=True, check=False
     )
+    if run.returncode != 0:
+        output = (run.stdout + run.stderr).strip()[-500:]
+        raise TidemarkError(f"Kafka's StorageTool cannot format a directory: {output}")
+    folder.mkdir(exist_ok=True)
+    (layout.data(1) / "bootstrap.checkpoint").replace(folder / "bootstrap.checkpoint")
 
 
 def _uuid() -> str:
-    """A Kafka Uuid: 16 random bytes, base64url without padding; no leading dash, which tools take for an option."""
+    """A Kafka Uuid: 16 random bytes, base64url without padding.
+
+    No leading dash: tools take it for an option.
+    """
     while True:
-        text = (
-            base64.urlsafe_b64encode(uuid.UUID(bytes=os.urandom(16), version=4).bytes)
-            .decode()
-            .rstrip("=")
-        )
+        random_bytes = uuid.UUID(bytes=os.urandom(16), version=4).bytes
+        text = base64.urlsafe_b64encode(random_bytes).decode().rstrip("=")
         if not text.startswith("-"):
             return text

@@ -1,4 +1,4 @@
-"""`tidemark stream`: starts the query, waits, and ends it well."""
+"""`tidemark stream`: starts the query, waits, and stops it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# Between two looks at the query and at the request to end.
+# Between two checks of the query and of the request to stop.
 POLL_SECONDS: Final = 0.2
 
 
@@ -35,9 +35,10 @@ POLL_SECONDS: Final = 0.2
 )
 @click.option(
     "--checkpoint",
-    help="Where the query keeps its progress and state (stream.checkpoint); any Hadoop file system.",
+    help="Where the query keeps its progress and state (stream.checkpoint), on any Hadoop file "
+    "system.",
 )
-@click.option("--once", is_flag=True, help="Work off what the topic holds now, then end.")
+@click.option("--once", is_flag=True, help="Process what the topic holds now, then end.")
 def stream(config: Path | None, checkpoint: str | None, once: bool) -> None:
     """Folds events into views and alerts with Spark Structured Streaming."""
     settings = load_settings(config, flags={"stream.checkpoint": checkpoint})
@@ -46,7 +47,7 @@ def stream(config: Path | None, checkpoint: str | None, once: bool) -> None:
 
 
 def main() -> None:
-    """The verb alone, as `python -m tidemark.stream` and spark-submit start it. Ends the process: exit 0, 1 or 2."""
+    """The verb alone, for `python -m tidemark.stream` and spark-submit. Exit codes 0, 1 and 2."""
     try:
         stream.main(prog_name="tidemark stream", standalone_mode=False)
     except TidemarkError as error:
@@ -60,40 +61,45 @@ def main() -> None:
 
 
 def run(settings: Settings, once: bool = False) -> None:
-    """Runs the query until SIGTERM or SIGINT (returns), its end (`once`), or its failure (raises TidemarkError)."""
+    """Runs the query until SIGTERM, SIGINT or, with `once`, its end.
+
+    Raises TidemarkError when the query fails.
+    """
     stop = Stop()
     with stop.on_signals():
         check_packages()
         ensure_topics(settings.kafka, settings.topics)
-        from tidemark.stream.frozen import freeze, frozen_by
+        from tidemark.stream.checkpoint import fix_settings, fixed_settings
         from tidemark.stream.listener import Listener, StreamMetrics
 
         metrics = StreamMetrics()
         if settings.stream.listen is not None:
             metrics.registry.serve(settings.stream.listen, "stream.listen")
-        if stop.asked.is_set():
+        if stop.requested.is_set():
             return
         spark = start_session(settings, os.environ)
-        # Again: PySpark has put its own handler of SIGINT in place.
+        # Again: PySpark has installed its own SIGINT handler.
         with ended(spark, stop), stop.on_signals():
-            if stop.asked.is_set():
+            if stop.requested.is_set():
                 return
             context: Any = spark.sparkContext
-            hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001 - PySpark has no public way to Hadoop's file systems
-            freeze(context._jvm, hadoop, settings.stream.checkpoint, frozen_by(settings))  # noqa: SLF001
+            # PySpark has no public way to Hadoop's file systems.
+            jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()  # noqa: SLF001
+            fix_settings(jvm, hadoop, settings.stream.checkpoint, fixed_settings(settings))
             spark.streams.addListener(Listener(metrics))
-            watch(_start(spark, settings, once), stop.asked)
+            watch(_start(spark, settings, once), stop.requested)
 
 
 def check_packages() -> None:
-    """Raises ConfigError when what only this verb needs is not installed."""
+    """Raises ConfigError when a package that only this verb needs is not installed."""
     try:
         import pandas  # noqa: F401, ICN001
         import pyarrow  # noqa: F401, ICN001
         import pyspark  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            f"the stream needs {error.name}, which is not installed. Install it: pip install 'tidemark[stream]'."
+            f"the stream needs {error.name}, which is not installed. "
+            "Install it: pip install 'tidemark[stream]'."
         ) from None
 
 
@@ -109,7 +115,10 @@ def _start(spark: SparkSession, settings: Settings, once: bool) -> StreamingQuer
 
 
 def watch(query: StreamingQuery, stop: threading.Event) -> None:
-    """Returns when the query ended or was stopped after its batch. Raises TidemarkError when it, or the JVM, failed."""
+    """Returns when the query has ended or was stopped after its batch.
+
+    Raises TidemarkError when the query or the JVM failed.
+    """
     from py4j.protocol import Py4JNetworkError
 
     try:
@@ -121,10 +130,11 @@ def watch(query: StreamingQuery, stop: threading.Event) -> None:
         failure = query.exception()
     except (Py4JNetworkError, ConnectionError):
         raise TidemarkError(
-            "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in stream.spark). The query goes on from its "
-            "checkpoint when started again."
+            "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in "
+            "stream.spark). The query continues from its checkpoint when started again."
         ) from None
     if failure is not None:
         raise TidemarkError(
-            f"the query failed: {first_line(failure)}. It goes on from its checkpoint when started again."
+            f"the query failed: {first_line(failure)}. "
+            "It continues from its checkpoint when started again."
         )

@@ -1,7 +1,7 @@
-"""What runs on the executors: the records of one group through the reducer, its rows to the sink.
+"""Runs on the executors: passes one group's records through the reducer, its rows to the sink.
 
-A group is one Kafka partition of the event topic. Its state is one opaque binary value that the
-reducer alone reads; a batch that Spark runs again starts from the same state and gives the same rows.
+A group is one Kafka partition of the event topic. Its state is one opaque binary value that only
+the reducer reads. A batch that Spark repeats starts from the same state and gives the same rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STATE_SCHEMA: Final = "state binary"
 ROW_SCHEMA: Final = "topic string, key binary, value binary"
-# Of one frame that goes back to Spark.
+# In one frame returned to Spark.
 MAX_ROWS: Final = 2_000
 
 Fold = Callable[[tuple[Any, ...], Iterable[pd.DataFrame], "GroupState"], Iterator[pd.DataFrame]]
@@ -49,7 +49,7 @@ def make_fold(detection: Detection, topics: Topics) -> Fold:
 
 
 def records_of(frames: Iterable[pd.DataFrame]) -> list[RawRecord]:
-    """All records of a group in this batch. Spark hands them over in chunks and in no order; the reducer sorts them."""
+    """All records of a group in this batch, in no order: the reducer sorts them."""
     records: list[RawRecord] = []
     for frame in frames:
         columns = zip(

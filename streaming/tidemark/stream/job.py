@@ -1,7 +1,7 @@
 """The one query: events in, views, alerts and dead letters out.
 
-The form of the query is frozen by its checkpoint: source, grouping key, stateful operator and state schema must stay.
-Rates, triggers and the function's body may change between restarts.
+The checkpoint fixes the query's source, grouping key, stateful operator and state schema. Rates,
+triggers and the function's body may change between restarts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGE_TRIGGER_MS: Final = 5_000
 
 
 def trigger_ms(settings: Settings) -> int:
-    """The time between two starts of a batch, in milliseconds."""
+    """The time between the starts of two batches."""
     chosen = settings.stream.trigger_ms
     if chosen is not None:
         return chosen
@@ -33,11 +33,12 @@ def trigger_ms(settings: Settings) -> int:
 
 
 def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
-    """The event topic's records, undecoded, with the record count and the oldest timestamp of each batch observed.
+    """The event topic's records, undecoded; observes a batch's record count and oldest timestamp.
 
-    `failOnDataLoss=false`: when retention or an election took events before the stream read them, stopping would only
-    add to the hole. The passes in the hole are missing, the detectors call their partitions blind, and the stream
-    goes on with the oldest event there is; with `true` it would stay down until someone deleted the checkpoint.
+    `failOnDataLoss=false`: when retention or an election removes events before the stream reads
+    them, stopping makes the gap longer. The passes in the gap are missing, the detectors report
+    their partitions as blind, and the stream continues with the oldest event left. With `true` it
+    stays down until an operator deletes the checkpoint.
     """
     from pyspark.sql import functions
 
@@ -85,7 +86,7 @@ def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
 
 
 def start_query(spark: SparkSession, settings: Settings, once: bool = False) -> StreamingQuery:
-    """Starts the query; `once` works off what the topic holds now and ends."""
+    """Starts the query; `once` processes what the topic holds now and ends."""
     rows = fold_events(read_events(spark, settings), settings)
     writer = (
         rows.writeStream.format("kafka")

@@ -1,7 +1,8 @@
-"""Spark's Kafka options from the configuration: kafka-python's client options under the names of Kafka's Java client.
+"""Spark's Kafka options: the configured kafka-python options under the Java client's names.
 
-Certificates and keys go inline (`ssl.truststore.certificates`, KIP-651), so that executors on other machines need no
-files. Entries of `stream.spark` that begin with `kafka.` are Java client options too; they win over everything here.
+Certificates and keys are inline (`ssl.truststore.certificates`, KIP-651): executors on other
+machines need no files. Entries of `stream.spark` that begin with `kafka.` are Java client options
+too and win over everything here.
 """
 
 from __future__ import annotations
@@ -17,34 +18,22 @@ from tidemark.settings import Connection, Stream
 # kafka-python's name with dots for underscores is the Java name.
 SAME_NAME: Final = frozenset(
     {
-        *(
-            "security_protocol",
-            "sasl_mechanism",
-            "sasl_kerberos_service_name",
-            "client_id",
-            "client_dns_lookup",
-            "metadata_max_age_ms",
-        ),
-        *(
-            "request_timeout_ms",
-            "connections_max_idle_ms",
-            "retry_backoff_ms",
-            "reconnect_backoff_ms",
-            "reconnect_backoff_max_ms",
-        ),
+        *("security_protocol", "sasl_mechanism", "sasl_kerberos_service_name"),
+        *("client_id", "client_dns_lookup", "metadata_max_age_ms", "request_timeout_ms"),
+        *("connections_max_idle_ms", "retry_backoff_ms"),
+        *("reconnect_backoff_ms", "reconnect_backoff_max_ms"),
         *("receive_buffer_bytes", "send_buffer_bytes"),
     }
 )
-# They tune kafka-python itself: the Java client negotiates versions, waits for the bootstrap and sizes frames its own way.
+# They tune kafka-python only: the Java client negotiates versions, waits for the bootstrap and
+# sizes frames in its own way.
 PYTHON_ONLY: Final = frozenset(
     {
-        "api_version",
-        "bootstrap_timeout_ms",
-        "receive_message_max_bytes",
+        *("api_version", "bootstrap_timeout_ms", "receive_message_max_bytes"),
         "max_in_flight_requests_per_connection",
     }
 )
-# Read together by `_tls` and `_sasl`.
+# Translated together by `_tls` and `_sasl`.
 TRANSLATED: Final = frozenset(
     {
         *("bootstrap_servers", "sasl_plain_username", "sasl_plain_password"),
@@ -56,7 +45,7 @@ LOGIN_MODULES: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-# What has no Java form of its own, and the Java option that does its work.
+# Options without a Java form, and the Java option that replaces them.
 REPLACED_BY: Final = {
     "ssl_ciphers": "kafka.ssl.cipher.suites",
     "ssl_context": "kafka.ssl.truststore.certificates",
@@ -64,27 +53,31 @@ REPLACED_BY: Final = {
     "sasl_kerberos_name": "kafka.sasl.jaas.config",
     "sasl_kerberos_domain_name": "kafka.sasl.jaas.config",
 }
-# A Kafka read task waits this long for more data at the end of its range; 500 ms, the default, would be most of a batch.
+# How long a Kafka read task waits at the end of its range; the default, 500 ms, is most of a batch.
 FETCH_WAIT_MS: Final = 20
-# A paused broker accepts connections and never answers: leave it for another one, or for the new leader, this soon.
+# A paused broker accepts connections and never answers: try another one, or the new leader.
 REQUEST_TIMEOUT_MS: Final = 3_000
-# The driver's Kafka 3.9 client can go on asking a paused broker for the topic as long as its call may last, 60 s by default,
-# whatever the request's own time-out. With fresh metadata it finds another broker within about a request's time-out.
+# The driver's Kafka 3.9 client keeps asking a paused broker for the topic as long as its call may
+# last, 60 s by default, whatever the request's time-out. With fresh metadata it finds another
+# broker within about a request's time-out.
 METADATA_AGE_MS: Final = 2_000
-# Should it not: Spark tries again with a new client.
+# After that Spark tries again with a new client.
 CALL_TIMEOUT_MS: Final = 10_000
 CALL_RETRIES: Final = 10
 
 
 def source_options(connection: Connection, stream: Stream) -> dict[str, str]:
-    """Options of the Kafka source without the topic. Raises ConfigError for a client option that cannot be carried over."""
+    """Options of the Kafka source without the topic.
+
+    Raises ConfigError for a client option that has no Java form.
+    """
     given = {
         "kafka.request.timeout.ms": str(REQUEST_TIMEOUT_MS),
         **java_client(connection, stream.spark),
     }
     defaults = {
         "fetchOffset.numRetries": str(CALL_RETRIES),
-        # Kafka's client takes no call that is shorter than one of its requests.
+        # Kafka's client rejects a call time-out below the request time-out.
         "kafka.default.api.timeout.ms": str(
             max(CALL_TIMEOUT_MS, int(given["kafka.request.timeout.ms"]))
         ),
@@ -97,15 +90,15 @@ def source_options(connection: Connection, stream: Stream) -> dict[str, str]:
 def sink_options(connection: Connection, stream: Stream) -> dict[str, str]:
     """Options of the Kafka sink without topics. Raises ConfigError as `source_options` does.
 
-    `acks=all`: a transition is published once, so one that went with its broker would be gone. Where the event topics
-    share brokers with what they tell of, a batch waits for a follower that hangs until it leaves their in-sync sets;
-    with `acks=1` readers would wait for it all the same, for they see no further than the high watermark.
+    `acks=all`: a transition is published once and must survive its broker. Where the event topics
+    share brokers with the watched ones, a batch waits for a hanging follower until it leaves their
+    in-sync sets. With `acks=1` the readers wait for it: they read up to the high watermark.
     """
     defaults = {
         "kafka.acks": "all",
         "kafka.linger.ms": "5",
         "kafka.batch.size": str(256 * 1024),
-        # The one codec that kafka-python, which reads these topics, has without further packages.
+        # The only codec that kafka-python reads without further packages.
         "kafka.compression.type": "gzip",
         "kafka.compression.gzip.level": "1",
         "kafka.max.request.size": str(4 * 1024 * 1024),
@@ -115,7 +108,7 @@ def sink_options(connection: Connection, stream: Stream) -> dict[str, str]:
 
 
 def java_client(connection: Connection, spark: Mapping[str, str]) -> dict[str, str]:
-    """`kafka.…` options that both ends of the query share, passwords included: they never go to a log."""
+    """`kafka.…` options of both ends of the query. With passwords: never log them."""
     client = client_options(connection)
     given = {key: value for key, value in spark.items() if key.startswith("kafka.")}
     options = {"kafka.bootstrap.servers": ",".join(connection.bootstrap_servers)}
@@ -131,12 +124,14 @@ def _require_replacement(name: str, given: Mapping[str, str]) -> None:
     replacement = REPLACED_BY.get(name)
     if replacement is None:
         raise ConfigError(
-            f"configuration: the stream cannot hand kafka.client.{name} to Spark's Kafka client. Take it out, or give the stream a "
-            "configuration file without it and the Java client's option as `kafka.…` in stream.spark."
+            f"configuration: the stream cannot pass kafka.client.{name} to Spark's Kafka client. "
+            "Remove it, or give the stream a configuration file without it and the Java client's "
+            "option as `kafka.…` in stream.spark."
         )
     if replacement not in given:
         raise ConfigError(
-            f"configuration: kafka.client.{name} has no form that Spark's Kafka client reads. Give `{replacement}` in stream.spark too."
+            f"configuration: kafka.client.{name} has no form that Spark's Kafka client reads. "
+            f"Give `{replacement}` in stream.spark too."
         )
 
 
@@ -181,7 +176,8 @@ def _private_key(option: str, path: str, text: str) -> str:
         if begin in text and end in text:
             return text[text.index(begin) : text.index(end) + len(end)] + "\n"
     raise ConfigError(
-        f"configuration: kafka.client.{option}: {path} holds no PKCS#8 private key, which Spark's Kafka client needs. "
+        f"configuration: kafka.client.{option}: {path} holds no PKCS#8 private key, "
+        "which Spark's Kafka client needs. "
         f"Convert it: openssl pkcs8 -topk8 -nocrypt -in {path} -out key.pem"
     )
 
@@ -196,13 +192,15 @@ def _sasl(client: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]
     module = LOGIN_MODULES.get(mechanism)
     if module is None:
         raise ConfigError(
-            f"configuration: kafka.client.sasl_mechanism {mechanism} is not carried over to Spark's Kafka client. "
+            f"configuration: the stream cannot pass kafka.client.sasl_mechanism {mechanism} to "
+            "Spark's Kafka client. "
             "Give its login module as `kafka.sasl.jaas.config` in stream.spark."
         )
     for name in ("sasl_plain_username", "sasl_plain_password"):
         if client.get(name) is None:
             raise ConfigError(
-                f"configuration: kafka.client.sasl_mechanism {mechanism} needs kafka.client.{name} (or {name}_file)."
+                f"configuration: kafka.client.sasl_mechanism {mechanism} needs kafka.client.{name} "
+                f"(or {name}_file)."
             )
     user, password = _quoted(client["sasl_plain_username"]), _quoted(client["sasl_plain_password"])
     return {"kafka.sasl.jaas.config": f"{module} required username={user} password={password};"}

@@ -1,4 +1,4 @@
-"""The Spark session of the job: every setting that the query's speed, bounds and restarts rest on, in one table."""
+"""The Spark session of the job: every setting that the query depends on, in one table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROVIDERS: Final = {
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
 LOG_CONFIGURATION: Final = Path(__file__).with_name("log4j2.properties")
-# What a driver that runs for months would otherwise gather: finished jobs, plans, progress reports, old state versions.
+# Bounds for a driver that runs for months: finished jobs, plans, progress reports, old state.
 RETAINED: Final = {
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
@@ -34,40 +34,42 @@ RETAINED: Final = {
     "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.sql.streaming.minBatchesToRetain": "20",
 }
-# For a checkpoint on this machine's disk. Hadoop's default starts `chmod` and `readlink` for each file, twice with its
-# checksum file: on a busy machine 80 ms per group and batch for the commit alone, against 5 ms so. State files are
-# compressed in blocks that carry their own checksums.
+# For a checkpoint on a local disk. Hadoop's default starts `chmod` and `readlink` for each file and
+# its checksum file: on a busy machine a commit takes 80 ms per group and batch instead of 5 ms.
+# State files are compressed in blocks with checksums of their own.
 LOCAL_CHECKPOINT: Final = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+    ),
 }
-# The driver does many small things on few cores: the optimizing compiler and a parallel collector cost more than they
-# give there (0.5 s of a 1.75 s batch). A large installation is another matter.
+# The driver does many small tasks on few cores: there the optimizing compiler and a parallel
+# collector cost 0.5 s of a 1.75 s batch. `stream.large` leaves them on.
 SMALL_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 log = structlog.get_logger()
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
-    """Whether spark-submit (or another launcher) started the JVM already, with its own master and class path."""
+    """Whether spark-submit or another launcher started the JVM, with its master and class path."""
     return "PYSPARK_GATEWAY_PORT" in environ
 
 
 def spark_settings(
     settings: Settings, jars: Iterable[Path], daemon: bool, submitted: bool
 ) -> dict[str, str]:
-    """Every Spark setting of the job; what `stream.spark` gives wins, but for what the checkpoint froze."""
+    """All Spark settings of the job. `stream.spark` wins, except over what the checkpoint fixes."""
     stream = settings.stream
     given = {key: value for key, value in stream.spark.items() if not key.startswith("kafka.")}
     conf = {
         "spark.app.name": "tidemark-stream",
         "spark.sql.session.timeZone": "UTC",
-        # A record holds up to 256 KiB: this bounds what goes to Python at once.
+        # A record holds up to 256 KiB: this bounds the data sent to Python at once.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
-        # The reducer has no timers in Spark, so an empty batch has nothing to do.
+        # The reducer has no timers in Spark: an empty batch has nothing to do.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        # A batch that does not heed its interruption holds up the end of the process no longer than this.
+        # How long a batch that ignores its interruption may delay the end of the process.
         "spark.sql.streaming.stopTimeout": "2s",
         **RETAINED,
     }
@@ -92,17 +94,17 @@ def spark_settings(
                 "spark.driver.extraJavaOptions"
             )
         if is_local(stream.master):
-            # Nothing of a local run listens beyond this machine.
+            # A local run listens on this machine only.
             conf |= {
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.ui.enabled": "false",
             }
-    frozen = {
+    fixed = {
         "spark.sql.shuffle.partitions": str(settings.topics.partitions),
         "spark.sql.streaming.stateStore.providerClass": PROVIDERS[stream.store_provider],
     }
-    return {**conf, **given, **frozen}
+    return {**conf, **given, **fixed}
 
 
 def is_local(master: str) -> bool:
@@ -110,23 +112,27 @@ def is_local(master: str) -> bool:
 
 
 def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str]) -> bool:
-    """Whether the faster worker daemon can be set: Tidemark and PySpark must be installed where the executors run.
+    """Whether the executors have Tidemark and PySpark, which the faster worker daemon needs.
 
-    In local mode it is asked of the interpreter itself, outside this folder; elsewhere only the operator knows and
-    says so by `spark.python.daemon.module` in stream.spark.
+    In local mode the interpreter answers, outside this folder. Elsewhere the operator states it:
+    `spark.python.daemon.module` in stream.spark.
     """
     if "spark.python.daemon.module" in settings.stream.spark:
         return settings.stream.spark["spark.python.daemon.module"] == DAEMON
     if submitted or not is_local(settings.stream.master):
         log.warning(
             "stock Python workers: batches take about a second longer",
-            cure=f"where tidemark is installed on the executors, set spark.python.daemon.module: {DAEMON} in stream.spark",
+            cure="where tidemark is installed on the executors, set "
+            f"spark.python.daemon.module: {DAEMON} in stream.spark",
         )
         return False
-    question = "import importlib.util as u, sys; sys.exit(not (u.find_spec('pyspark') and u.find_spec(sys.argv[1])))"
+    program = (
+        "import importlib.util as u, sys; "
+        "sys.exit(not (u.find_spec('pyspark') and u.find_spec(sys.argv[1])))"
+    )
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", question, DAEMON],
+            [sys.executable, "-c", program, DAEMON],
             cwd="/",
             env=dict(environ),
             capture_output=True,
@@ -144,11 +150,9 @@ def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str
 
 
 def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSession:
-    """Starts the JVM (unless spark-submit did) and Spark in it. Raises TidemarkError, one line, when it will not start."""
+    """Starts the JVM, unless spark-submit did, and Spark in it. Raises TidemarkError, one line."""
     submitted = is_submitted(environ)
-    jars: list[Path] = []
-    if not submitted:
-        jars = _prepare_java(settings)
+    jars = [] if submitted else _prepare_java(settings)
     conf = spark_settings(settings, jars, daemon_usable(settings, submitted, environ), submitted)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -158,12 +162,9 @@ def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSessio
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
-    except PySparkException as error:
-        raise TidemarkError(
-            f"Spark did not start: {first_line(error)}. Check stream.master and stream.spark."
-        ) from None
     except Exception as error:
-        if type(error).__module__.partition(".")[0] != "py4j":
+        is_py4j = type(error).__module__.partition(".")[0] == "py4j"
+        if not is_py4j and not isinstance(error, PySparkException):
             raise
         raise TidemarkError(
             f"Spark did not start: {first_line(error)}. Check stream.master and stream.spark."
@@ -171,20 +172,20 @@ def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSessio
 
 
 def _prepare_java(settings: Settings) -> list[Path]:
-    """Points PySpark's launcher to a usable Java and this Python; the connector's jars."""
+    """Points PySpark's launcher to a usable Java and this Python; returns the connector's jars."""
     from tidemark.jvm.jars import connector_jars
     from tidemark.jvm.java import find_java
 
     java = find_java()
-    if java.passed_over:
+    if java.rejected:
         log.warning(
             "passed over a Java that Spark does not run on",
             using=str(java.home),
-            passed_over="; ".join(java.passed_over),
+            passed_over="; ".join(java.rejected),
         )
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Another Spark's home would put its own launcher and jars before those of the PySpark imported here.
+    # Another Spark's home would put its launcher and jars before those of this PySpark.
     os.environ.pop("SPARK_HOME", None)
     if is_local(settings.stream.master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -192,7 +193,7 @@ def _prepare_java(settings: Settings) -> list[Path]:
 
 
 def first_line(error: BaseException) -> str:
-    """What went wrong at the bottom of a Spark error: of a Python traceback or a chain of Java causes the last cause."""
+    """The last cause in a Spark error's Python traceback or chain of Java causes."""
     java = getattr(error, "java_exception", None)
     text = str(java.toString()) if java is not None else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""The end of the process: by a signal or by a failure, in time, with nothing left running."""
+"""Ends the process in time, after a signal or a failure, with nothing left running."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# SIGTERM to the end of the process: first the batch in flight, then spark.sql.streaming.stopTimeout, then Spark, its JVM.
+# After SIGTERM: the batch in flight, spark.sql.streaming.stopTimeout, Spark, its JVM.
 FINISH_SECONDS: Final = 4.0
 JVM_SECONDS: Final = 2.0
-GONE_SECONDS: Final = 9.0
+EXIT_SECONDS: Final = 9.0
 
 log = structlog.get_logger()
 
 
 def finish_batch(query: StreamingQuery) -> None:
-    """Stops the query between two batches, or inside one that takes too long: that one is done again at the next start."""
+    """Stops the query between two batches, or inside a long one, which the next start repeats."""
     from pyspark.errors import PySparkException
 
     progress = query.lastProgress
@@ -41,24 +41,23 @@ def finish_batch(query: StreamingQuery) -> None:
     try:
         query.stop()
     except PySparkException as error:
-        # It did not end within spark.sql.streaming.stopTimeout; Spark goes next, and the query with it.
-        log.warning(
-            "a batch was cut short; it is done again at the next start", error=first_line(error)
-        )
+        # It did not end within spark.sql.streaming.stopTimeout; Spark stops next and ends it.
+        log.warning("a batch was cut short; the next start repeats it", error=first_line(error))
 
 
 class Stop:
-    """A request to end, by SIGTERM or SIGINT; once made, the process is gone `GONE_SECONDS` later even if Spark hangs."""
+    """A request to stop, by SIGTERM or SIGINT: `EXIT_SECONDS` later the process exits anyway."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()
-        # The JVM that this process started; null before, and under spark-submit.
+        self.requested = threading.Event()
+        # The JVM that this process started; None before, and under spark-submit.
         self.jvm: subprocess.Popen[bytes] | None = None
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
         before = {
-            number: signal.signal(number, self._ask) for number in (signal.SIGTERM, signal.SIGINT)
+            number: signal.signal(number, self._request)
+            for number in (signal.SIGTERM, signal.SIGINT)
         }
         try:
             yield
@@ -66,13 +65,13 @@ class Stop:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        if not self.asked.is_set():
-            self.asked.set()
-            threading.Thread(target=self._leave_anyhow, daemon=True).start()
+    def _request(self, _number: int, _frame: FrameType | None) -> None:
+        if not self.requested.is_set():
+            self.requested.set()
+            threading.Thread(target=self._force_exit, daemon=True).start()
 
-    def _leave_anyhow(self) -> None:
-        time.sleep(GONE_SECONDS)
+    def _force_exit(self) -> None:
+        time.sleep(EXIT_SECONDS)
         log.warning(
             "Spark did not stop in time and was killed; the checkpoint holds every finished batch"
         )

@@ -1,4 +1,4 @@
-"""Synthetic passes of a collector, and what the reducer makes of them without Spark: the oracle of the Spark tests."""
+"""Synthetic passes of a collector, and their rows by the reducer alone: the tests' oracle."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ STARTED_AT = 1_800_000_000.0
 BROKERS = (1, 2, 3)
 
 
-class Load(NamedTuple):
+class SyntheticPasses(NamedTuple):
     """A watched cluster: partitions of one topic, three replicas each."""
 
     partitions: int
     groups: int
     period_seconds: float = 1.0
-    # Every partition whose number divides by this has no leader in passes 3 to 8 of each 12: alerts fire and resolve.
+    # Partitions divisible by this have no leader in passes 3 to 8 of 12: alerts fire and resolve.
     offline_every: int = 0
 
     def at(self, number: int) -> float:
@@ -46,7 +46,7 @@ class Load(NamedTuple):
         end = 1000 + 10 * number + partition
         at = self.at(number)
         cycle, step = divmod(number, 12)
-        # Losing its leader and electing one each begin an epoch.
+        # Losing and electing a leader each start an epoch.
         epoch = (
             4 + 2 * cycle + (step >= 3) + (step > 8)
             if self.offline_every and partition % self.offline_every == 0
@@ -54,42 +54,81 @@ class Load(NamedTuple):
         )
         if self.offline_every and partition % self.offline_every == 0 and 3 <= step <= 8:
             return Observation(
-                topic="orders", partition=partition, observed_at=at, leader_epoch=epoch, leaderless=True, replicas=list(BROKERS),
-                in_sync_replicas=[leader], metadata_from=[1, 2], metadata_at=at, samples=[Replica(broker=b, error="refused") for b in BROKERS],
-            )  # fmt: skip
+                topic="orders",
+                partition=partition,
+                observed_at=at,
+                leader_epoch=epoch,
+                leaderless=True,
+                replicas=list(BROKERS),
+                in_sync_replicas=[leader],
+                metadata_from=[1, 2],
+                metadata_at=at,
+                samples=[Replica(broker=b, error="refused") for b in BROKERS],
+            )
         samples = [
             Replica(
-                broker=b, log_end_offset=end, high_watermark=end, log_start_offset=0, leader_epoch=epoch, leads=b == leader,
-                requested_ms=1.0, answered_ms=2.0,
+                broker=b,
+                log_end_offset=end,
+                high_watermark=end,
+                log_start_offset=0,
+                leader_epoch=epoch,
+                leads=b == leader,
+                requested_ms=1.0,
+                answered_ms=2.0,
             )
             for b in BROKERS
-        ]  # fmt: skip
+        ]
         return Observation(
-            topic="orders", partition=partition, observed_at=at, leader=leader, leader_epoch=epoch, replicas=list(BROKERS),
-            in_sync_replicas=list(BROKERS), effective_min_in_sync_replicas=2, metadata_from=[1, 2], metadata_at=at, samples=samples,
-            leader_log_end_offset_before=end, leader_log_end_offset_after=end, leader_before_at=at, leader_after_at=at, committed=end,
-        )  # fmt: skip
+            topic="orders",
+            partition=partition,
+            observed_at=at,
+            leader=leader,
+            leader_epoch=epoch,
+            replicas=list(BROKERS),
+            in_sync_replicas=list(BROKERS),
+            effective_min_in_sync_replicas=2,
+            metadata_from=[1, 2],
+            metadata_at=at,
+            samples=samples,
+            leader_log_end_offset_before=end,
+            leader_log_end_offset_after=end,
+            leader_before_at=at,
+            leader_after_at=at,
+            committed=end,
+        )
 
     def records(self, number: int) -> Iterator[tuple[int, bytes]]:
-        """(Kafka partition, value) of every record of a pass, as a collector places and packs them."""
+        """(Kafka partition, value) of every record of a pass, packed as a collector does."""
         placed: dict[int, list[Event]] = defaultdict(list)
         for partition in range(self.partitions):
             placed[group_of(CLUSTER, "orders", partition, self.groups)].append(
                 self.observation(partition, number)
             )
         end = Pass(
-            number=number, started_at=self.at(number), ended_at=self.at(number) + 0.1, monotonic=number * self.period_seconds,
-            period_ms=self.period_seconds * 1000, brokers=[BrokerAnswer(broker=b, outcome=OK) for b in BROKERS], partitions=self.partitions,
-        )  # fmt: skip
+            number=number,
+            started_at=self.at(number),
+            ended_at=self.at(number) + 0.1,
+            monotonic=number * self.period_seconds,
+            period_ms=self.period_seconds * 1000,
+            brokers=[BrokerAnswer(broker=b, outcome=OK) for b in BROKERS],
+            partitions=self.partitions,
+        )
         for group in range(self.groups):
             events: list[Event] = [*placed[group], end]
             for start in range(0, len(events), MAX_EVENTS):
-                yield group, encode_batch(
-                    Batch(
-                        v=1, cluster=CLUSTER, collector=COLLECTOR, collector_epoch=COLLECTOR_EPOCH, pass_number=number,
-                        events=events[start : start + MAX_EVENTS],
-                    )
-                )  # fmt: skip
+                yield (
+                    group,
+                    encode_batch(
+                        Batch(
+                            v=1,
+                            cluster=CLUSTER,
+                            collector=COLLECTOR,
+                            collector_epoch=COLLECTOR_EPOCH,
+                            pass_number=number,
+                            events=events[start : start + MAX_EVENTS],
+                        )
+                    ),
+                )
 
 
 def reduce_all(

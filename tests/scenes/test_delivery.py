@@ -1,6 +1,7 @@
-"""Delivery in the one run of the scenes: from a fault on a real cluster to the message behind a real Alertmanager, on both ways.
+"""Delivery in the run of the scenes: from a fault to the message behind a real Alertmanager.
 
-By Prometheus' rules, and by `tidemark export` itself. A message counts when it is the first to tell of some alert.
+On both ways: by Prometheus' rules, and by `tidemark export` itself. A message counts when it is the
+first with some alert.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from collections import Counter
 
 import pytest
 
-from tests.cluster.test_scenes import records_of, row_of
 from tests.conftest import missing
 from tests.delivery.ways import Deliveries, Message, news
-from tests.scenes import Scenes
+from tests.scenes.run import Scenes
+from tests.scenes.test_report import records_of, row_of
 from tidemark.core.identity import alert_name
-from tidemark.demo.expectations import FOLLOWER, PAUSED, UNCLEAN
+from tidemark.demo.expected_alerts import FOLLOWER, PAUSED, UNCLEAN
 from tidemark.demo.report import PAGE
 from tidemark.detect import DETECTORS
 
@@ -22,23 +23,24 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
 FOLLOWER_ALERTS = {"KafkaFollowerLag", "KafkaFollowerUnreachable"}
 LOST = {"KafkaUncleanElection", "KafkaCommittedDataLoss"}
-# From the exporter's delivery to its own webhook until Alertmanager surely has the same alert.
+# After the exporter's delivery to its own webhook, Alertmanager has the same alert.
 SETTLED_SECONDS = 1.0
-# What a rule tells at once. The other rules wait longer than the scenes take, but for one where the machine is slow.
-TOLD_BY_RULES = {
+# Rules that fire at once. The others wait longer than the scenes take, unless the machine is slow.
+FIRED_BY_RULES = {
     alert_name(detector.id) for detector in DETECTORS.values() if detector.kind == "event"
 } | {"KafkaOffline"}
 
 
 @pytest.fixture(scope="module", params=["by_rules", "direct"])
 def either(request: pytest.FixtureRequest, scenes: Scenes) -> list[Message]:
-    return told(getattr(scenes, request.param))
+    return messages_of(getattr(scenes, request.param))
 
 
-def told(deliveries: Deliveries | None) -> list[Message]:
+def messages_of(deliveries: Deliveries | None) -> list[Message]:
     if deliveries is None:
         missing(
-            "the scenes ran without Prometheus and Alertmanager (make system installs them as root on Debian)"
+            "the scenes ran without Prometheus and Alertmanager "
+            "(make system installs them as root on Debian)"
         )
     return news(deliveries)
 
@@ -56,9 +58,7 @@ def fault(scenes: Scenes, scene: str, alert: str) -> float:
     return at
 
 
-def test_a_loss_and_the_election_that_brought_it_are_one_message(
-    scenes: Scenes, either: list[Message]
-) -> None:
+def test_a_loss_and_its_election_are_one_message(scenes: Scenes, either: list[Message]) -> None:
     (message,) = about(either, LOST)
     assert message.names == LOST
     assert message.at > fault(scenes, UNCLEAN, "KafkaCommittedDataLoss")
@@ -71,9 +71,9 @@ def test_each_page_is_one_message(either: list[Message]) -> None:
     assert max(Counter(name for page in pages for name in page).values()) == 1, pages
 
 
-def test_rules_tell_of_events_alone_and_page_nobody_before_the_fault(scenes: Scenes) -> None:
-    messages = told(scenes.by_rules)
-    assert {name for message in messages for name in message.names} <= TOLD_BY_RULES
+def test_rules_fire_only_for_events_and_do_not_page_before_the_fault(scenes: Scenes) -> None:
+    messages = messages_of(scenes.by_rules)
+    assert {name for message in messages for name in message.names} <= FIRED_BY_RULES
     pages = [
         message.at
         for message in messages
@@ -82,24 +82,24 @@ def test_rules_tell_of_events_alone_and_page_nobody_before_the_fault(scenes: Sce
     assert min(pages) > fault(scenes, UNCLEAN, "KafkaOffline")
 
 
-def test_an_offline_partition_is_told_before_the_loss(scenes: Scenes) -> None:
-    messages = told(scenes.direct)
+def test_the_offline_message_comes_before_the_loss(scenes: Scenes) -> None:
+    messages = messages_of(scenes.direct)
     (message,) = about(messages, {"KafkaOffline"})
     assert message.names == {"KafkaOffline"}
     assert fault(scenes, UNCLEAN, "KafkaOffline") < message.at < about(messages, LOST)[0].at
 
 
-def test_all_that_a_paused_follower_brings_is_one_message(scenes: Scenes) -> None:
-    """Its group could tell of more only after Alertmanager's interval, and another group would tell at once.
+def test_the_alerts_of_a_paused_follower_are_one_message(scenes: Scenes) -> None:
+    """Another group would notify at once, this one again only after Alertmanager's interval.
 
-    Which alerts the first message holds is a matter of when each came: those that the exporter had delivered by then.
+    The message holds the alerts that the exporter had delivered by then.
     """
     rows = [row for row in scenes.report if row["scene"] == PAUSED and row["expected"]]
     began, ended = (
         fault(scenes, PAUSED, "KafkaFollowerLag"),
         max(row["received_at"] for row in rows),
     )
-    found = [(message, message.since(began - 2, ended)) for message in told(scenes.direct)]
+    found = [(message, message.since(began - 2, ended)) for message in messages_of(scenes.direct)]
     ((message, alerts),) = [(message, alerts) for message, alerts in found if alerts]
     delivered = {
         row["alert"]
@@ -111,12 +111,12 @@ def test_all_that_a_paused_follower_brings_is_one_message(scenes: Scenes) -> Non
     assert {alert.labels["broker"] for alert in alerts} == {str(FOLLOWER)}
 
 
-def test_nothing_comes_twice_where_the_exporter_delivers_itself(scenes: Scenes) -> None:
-    """Every alert at that Alertmanager is one that the exporter delivered to the scenes' own webhook too; none is a rule's."""
+def test_the_exporters_alertmanager_gets_nothing_from_rules(scenes: Scenes) -> None:
+    """That Alertmanager has only alerts that the exporter delivered, none from a rule."""
     delivered = [
         each["labels"]
         for post in records_of(scenes.workdir / "webhooks.jsonl")
         for each in post["alerts"]
     ]
-    found = [alert.labels for message in told(scenes.direct) for alert in message.alerts]
+    found = [alert.labels for message in messages_of(scenes.direct) for alert in message.alerts]
     assert [labels for labels in found if labels not in delivered] == []

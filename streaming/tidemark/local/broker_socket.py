@@ -1,6 +1,6 @@
-"""One request to one broker over a plain socket, with its own time-out: for readiness and for the independent probe.
+"""A blocking connection to one broker, for readiness checks and for the independent probe.
 
-It shares no code with the collector, so that a mistake there cannot hide here.
+It shares no code with the collector: a bug there cannot hide here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from types import TracebackType
 from typing import Any, Final, Self
 
 from kafka.protocol.metadata import (
@@ -18,18 +17,18 @@ from kafka.protocol.metadata import (
     MetadataResponse,
 )
 
-_CLIENT: Final = "tidemark-probe"
-_MAX_ANSWER: Final = 64 * 1024 * 1024
+_CLIENT_ID: Final = "tidemark-probe"
+_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 
 
 class BrokerSocket:
-    """A blocking connection to one broker that knows which versions it speaks. Every failure is an OSError."""
+    """Negotiates API versions when it connects. Every failure is an OSError."""
 
     def __init__(self, address: tuple[str, int], timeout_seconds: float) -> None:
         self._timeout_seconds = timeout_seconds
         self._deadline = time.monotonic() + timeout_seconds
         self._socket = socket.create_connection(address, timeout_seconds)
-        self._correlation = 0
+        self._correlation_id = 0
         try:
             keys = self._exchange(ApiVersionsRequest(), ApiVersionsResponse, 0).api_keys
         except BaseException:
@@ -37,36 +36,38 @@ class BrokerSocket:
             raise
         self._versions = {key.api_key: key.max_version for key in keys}
 
-    def ask(self, request: Any, response: type[Any], version: int | None = None) -> Any:
-        """The decoded answer, at `version` or at the highest that both sides know. TimeoutError after the time-out."""
+    def send(self, request: Any, response: type[Any], version: int | None = None) -> Any:
+        """The decoded response, by default at the highest version that both sides support.
+
+        Raises TimeoutError after the time-out.
+        """
         self._deadline = time.monotonic() + self._timeout_seconds
         if version is None:
             version = min(request.max_version, self._versions[request.API_KEY])
         return self._exchange(request, response, version)
 
     def _exchange(self, request: Any, response: type[Any], version: int) -> Any:
-        self._correlation += 1
+        self._correlation_id += 1
         request.API_VERSION = version
-        request.with_header(correlation_id=self._correlation, client_id=_CLIENT)
-        self._limit()
+        request.with_header(correlation_id=self._correlation_id, client_id=_CLIENT_ID)
+        self._set_timeout()
         self._socket.sendall(request.encode(header=True, framed=True))
         (length,) = struct.unpack(">i", self._read(4))
-        if not 0 < length <= _MAX_ANSWER:
-            raise ConnectionError(f"an answer of {length} bytes")
-        data = self._read(length)
-        return response.decode(data, version=version, header=True)
+        if not 0 < length <= _MAX_RESPONSE_BYTES:
+            raise ConnectionError(f"a response of {length} bytes")
+        return response.decode(self._read(length), version=version, header=True)
 
     def _read(self, count: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < count:
-            self._limit()
-            part = self._socket.recv(count - len(parts))
+        data = bytearray()
+        while len(data) < count:
+            self._set_timeout()
+            part = self._socket.recv(count - len(data))
             if not part:
                 raise ConnectionResetError("the broker closed the connection")
-            parts += part
-        return bytes(parts)
+            data += part
+        return bytes(data)
 
-    def _limit(self) -> None:
+    def _set_timeout(self) -> None:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -78,21 +79,16 @@ class BrokerSocket:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def metadata_of(
+def fetch_metadata(
     address: tuple[str, int], topics: list[str] | None = None, timeout_seconds: float = 2.0
 ) -> Any:
-    """One broker's metadata of these topics (of no topic by default), never creating any."""
+    """One broker's metadata of these topics, by default of none. Never creates a topic."""
     with BrokerSocket(address, timeout_seconds) as broker:
-        return broker.ask(metadata_request(topics or []), MetadataResponse)
+        return broker.send(metadata_request(topics or []), MetadataResponse)
 
 
 def metadata_request(topics: list[str]) -> Any:

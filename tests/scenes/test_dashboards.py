@@ -1,7 +1,7 @@
-"""The dashboards over the one run of the scenes: its Prometheus' data, from a real cluster, asked once more after the end.
+"""The dashboards' queries over the data of the scenes' Prometheus, after the run.
 
-tests/dashboards names every panel's value in made-up scenes; here those that the real ones must move, and that no query
-fails or finds nothing all along.
+tests/dashboards checks every panel's value in synthetic scenes. Here: the values that the real ones
+must reach, and that no query fails or stays empty.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.test_scenes import row_of
 from tests.conftest import ROOT, missing
 from tests.dashboards.stage import Stage, asking
 from tests.dashboards.test_queries import filled
-from tests.scenes import Scenes
-from tidemark.demo.expectations import PAUSED, UNCLEAN
+from tests.scenes.run import Scenes
+from tests.scenes.test_report import row_of
+from tidemark.demo.expected_alerts import PAUSED, UNCLEAN
 from tidemark.demo.services import CLUSTER_NAME, WATCHED
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
@@ -39,9 +39,9 @@ CHOSEN = {
 STEP_SECONDS = 1
 # From the fault to its last alert.
 PAUSE = "the pause alone"
-# Served by the collector and the stream themselves, which listen nowhere in the demo; nor is a series left out or a node silent
-# about its metadata.
-NOT_THERE = {
+# Metrics of the collector and the stream, which do not listen in the demo; no series is dropped,
+# and every node reports its metadata.
+EMPTY = {
     "tidemark-pipeline": {
         (7, "A"),
         (8, "A"),
@@ -134,13 +134,13 @@ def stage(scenes: Scenes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             PAUSED: (paused, unclean),
             UNCLEAN: (unclean, ended),
         }
-        # Without the rolling restart, whose quick elections may be suspected.
-        told = max(
+        # Without the rolling restart: its quick elections may be suspected.
+        alerted_at = max(
             row["received_at"]
             for row in scenes.report
             if row["scene"] == PAUSED and row["expected"]
         )
-        stage.spans[PAUSE] = (paused, told)
+        stage.spans[PAUSE] = (paused, alerted_at)
         yield stage
 
 
@@ -165,7 +165,7 @@ def expression_of(board: str, panel: int, ref: str) -> str:
         f"{each.scene}-{each.board}-{each.panel}{each.ref}-{'-'.join(each.labels.values())}"
     ),
 )
-def test_a_scene_moves_what_shows_it(stage: Stage, each: Moved) -> None:
+def test_a_scene_shows_in_its_panels(stage: Stage, each: Moved) -> None:
     found = over(stage, each.scene, expression_of(each.board, each.panel, each.ref))
     fitting = [
         value
@@ -177,15 +177,13 @@ def test_a_scene_moves_what_shows_it(stage: Stage, each: Moved) -> None:
     assert any(each.low <= value <= each.high for value in fitting), (min(fitting), max(fitting))
 
 
-def test_the_proven_loss_on_the_overview_is_that_of_the_report(
-    stage: Stage, scenes: Scenes
-) -> None:
+def test_the_overview_shows_the_proven_loss_of_the_report(stage: Stage, scenes: Scenes) -> None:
     start, end = row_of(scenes, UNCLEAN, "KafkaCommittedDataLoss")["proven"]
     found = over(stage, UNCLEAN, 'tidemark_committed_records_lost_total{kind="proven"}')
     assert max(value for _, values in found for value in values) == end - start
 
 
-def test_no_query_fails_and_each_finds_something_in_the_run(stage: Stage) -> None:
+def test_no_query_fails_or_stays_empty(stage: Stage) -> None:
     empty = {
         uid: {
             (panel["id"], target["refId"])
@@ -195,7 +193,7 @@ def test_no_query_fails_and_each_finds_something_in_the_run(stage: Stage) -> Non
         }
         for uid, board in BOARDS.items()
     }
-    assert {uid: found for uid, found in empty.items() if found} == NOT_THERE
+    assert {uid: found for uid, found in empty.items() if found} == EMPTY
 
 
 def test_annotations_mark_the_faults(stage: Stage) -> None:

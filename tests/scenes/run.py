@@ -1,4 +1,4 @@
-"""One run of the demo's scenes on a real cluster, shared by every test that needs one."""
+"""One run of the demo's scenes on a real cluster, shared by the tests of its results."""
 
 from __future__ import annotations
 
@@ -10,37 +10,36 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-if TYPE_CHECKING:
-    from tests.delivery.ways import Ways
+from tests.delivery.ways import Deliveries, Ways
 
 # The demo's own bar is 6 minutes after the downloads.
 TIMEOUT_SECONDS = 600
 CLEAN_UP_SECONDS = 60
-# After the end of the scenes, until both ways have told of the loss.
-TOLD_SECONDS = 30
+# After the end of the scenes, until both ways have delivered the loss.
+DELIVERY_SECONDS = 30
 
 
 @dataclass(frozen=True)
 class Scenes:
-    """What a finished run left: its exit code, what it printed, its report and its records."""
+    """What a finished run left: its exit code, its output, its report and its records."""
 
-    # Logs of every process, acknowledged.jsonl (the producer's own record), probe.jsonl, tidemark.yaml.
+    # Logs of every process, acknowledged.jsonl, probe.jsonl, webhooks.jsonl, tidemark.yaml.
     workdir: Path
     code: int
     output: str
-    # demo-report.json: a list of {scene, alert, expected, received, fault_at, detectable_at, received_at, …}.
+    # demo-report.json: {scene, alert, expected, received, fault_at, detectable_at, …}.
     report: list[dict[str, Any]]
-    # What each way of delivery posted: (Unix seconds, payload). None where Prometheus or Alertmanager is missing.
-    by_rules: list[tuple[float, dict[str, Any]]] | None = None
-    direct: list[tuple[float, dict[str, Any]]] | None = None
+    # What each way of delivery posted. None without Prometheus or Alertmanager.
+    by_rules: Deliveries | None = None
+    direct: Deliveries | None = None
 
 
 def run_scenes(folder: Path, ways: Ways | None = None) -> Scenes:
-    """Runs `tidemark demo` in a folder and waits for its end. One that hangs is asked to end, so that it cleans up."""
+    """Runs `tidemark demo` in a folder until it ends; one that hangs is asked to end."""
     workdir = folder / "work"
     options = ["--alertmanager", ways.direct.url] if ways is not None else []
     with (folder / "demo.log").open("w+", encoding="utf-8") as log:
@@ -67,14 +66,14 @@ def run_scenes(folder: Path, ways: Ways | None = None) -> Scenes:
     written = folder / "demo-report.json"
     report = json.loads(written.read_text(encoding="utf-8")) if written.exists() else []
     if ways is None:
-        return Scenes(workdir=workdir, code=code, output=output, report=report)
-    ways.wait("KafkaCommittedDataLoss", TOLD_SECONDS if code == 0 else 0)
-    told = {"by_rules": ways.by_rules.hook.deliveries(), "direct": ways.direct.hook.deliveries()}
-    return Scenes(workdir=workdir, code=code, output=output, report=report, **told)
+        return Scenes(workdir, code, output, report)
+    ways.wait("KafkaCommittedDataLoss", DELIVERY_SECONDS if code == 0 else 0)
+    by_rules, direct = (way.hook.deliveries() for way in (ways.by_rules, ways.direct))
+    return Scenes(workdir, code, output, report, by_rules, direct)
 
 
 def _watch(ways: Ways, demo: subprocess.Popen[bytes], config: Path) -> None:
-    """Points the Prometheus of the rules at the demo's exporter, as soon as its address is known."""
+    """Points the rules' Prometheus at the demo's exporter as soon as its address is known."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while demo.poll() is None and time.monotonic() < deadline:
         # Empty while it is being written.

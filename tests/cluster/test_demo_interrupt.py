@@ -12,29 +12,17 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
+from tests.processes import commands_with
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.java import find_java
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
-def processes_of(workdir: Path) -> list[str]:
-    """Command lines that name the work folder; a broker's names its properties in it."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if str(workdir) in command:
-            found.append(command)
-    return found
-
-
 def wait_for(workdir: Path, wanted: int, exact: bool = False) -> bool:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        count = len(processes_of(workdir))
+        count = len(commands_with(str(workdir)))
         if count == wanted or (not exact and count > wanted):
             return True
         time.sleep(0.1)
@@ -66,4 +54,4 @@ def test_nothing_is_left_of_an_interrupted_demo(
         output = demo.communicate(timeout=60)[0]
     assert demo.returncode == code, output
     assert "Traceback" not in output
-    assert wait_for(workdir, 0, exact=True), processes_of(workdir)
+    assert wait_for(workdir, 0, exact=True), commands_with(str(workdir))

@@ -1,0 +1,160 @@
+"""The reference detector, sample by sample. Broker 1 leads, 2 follows, 3 has only metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemark.local.reference_detector import Onset, ReferenceDetector, Sample
+
+
+class Feed:
+    """Feeds samples a fifth of a second apart."""
+
+    def __init__(self) -> None:
+        self.detector = ReferenceDetector()
+        self.at = 100.0
+        self.metadata: dict[str, Any] = {
+            "leader": 1,
+            "leader_epoch": 0,
+            "in_sync_replicas": (1, 2),
+            "replicas": (1, 2),
+        }
+
+    def poll(self, broker: int, end: int | None = None, **more: Any) -> None:
+        self.at += 0.2
+        self.detector.feed(
+            Sample(at=self.at, broker=broker, log_end_offset=end, **{**self.metadata, **more})
+        )
+
+    def silent(self, broker: int) -> None:
+        self.at += 0.2
+        self.detector.feed(Sample(at=self.at, broker=broker, error="TimeoutError"))
+
+    def found(self) -> list[tuple[str, int | None]]:
+        return [(onset.condition, onset.broker) for onset in self.detector.onsets]
+
+
+def test_a_healthy_partition_has_no_condition() -> None:
+    feed = Feed()
+    for end in range(0, 400, 10):
+        feed.poll(1, end, committed=max(0, end - 5))
+        feed.poll(2, end - 3 if end else 0)
+        feed.poll(3)
+    assert feed.found() == []
+
+
+def test_a_silent_follower_lags_and_stalls_the_high_watermark_before_the_isr_shrinks() -> None:
+    feed = Feed()
+    feed.poll(1, 10, committed=10)
+    feed.poll(2, 10)
+    began = feed.at
+    for _ in range(20):
+        feed.silent(2)
+        feed.poll(1, 12, committed=10)
+    feed.metadata |= {"in_sync_replicas": (1,)}
+    feed.poll(3)
+    assert feed.found() == [
+        ("FOLLOWER_UNREACHABLE", 2),
+        ("FOLLOWER_LAG", 2),
+        ("HW_STALLED", None),
+        ("ISR_CHANGE", None),
+        ("UNDER_REPLICATED", None),
+    ]
+    lag, stall = (
+        feed.detector.first("FOLLOWER_LAG", began),
+        feed.detector.first("HW_STALLED", began),
+    )
+    assert lag is not None
+    assert stall is not None
+    assert 2.0 <= lag - began <= 2.8
+    # The high watermark last moved just before.
+    assert 4.8 <= stall - began <= 5.8
+
+
+def test_a_slow_follower_lags_by_its_log_end() -> None:
+    feed = Feed()
+    for step in range(20):
+        feed.poll(1, 10 + 10 * step, committed=10)
+        feed.poll(2, 10)
+    assert ("FOLLOWER_LAG", 2) in feed.found()
+    assert ("FOLLOWER_UNREACHABLE", 2) not in feed.found()
+
+
+def test_a_later_onset_is_found_after_the_given_time() -> None:
+    feed = Feed()
+    for _ in range(2):
+        feed.silent(2)
+        feed.poll(2, 0)
+    feed.detector.feed(Sample(at=feed.at + 1, broker=2, error="TimeoutError"))
+    feed.poll(1, 0)
+    for _ in range(2):
+        feed.silent(2)
+        feed.poll(2, 0)
+    onsets = [onset for onset in feed.detector.onsets if onset.condition == "FOLLOWER_UNREACHABLE"]
+    assert len(onsets) >= 2
+    assert feed.detector.first("FOLLOWER_UNREACHABLE", onsets[1].at, 2) == onsets[1].at
+    assert feed.detector.first("FOLLOWER_UNREACHABLE", onsets[1].at, 1) is None
+
+
+def unclean() -> Feed:
+    """Broker 1 commits [5, 12) alone; both die, broker 2 is elected without it."""
+    feed = Feed()
+    feed.poll(1, 5, committed=5)
+    feed.poll(2, 5)
+    feed.metadata |= {"in_sync_replicas": (1,)}
+    feed.poll(1, 12, committed=12)
+    feed.metadata |= {"leader": -1, "leader_epoch": 1, "in_sync_replicas": ()}
+    feed.poll(3)
+    feed.metadata |= {"leader": 2, "leader_epoch": 2, "in_sync_replicas": (2,)}
+    return feed
+
+
+def test_the_first_poll_of_the_new_leader_shows_the_unclean_election_and_its_loss() -> None:
+    feed = unclean()
+    feed.poll(2, 5, committed=5, epoch_ends={0: 5})
+    assert feed.found()[-3:] == [
+        ("OFFLINE", None),
+        ("UNCLEAN_ELECTION", 2),
+        ("COMMITTED_DATA_LOSS", None),
+    ]
+
+
+def test_epoch_ends_show_a_loss_after_the_new_leader_passes_the_old_high_watermark() -> None:
+    feed = unclean()
+    assert feed.detector.epochs_to_request(2, 2) == {0}
+    feed.poll(2, 30, committed=30, epoch_ends={0: 5})
+    assert ("COMMITTED_DATA_LOSS", None) in feed.found()
+
+
+def test_a_clean_election_loses_nothing() -> None:
+    feed = Feed()
+    feed.poll(1, 12, committed=10)
+    feed.poll(2, 12)
+    feed.metadata |= {"leader": 2, "leader_epoch": 1, "in_sync_replicas": (2,)}
+    feed.poll(2, 14, committed=14, epoch_ends={0: 12})
+    feed.poll(1, 14, epoch_ends={0: 12})
+    assert not {"COMMITTED_DATA_LOSS", "UNCLEAN_ELECTION", "LOG_TRUNCATION"} & {
+        name for name, _ in feed.found()
+    }
+
+
+def test_epoch_ends_show_a_truncation_after_the_log_passes_its_old_end() -> None:
+    feed = unclean()
+    feed.poll(2, 30, committed=30, epoch_ends={0: 5})
+    feed.silent(1)
+    assert feed.detector.epochs_to_request(1, 2) == {0}
+    # Back, not truncated yet: the old epoch is still requested.
+    feed.poll(1, 12, epoch_ends={0: 12})
+    assert feed.detector.epochs_to_request(1, 2) == {0}
+    feed.poll(1, 40, epoch_ends={0: 5})
+    assert feed.detector.onsets[-1] == Onset(feed.at, "LOG_TRUNCATION", 1)
+    feed.poll(1, 41)
+    assert feed.found().count(("LOG_TRUNCATION", 1)) == 1
+    assert feed.detector.epochs_to_request(1, 2) == set()
+
+
+def test_metadata_of_an_older_epoch_changes_nothing() -> None:
+    feed = unclean()
+    before = list(feed.found())
+    feed.poll(3, leader=1, leader_epoch=0, in_sync_replicas=(1, 2))
+    assert feed.found() == before

@@ -1,0 +1,50 @@
+"""Processes of this machine, from /proc."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+def _stats() -> Iterator[tuple[int, list[str]]]:
+    """(pid, the fields of its /proc stat after its name: state, parent, …)."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            yield int(stat.parent.name), stat.read_text().rpartition(")")[2].split()
+
+
+def descendants(pid: int) -> list[int]:
+    """The ids of all processes below one."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for child, (_state, parent, *_) in _stats():
+        children[int(parent)].append(child)
+    found = [pid]
+    for each in found:
+        found += children[each]
+    return found[1:]
+
+
+def running(pids: Iterable[int]) -> set[int]:
+    """Those that run; a zombie does not."""
+    states = {pid: fields[0] for pid, fields in _stats()}
+    return {pid for pid in pids if states.get(pid, "Z") != "Z"}
+
+
+def wait_gone(pids: Iterable[int], seconds: float = 10.0) -> set[int]:
+    """Waits until none of them runs; returns those left after that time."""
+    deadline = time.monotonic() + seconds
+    while (left := running(pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+def commands_with(text: str) -> list[str]:
+    """The command lines that contain a text, such as the folder that processes work in."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [command for command in found if text in command]

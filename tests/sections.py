@@ -1,0 +1,24 @@
+"""The order of the tests: sections are folders, a stage is one or two lists of them.
+
+`make tests` runs the stages one after another, the lists of a stage side by side in two pytest
+processes: at first what computes beside what waits. The scenes run alone, nothing may disturb their
+timing. A broken reducer shows before a broker starts.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+STAGES = (
+    (
+        (
+            *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "tie"),
+            *("settings", "kafka", "jvm", "local", "demo", "collect", "verbs", "export"),
+            *("notify", "pages", "docs", "deploy", "packaging", "mutation"),
+        ),
+        ("delivery",),
+    ),
+    (("scenes",),),
+    (("stream", "cluster", "drills"), ("rules", "dashboards", "browser")),
+)
+SECTIONS = tuple(chain.from_iterable(chain.from_iterable(STAGES)))
