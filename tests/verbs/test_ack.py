@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import pytest
 
-from tests.scenarios.world import World
+from tests.scenarios.scenario import Scenario
 from tidemark.cli import main
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
@@ -30,14 +30,14 @@ LOSS = (
 )
 
 
-def world() -> World:
-    made = World()
+def world() -> Scenario:
+    made = Scenario()
     for line in LOSS:
         made.run(line)
     return made
 
 
-def of(made: World, name: str) -> Alert:
+def of(made: Scenario, name: str) -> Alert:
     return next(alert for alert in made.alerts.values() if alert.labels["alertname"] == name)
 
 
@@ -148,7 +148,7 @@ def test_without_a_name_the_open_events_are_listed(log: Log, capsys: Captured) -
     told = capsys.readouterr().out
     loss = of(world(), "KafkaCommittedDataLoss")
     assert f"{loss.fingerprint}  since 2023-11-14T22:13:2" in told
-    assert "committed records of orders-0 are gone" in told
+    assert "committed records of orders-0 are lost" in told
     log.alerts.clear()
     assert run() == 0
     assert capsys.readouterr().out == "no event alert is open.\n"
