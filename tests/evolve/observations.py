@@ -1,4 +1,4 @@
-"""A healthy partition of two replicas, seen each second; tests name only what is otherwise."""
+"""A healthy partition with two replicas, observed every second. Tests name only what differs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import Observation, Replica
 from tidemark.core.partition import PartitionState
+from tidemark.core.sparse_state import SparseState
 from tidemark.evolve.observation import evolve
 
-# What a replica answers, and what a pass sees: leader 1 of epoch 4 at 100, 90 of them committed.
-ANSWER: dict[str, Any] = {
+# Broker 1 leads epoch 4. Both logs end at 100, and 90 records are committed.
+SAMPLE: dict[str, Any] = {
     "log_end_offset": 100,
     "high_watermark": 90,
     "log_start_offset": 0,
     "leader_epoch": 4,
 }
-SEEN: dict[str, Any] = {
+OBSERVATION: dict[str, Any] = {
     "topic": "orders",
     "partition": 0,
     "observed_at": 10.0,
@@ -31,20 +32,25 @@ SEEN: dict[str, Any] = {
     "committed": 90,
 }
 
+NO_LEADER_END: dict[str, Any] = {
+    "leader_log_end_offset_before": None,
+    "leader_log_end_offset_after": None,
+}
+
 
 def answer(broker: int, **fields: Any) -> Replica:
-    """One replica's answer."""
-    return Replica(**{"broker": broker, "leads": broker == 1, **ANSWER, **fields})
+    """The sample of a broker that answers."""
+    return Replica(**{"broker": broker, "leads": broker == 1, **SAMPLE, **fields})
 
 
 def silent(broker: int, error: str = "timed_out") -> Replica:
-    """A broker that does not answer."""
+    """The sample of a broker that does not answer."""
     return Replica(broker=broker, error=error)
 
 
 def observation(**fields: Any) -> Observation:
-    """One look at the partition."""
-    return Observation(**{**SEEN, "samples": [answer(1), answer(2)], **fields})
+    """One observation of the partition."""
+    return Observation(**{**OBSERVATION, "samples": [answer(1), answer(2)], **fields})
 
 
 def fold(
@@ -53,9 +59,25 @@ def fold(
     number: int | None = None,
     cluster: ClusterState | None = None,
 ) -> PartitionState:
-    """The state after observations of passes that count up, all by one collector."""
+    """The state after observations by one collector; passes count up unless `number` is given."""
     for event in events:
         following = (0 if state is None else state.pass_number + 1) if number is None else number
         state = evolve(state, event, "c1", 1, following, cluster)
     assert state is not None
     return state
+
+
+def sparse_of(state: PartitionState) -> SparseState:
+    """The sparse part of a state; an empty one where the state has none."""
+    return state.sparse or SparseState()
+
+
+def sparse_after(*events: Observation) -> SparseState:
+    """The sparse state after observations that are one second apart."""
+    for second, event in enumerate(events):
+        event.observed_at = 10.0 + second
+    return sparse_of(fold(None, *events))
+
+
+# The state after the first observation.
+SEEN = fold(None, observation())
