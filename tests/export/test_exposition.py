@@ -495,7 +495,10 @@ def test_how_far_the_nodes_of_the_metadata_quorum_are() -> None:
         }
     )
     table = Table()
-    whole = cluster_views(state, "east", Rules(3, 2, 1.0, "", {}), "c", 1, 1000.0, NOW)[0]
+    rules = Rules(3, 2, 1.0, "", {})
+    whole, *_ = cluster_views(
+        state, "east", rules, collector="c", pass_number=1, period_ms=1000.0, now=NOW
+    )
     table.apply("east", whole)
     found = {
         (s.name.removeprefix("tidemark_broker_metadata_"), s.labels["broker"]): s.value
