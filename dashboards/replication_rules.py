@@ -115,10 +115,11 @@ def _rule_from_alerts(detector: str) -> Rule:
     return _state(detector, open_alerts, None, f"{{{{ $value }}}} {name} alerts open")
 
 
+def rules_of(detector: str) -> list[Rule]:
+    """The rules for a detector's condition: at least one."""
+    return _rules_from_metrics(detector) or [_rule_from_alerts(detector)]
+
+
 # In the order of the detector table.
-RULES = [
-    rule
-    for detector in DETECTORS
-    for rule in _rules_from_metrics(detector) or [_rule_from_alerts(detector)]
-]
+RULES = [rule for detector in DETECTORS for rule in rules_of(detector)]
 FILE = RuleFile("kafka-replication", HEADER, RULES)

@@ -1,4 +1,4 @@
-"""The wire schema: what is written reads back; anything else is a typed error that names the field."""
+"""A batch decodes to what was encoded. Any other record is a WireError that names the field."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tidemark.core.events import Batch
 
 
 @given(batches)
-def test_what_is_written_reads_back(batch: Batch) -> None:
+def test_a_batch_decodes_to_what_was_encoded(batch: Batch) -> None:
     assert decode_batch(encode_batch(batch)) == batch
     assert salvage_batch(encode_batch(batch)) == (batch, [])
 
 
 @settings(max_examples=30)
 @given(batches)
-def test_what_is_written_fits_the_committed_schema(batch: Batch) -> None:
+def test_an_encoded_batch_fits_the_committed_schema(batch: Batch) -> None:
     jsonschema.validate(
         json.loads(encode_batch(batch)), json.loads(SCHEMA.read_text(encoding="utf-8"))
     )
@@ -52,7 +52,7 @@ def test_a_truncated_record_is_a_typed_error(batch: Batch, data: st.DataObject) 
 
 
 @given(st.binary(max_size=200))
-def test_hostile_bytes_are_a_typed_error_or_a_batch(data: bytes) -> None:
+def test_any_bytes_are_a_batch_or_a_typed_error(data: bytes) -> None:
     try:
         batch, bad = salvage_batch(data)
     except WireError:
@@ -77,13 +77,13 @@ def _named(path: tuple[Any, ...]) -> str:
 
 
 @given(batches.filter(lambda batch: bool(batch.events)), st.data())
-def test_a_retyped_field_is_named(batch: Batch, data: st.DataObject) -> None:
+def test_the_error_names_a_field_of_the_wrong_type(batch: Batch, data: st.DataObject) -> None:
     document = json.loads(encode_batch(batch))
     path = data.draw(st.sampled_from([path for path in _paths(document) if path]))
     target = document
     for part in path[:-1]:
         target = target[part]
-    # An object with an unknown key fits no field but a map; a map's field takes no number.
+    # An object with an unknown key fits maps only; a map's field takes no number.
     target[path[-1]] = 0.5 if isinstance(target[path[-1]], dict) else {"hostile": True}
     with pytest.raises(WireError) as error:
         decode_batch(json.dumps(document).encode())
@@ -99,7 +99,7 @@ def test_a_retyped_field_is_named(batch: Batch, data: st.DataObject) -> None:
 
 
 @given(batches, any_event, st.integers(0, 5))
-def test_one_bad_event_costs_only_itself(batch: Batch, event: Any, place: int) -> None:
+def test_one_bad_event_does_not_affect_the_others(batch: Batch, event: Any, place: int) -> None:
     document = json.loads(encode_batch(batch))
     bad = json.loads(encode_event(event)) | {"kind": "no such kind"}
     place = min(place, len(document["events"]))
@@ -111,7 +111,7 @@ def test_one_bad_event_costs_only_itself(batch: Batch, event: Any, place: int) -
 
 
 @pytest.mark.parametrize(
-    ("record", "field", "says"),
+    ("record", "field", "message"),
     [
         (b"", "$", "empty"),
         (b"[]", "$", "Expected `object`"),
@@ -131,8 +131,8 @@ def test_one_bad_event_costs_only_itself(batch: Batch, event: Any, place: int) -
         (b'{"v":1,"cluster":"\xff"', "$", ""),
     ],
 )
-def test_hostile_records(record: bytes, field: str, says: str) -> None:
+def test_hostile_records(record: bytes, field: str, message: str) -> None:
     with pytest.raises(WireError) as error:
         salvage_batch(record)
     assert error.value.field == field
-    assert says in str(error.value)
+    assert message in str(error.value)

@@ -1,3 +1,5 @@
+"""One form of times, durations, counts and tables."""
+
 from __future__ import annotations
 
 import pytest

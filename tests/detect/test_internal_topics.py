@@ -1,10 +1,10 @@
-"""Groups and transactions at risk: the coordinator's own arithmetic, and the words in the alerts."""
+"""Groups and transactions at risk: the coordinator's arithmetic, and the texts of alerts."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.scenarios.world import World
+from tests.scenarios.scenario import Scenario
 from tidemark.detect.internal_topics import coordinating_partition, sentence
 
 
@@ -23,7 +23,7 @@ from tidemark.detect.internal_topics import coordinating_partition, sentence
         ("Hello World!", 969099747),
     ],
 )
-def test_the_hash_is_javas(name: str, hashed: int) -> None:
+def test_the_hash_is_that_of_java(name: str, hashed: int) -> None:
     assert coordinating_partition(name, 2**31) == hashed
     assert coordinating_partition(name, 50) == hashed % 50
 
@@ -45,18 +45,13 @@ def test_only_kafkas_own_topics_have_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
-def test_a_loss_and_a_truncation_there_say_what_is_at_risk(topic: str) -> None:
-    world = World()
-    for line in (
+def test_a_loss_and_a_truncation_there_name_what_is_at_risk(topic: str) -> None:
+    scenario = Scenario()
+    scenario.play(
         f"partition {topic}-7 replicas=1,2,3 min_isr=2",
         "pass 3 add=10 lineage=0:30",
         "pass down=1:refused,3:refused leader=2 epoch=1 isr=2 leo=2:20 hw=20 lineage=0:20",
         "pass 3 lineage=0:20",
-    ):
-        world.run(line)
-    told = {
-        alert.labels["alertname"]: alert.annotations["description"]
-        for alert in world.alerts.values()
-    }
+    )
     for name in ("KafkaCommittedDataLoss", "KafkaLogTruncation"):
-        assert told[name].endswith(sentence(topic, 7))
+        assert scenario.newest(name).annotations["description"].endswith(sentence(topic, 7))

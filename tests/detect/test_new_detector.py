@@ -1,4 +1,4 @@
-"""A new detector is one module, one line and its texts: the example of CONTRIBUTING.md, added for real."""
+"""A new detector is one module, one line and its texts, as in the example of CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboards.replication_rules import rules
+from dashboards.replication_rules import rules_of
 from tests.conftest import ROOT
 from tests.docs.texts import missing_texts
 from tests.scenarios.text import play
@@ -47,7 +47,7 @@ def detector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Detector:
     (package / "__init__.py").touch()
     (package / "follower_ahead.py").write_text(MODULE[1], encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    added = importlib.import_module("more_detectors.follower_ahead").DETECTOR
+    added: Detector = importlib.import_module("more_detectors.follower_ahead").DETECTOR
     monkeypatch.setitem(DETECTORS, added.id, added)
     return added
 
@@ -61,9 +61,9 @@ def test_it_fires_and_resolves(detector: Detector) -> None:
 
 def test_rules_and_metrics_include_it(detector: Detector) -> None:
     name = alert_name(detector.id)
-    assert [rule.alert for rule in rules()].count(name) == 1
+    assert [rule.alert for rule in rules_of(detector.id)] == [name]
     counters = EventCounters()
-    counters.known("east")
+    counters.add_cluster("east")
     started = [labels for series in counters.values.values() for labels in series]
     assert any(f'alertname="{name}"' in labels for labels in started)
 

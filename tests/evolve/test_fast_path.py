@@ -1,4 +1,4 @@
-"""The fast path takes what moves offsets forward and nothing else; then it must leave what the whole reducer leaves."""
+"""The fast path folds only observations that move offsets forward, with the result of `evolve`."""
 
 from __future__ import annotations
 
@@ -6,48 +6,66 @@ from typing import Any
 
 import pytest
 
-from tests.evolve.observed import answer, fold, observation, silent
+from tests.evolve.observations import answer, fold, observation, silent
+from tidemark.core import activity
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import Committed
-from tidemark.core.partition import LossCandidate, PartitionState, decode_state, encode_state
-from tidemark.core.sparse_state import AuditFinding, Regression, SparseState
-from tidemark.evolve.fast_path import take_steady
+from tidemark.core.partition import (
+    LossCandidate,
+    PartitionState,
+    ReplicaState,
+    decode_state,
+    encode_state,
+)
+from tidemark.core.sparse_state import (
+    AuditFinding,
+    CheckpointSeen,
+    EpochStart,
+    MetadataPosition,
+    Regression,
+    SparseState,
+)
+from tidemark.core.tracked_alert import TrackedAlert
+from tidemark.evolve.activity import activity_of
+from tidemark.evolve.fast_path import fold_offsets
 
 
 def known(**fields: Any) -> PartitionState:
-    """A partition that a lineage, eligible leaders and both replicas are known of."""
+    """A partition with a lineage and a last stable offset; `fields` replace those of the state."""
     samples = [answer(1, last_stable_offset=90), answer(2)]
-    first = observation(
-        samples=samples, lineage=[(3, 50), (4, 100)], lineage_complete_from=3, **fields
-    )
-    return fold(None, first)
+    lineage = {"lineage": [(3, 50), (4, 100)], "lineage_complete_from": 3}
+    state = fold(None, observation(samples=samples, **lineage))
+    for name, value in fields.items():
+        setattr(state, name, value)
+    return state
 
 
-def following(**fields: Any) -> Observation:
-    """The next second: ten records more everywhere."""
+def following(
+    one: dict[str, Any] | None = None, other: dict[str, Any] | None = None, **fields: Any
+) -> Observation:
+    """The next second: about ten records more. `one` and `other` replace fields of the samples."""
+    first = {"log_end_offset": 110, "high_watermark": 100, "log_start_offset": 7}
+    second = {"log_end_offset": 108, "high_watermark": 99, "log_start_offset": 8}
     samples = [
-        answer(
-            1, log_end_offset=110, high_watermark=100, log_start_offset=7, last_stable_offset=105
-        ),
-        answer(2, log_end_offset=108, high_watermark=99, log_start_offset=8),
+        answer(1, **first | {"last_stable_offset": 105} | (one or {})),
+        answer(2, **second | (other or {})),
     ]
-    whole: dict[str, Any] = {
-        "observed_at": 11.0,
-        "samples": samples,
-        "committed": 100,
-        "leader_log_end_offset_before": 109,
-        "leader_log_end_offset_after": 110,
-    }
+    moved = {"leader_log_end_offset_before": 109, "leader_log_end_offset_after": 110}
+    whole = {"observed_at": 11.0, "samples": samples, "committed": 100, **moved}
     return observation(**{**whole, **fields})
 
 
-def is_taken(state: PartitionState, event: Observation) -> bool:
-    """Whether the fast path takes it; then the outcome must be the reducer's, and else the state must be untouched."""
-    kept = encode_state(state)
-    slow = fold(decode_state(kept), event)
-    taken = take_steady(state, event, slow.pass_number)
-    assert encode_state(state) == (encode_state(slow) if taken else kept)
-    return taken
+def is_folded(state: PartitionState, event: Observation) -> bool:
+    """Whether the fast path folds it: with the result of `evolve`, or without any change."""
+    before = encode_state(state)
+    whole = fold(decode_state(before), event)
+    flags = fold_offsets(state, event, whole.pass_number, activity_of(state))
+    if flags is None:
+        assert encode_state(state) == before
+        return False
+    assert encode_state(state) == encode_state(whole)
+    assert flags == activity_of(whole)
+    return True
 
 
 @pytest.mark.parametrize(
@@ -56,7 +74,7 @@ def is_taken(state: PartitionState, event: Observation) -> bool:
         following(),
         following(topic_id=None),
         following(leader_before_at=10.8, leader_after_at=10.9),
-        # Nothing moved, or only the log start; every bound that is compared is met exactly.
+        # Nothing moved, or only the log start; every bound is met exactly.
         observation(observed_at=11.0, samples=[answer(1, log_start_offset=3), answer(2)]),
         observation(
             observed_at=11.0,
@@ -65,71 +83,105 @@ def is_taken(state: PartitionState, event: Observation) -> bool:
         following(lineage=[(4, 110)], lineage_complete_from=4),
         following(lineage=[(4, 100)], lineage_complete_from=4),
         following(effective_min_in_sync_replicas=None),
-        # The log end under the epoch is the highest that anything showed.
+        # The log end offset under the epoch is the highest of all that were reported.
         following(committed=95, leader_log_end_offset_after=90),
         following(committed=105, leader_log_end_offset_after=90),
     ],
 )
-def test_offsets_that_move_forward_are_taken(event: Observation) -> None:
-    assert is_taken(known(), event)
+def test_offsets_that_move_forward_are_folded(event: Observation) -> None:
+    assert is_folded(known(), event)
 
 
-def test_eligible_leaders_that_are_told_again_are_no_change() -> None:
-    fields = {"eligible_leader_replicas": [2], "last_known_eligible_leader_replicas": [1]}
-    assert is_taken(known(**fields), following(**fields))
-    assert is_taken(known(**fields), following())
+@pytest.mark.parametrize(
+    ("log_ends", "newest", "lags"),
+    [
+        ((110, 110), 110, False),
+        ((110, 109), 110, True),
+        ((111, 110), 110, True),
+        ((110, 110), 111, True),
+        ((110, 110), 109, True),
+    ],
+)
+def test_a_log_that_ends_elsewhere_than_at_the_high_watermark_lags(
+    log_ends: tuple[int, int], newest: int, lags: bool
+) -> None:
+    for state in (known(), fold(None, observation(committed=100))):
+        one, other = ({"log_end_offset": end, "last_stable_offset": None} for end in log_ends)
+        event = following(one, other, committed=110, leader_log_end_offset_after=newest)
+        flags = fold_offsets(state, event, 1, activity_of(state))
+        assert flags == activity_of(state) == (activity.LAG if lags else activity.NONE)
 
 
-def test_history_alone_is_no_hindrance() -> None:
-    assert is_taken(altered(sparse=SparseState(epoch_starts=[(9.0, 4)])), following())
+def test_flags_that_offsets_do_not_change_are_kept() -> None:
+    """A broker with an old epoch, a broker out of sync, brokers that left, a pending alert."""
+    samples = [answer(1), answer(2, leader_epoch=3)]
+    alert = TrackedAlert("STALE_BROKER_VIEW", 2, "info", 10.0)
+    state = fold(None, observation(), observation(in_sync_replicas=[1], samples=samples))
+    state.alerts = [alert]
+    event = following(None, {"leader_epoch": 3}, in_sync_replicas=[1])
+    assert activity_of(state) & ~activity.LAG == (
+        activity.EPOCH | activity.ISR | activity.SHRINKS | activity.ALERTS
+    )
+    assert is_folded(state, event)
 
 
 def committed(*high_watermarks: int) -> list[Committed]:
-    """One entry an epoch, the newest being epoch 4."""
+    """The committed table; the last entry is that of epoch 4."""
     return [
         Committed(5 + epoch, mark, 10.0, 100, 1, dated=True)
         for epoch, mark in enumerate(high_watermarks, start=-len(high_watermarks))
     ]
 
 
-@pytest.mark.parametrize("table", [committed(80, 90), committed(90, 90), committed(50, 60, 90)])
-def test_what_earlier_epochs_committed_is_no_hindrance_below_what_this_one_did(
-    table: list[Committed],
+@pytest.mark.parametrize(
+    ("table", "folded"),
+    [
+        (committed(80, 90), True),
+        (committed(90, 90), True),
+        (committed(50, 60, 90), True),
+        # An earlier epoch committed more than the newest: a loss may be claimed of it.
+        (committed(95, 90), False),
+        (committed(95, 60, 90), False),
+        # The newest epoch of the table does not lead.
+        (
+            [
+                Committed(4, 90, 10.0, 100, 1, dated=True),
+                Committed(5, 90, 10.0, 100, 1, dated=True),
+            ],
+            False,
+        ),
+        # The lineage is read and its epoch is not marked as dated yet.
+        ([Committed(4, 90, 10.0, 100, 1)], False),
+        ([], False),
+    ],
+)
+def test_the_newest_epoch_must_have_committed_as_much_as_the_earlier_ones(
+    table: list[Committed], folded: bool
 ) -> None:
-    assert is_taken(altered(committed=table, lineage=[(3, 95), (4, 100)]), following())
+    assert is_folded(known(committed=table, lineage=[(3, 95), (4, 100)]), following()) is folded
 
 
 def test_a_lineage_of_many_epochs_is_renewed_at_its_end() -> None:
-    state = altered(lineage=[(2, 30), (3, 50), (4, 100)], lineage_complete_from=2)
-    assert is_taken(state, following(lineage=[(4, 110)], lineage_complete_from=4))
-    assert state.lineage == [(2, 30), (3, 50), (4, 110)]
+    state = known(lineage=[(2, 30), (3, 50), (4, 100)], lineage_complete_from=2)
+    assert is_folded(state, following(lineage=[(4, 110)], lineage_complete_from=4))
+    assert (state.lineage, state.lineage_complete_from) == ([(2, 30), (3, 50), (4, 110)], 2)
 
 
-def test_a_replica_that_ends_at_the_high_watermark_is_taken() -> None:
+def test_a_replica_that_ends_at_the_high_watermark_is_folded() -> None:
     level = [answer(1), answer(2, log_end_offset=90)]
     state = fold(None, observation(samples=level))
-    assert is_taken(state, observation(observed_at=11.0, samples=level))
+    assert is_folded(state, observation(observed_at=11.0, samples=level))
 
 
-def test_the_lineage_is_renewed_at_its_end_alone() -> None:
+@pytest.mark.parametrize(
+    ("entries", "log_end", "folded"), [(2, 110, True), (2, 111, False), (1, 111, True)]
+)
+def test_a_replica_with_more_than_the_leader_may_be_a_former_leader(
+    entries: int, log_end: int, folded: bool
+) -> None:
     state = known()
-    assert take_steady(state, following(lineage=[(4, 110)], lineage_complete_from=4), 1)
-    assert (state.lineage, state.lineage_complete_from) == ([(3, 50), (4, 110)], 3)
-
-
-def both(one: dict[str, Any] | None = None, other: dict[str, Any] | None = None) -> Observation:
-    """The next second with something else in the samples."""
-    first: dict[str, Any] = {"log_end_offset": 110, "high_watermark": 100, **(one or {})}
-    second: dict[str, Any] = {"log_end_offset": 108, "high_watermark": 99, **(other or {})}
-    return following(samples=[answer(1, **first), answer(2, **second)])
-
-
-def test_who_has_more_than_the_leader_may_be_a_leader_of_before() -> None:
-    earlier = [Committed(3, 50, 5.0, 60, 2, dated=True)]
-    for number, end, taken in ((2, 110, True), (2, 111, False), (1, 111, True)):
-        state = known()
-        state.committed = [*earlier, *state.committed][-number:]
-        assert is_taken(state, both(other={"log_end_offset": end})) is taken
+    state.committed = [Committed(3, 50, 5.0, 60, 2, dated=True), *state.committed][-entries:]
+    assert is_folded(state, following(None, {"log_end_offset": log_end})) is folded
 
 
 @pytest.mark.parametrize(
@@ -151,28 +203,26 @@ def test_who_has_more_than_the_leader_may_be_a_leader_of_before() -> None:
         following(eligible_leader_replicas=[2]),
         following(last_known_eligible_leader_replicas=[2]),
         following(committed=None),
-        # The leader shows less than before.
+        # The leader reports less than before.
         following(committed=89),
         following(leader_log_end_offset_before=None),
         following(leader_log_end_offset_after=None),
         following(samples=[answer(1, log_end_offset=110)]),
-        following(
-            samples=[answer(1, log_end_offset=110), answer(2, log_end_offset=110), answer(3)]
-        ),
+        following(samples=[answer(1), answer(2), answer(3)]),
         following(samples=[answer(1, log_end_offset=110), answer(3, log_end_offset=110)]),
         following(samples=[answer(1, log_end_offset=110), answer(1, log_end_offset=110)]),
         following(samples=[answer(1, log_end_offset=110), silent(2)]),
-        both({"log_end_offset": None}),
-        both(None, {"log_end_offset": None}),
-        # A log that is cut, or shorter than what was committed.
-        both(None, {"log_end_offset": 99}),
-        both(None, {"log_end_offset": 80}),
-        both(None, {"leader_epoch": 3}),
-        both(None, {"leads": True}),
-        both({"leads": False}),
-        # A transaction hangs.
-        both({"last_stable_offset": 99}),
-        both(None, {"lineage": [(4, 108)]}),
+        following({"log_end_offset": None}),
+        following(None, {"log_end_offset": None}),
+        # The log was cut, or is shorter than what was committed.
+        following(None, {"log_end_offset": 99}),
+        following(None, {"log_end_offset": 80}),
+        following(None, {"leader_epoch": 3}),
+        following(None, {"leads": True}),
+        following({"leads": False}),
+        # A transaction is open.
+        following({"last_stable_offset": 99}),
+        following(None, {"lineage": [(4, 108)]}),
         following(lineage=[(3, 50), (4, 110)], lineage_complete_from=3),
         following(lineage=[(5, 110)], lineage_complete_from=5),
         following(lineage=[(3, 110)], lineage_complete_from=3),
@@ -182,73 +232,61 @@ def test_who_has_more_than_the_leader_may_be_a_leader_of_before() -> None:
         following(lineage=[], lineage_complete_from=4),
     ],
 )
-def test_an_observation_that_tells_anything_else_is_not_taken(event: Observation) -> None:
-    assert not is_taken(known(), event)
-
-
-def altered(**fields: Any) -> PartitionState:
-    state = known()
-    for name, value in fields.items():
-        setattr(state, name, value)
-    return state
+def test_an_observation_that_reports_anything_else_is_left_to_the_whole_fold(
+    event: Observation,
+) -> None:
+    assert not is_folded(known(), event)
 
 
 @pytest.mark.parametrize(
     "state",
     [
-        altered(leader=None),
-        altered(leader_epoch=None),
-        altered(in_sync_replicas=None),
-        altered(leaderless=True),
-        altered(adding=[2]),
-        altered(removing=[2]),
-        altered(sparse=SparseState(regression=Regression(80, 90, 9.0))),
-        altered(sparse=SparseState(epoch_starts=[(-90_000.0, 4)])),
-        altered(sparse=SparseState(audit=AuditFinding(1, 4, [1, 2], [3, 4], 9.0))),
-        altered(loss_candidate=LossCandidate(3, 4, 1, 2, 3, 0)),
-        altered(missed_passes=1),
-        altered(previous_offset_history=[1, 2]),
-        altered(high_watermark=None),
-        altered(committed=[]),
-        # The newest epoch of the table is not the one that leads.
-        altered(committed=[Committed(4, 90, 10.0, 100, 1), Committed(5, 90, 10.0, 100, 1)]),
+        known(leader=None),
+        known(leader_epoch=None),
+        known(in_sync_replicas=None),
+        known(leaderless=True),
+        known(adding=[2]),
+        known(removing=[2]),
+        known(sparse=SparseState(regression=Regression(80, 90, 9.0))),
+        known(sparse=SparseState(epoch_starts=[EpochStart(-90_000.0, 4)])),
+        known(sparse=SparseState(audit=AuditFinding(1, 4, [1, 2], [3, 4], 9.0))),
+        known(sparse=SparseState(checkpoints=[CheckpointSeen(1, 90, 9.0, 9.0)])),
+        known(sparse=SparseState(metadata=MetadataPosition(7, 0, 9.0, recovering=True))),
+        known(loss_candidate=LossCandidate(3, 4, 1, 2, 3, 0)),
+        known(missed_passes=1),
+        known(previous_offset_history=[1, 2]),
+        known(high_watermark=None),
+        # A replica of the state has no sample.
+        known(replicas=[ReplicaState(1, 100), ReplicaState(2, 100), ReplicaState(3, 100)]),
         fold(known(), observation(samples=[answer(1), silent(2)])),
         fold(known(), observation(samples=[answer(1), answer(2, log_end_offset=None)])),
     ],
 )
-def test_a_partition_of_which_anything_else_is_remembered_is_not_taken(
-    state: PartitionState,
-) -> None:
-    assert not is_taken(state, following())
+def test_a_state_with_anything_else_is_left_to_the_whole_fold(state: PartitionState) -> None:
+    assert not is_folded(state, following())
 
 
-@pytest.mark.parametrize("table", [committed(95, 90), committed(95, 60, 90)])
-def test_what_an_earlier_epoch_committed_beyond_this_one_is_left_to_the_reducer(
-    table: list[Committed],
-) -> None:
-    assert not is_taken(altered(committed=table), following())
+def test_epoch_starts_and_a_record_of_the_metadata_log_are_history() -> None:
+    history = SparseState(metadata=MetadataPosition(7, 0, 9.0), epoch_starts=[EpochStart(5.0, 4)])
+    assert is_folded(known(sparse=history), following())
 
 
-def test_a_replica_that_answers_again_is_not_taken() -> None:
+def test_a_replica_that_answers_again_is_left_to_the_whole_fold() -> None:
     state = fold(known(), observation(samples=[answer(1), silent(2)]))
-    assert not is_taken(state, both(None, {"leads": None}))
+    assert not is_folded(state, following(None, {"leads": None}))
 
 
-def test_a_state_that_knows_no_epoch_is_not_taken_with_an_observation_that_knows_none() -> None:
-    state = fold(None, observation(leader_epoch=None))
-    assert not is_taken(state, following(leader_epoch=None))
-    assert not is_taken(fold(None, observation(leader=None)), following(leader=None))
-    assert not is_taken(
-        fold(None, observation(in_sync_replicas=None)), following(in_sync_replicas=None)
-    )
+@pytest.mark.parametrize("unknown", ["leader", "leader_epoch", "in_sync_replicas"])
+def test_what_neither_the_state_nor_the_observation_knows_is_not_unchanged(unknown: str) -> None:
+    assert not is_folded(fold(None, observation(**{unknown: None})), following(**{unknown: None}))
 
 
 @pytest.mark.parametrize(
     ("complete_from", "lineage"), [(None, [(3, 50), (4, 100)]), (3, None), (3, [])]
 )
-def test_a_newest_epoch_renews_no_lineage_that_is_not_known(
+def test_an_unknown_lineage_is_not_renewed(
     complete_from: int | None, lineage: list[tuple[int, int]] | None
 ) -> None:
-    state = altered(lineage=lineage, lineage_complete_from=complete_from)
-    assert not is_taken(state, following(lineage=[(4, 110)], lineage_complete_from=4))
-    assert is_taken(state, following())
+    state = known(lineage=lineage, lineage_complete_from=complete_from)
+    assert not is_folded(state, following(lineage=[(4, 110)], lineage_complete_from=4))
+    assert is_folded(state, following())

@@ -1,4 +1,4 @@
-"""Who left the in-sync set, under which leader, and what may have caused it."""
+"""Which broker left the in-sync set, under which leader, and why."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
+from tidemark.core.causes import Cause, ShrinkCause
 from tidemark.core.cluster import BrokerSeen, ClusterState, NodeState
 from tidemark.core.events import MetadataChange, Observation, Replica
-from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, PartitionState
-from tidemark.evolve.in_sync import apply_in_sync, cause_text, recorded_cause, sampled_cause
-
-OWN = "the leader's own shrink"
+from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, IsrChange, PartitionState, Shrink
+from tidemark.evolve.in_sync import apply_in_sync, recorded_cause, sampled_cause
 
 
 def cluster(outcome: str | None = None, **node: Any) -> ClusterState:
-    """What is known of broker 3, beside a broker 2 of which the worst is known."""
+    """What is known of broker 3, beside a broker 2 about which the worst is known."""
     state = ClusterState()
     state.nodes[2] = NodeState(0.0, fenced=True, in_controlled_shutdown=True)
     state.brokers[2] = BrokerSeen("refused", 0.0)
@@ -26,184 +25,176 @@ def cluster(outcome: str | None = None, **node: Any) -> ClusterState:
     return state
 
 
-def seen(error: str | None = None, **fields: Any) -> Observation:
+PARTITION: dict[str, Any] = {"topic": "orders", "partition": 0, "observed_at": 1.0}
+LED: dict[str, Any] = {"leader": 1, "leader_epoch": 4, "replicas": [1, 2, 3]}
+
+
+def sampled(error: str | None = None, log_end: int | None = None, **fields: Any) -> Observation:
+    """Brokers 2 and 3 left; broker 3 answers unless `error`."""
     samples = [
         Replica(broker=1, log_end_offset=1),
         Replica(broker=2, error="refused"),
-        Replica(broker=3, error=error),
+        Replica(broker=3, log_end_offset=log_end, error=error),
     ]
-    whole: dict[str, Any] = {
-        "topic": "orders",
-        "partition": 0,
-        "observed_at": 1.0,
-        "leader": 1,
-        "leader_epoch": 4,
-    }
-    return Observation(
-        **{**whole, "replicas": [1, 2, 3], "in_sync_replicas": [1], "samples": samples, **fields}
-    )
+    whole = {**PARTITION, **LED, "in_sync_replicas": [1], "samples": samples}
+    return Observation(**{**whole, **fields})
 
 
 @pytest.mark.parametrize(
     ("event", "known", "cause"),
     [
-        (seen(), None, OWN),
-        (seen(), ClusterState(), OWN),
-        (seen(), cluster(), OWN),
-        (seen(), cluster("ok", fenced=False, in_controlled_shutdown=False), OWN),
-        (seen(removing=[3]), cluster(fenced=True), "reassignment"),
-        (seen(removing=[2]), cluster(), OWN),
-        (seen("refused", replicas=[1, 2]), cluster(), "reassignment"),
-        (seen("controlled_shutdown"), cluster(fenced=True), "controlled shutdown"),
-        (seen(), cluster(in_controlled_shutdown=True, fenced=True), "controlled shutdown"),
-        (seen(), cluster(fenced=True), "fencing"),
-        (seen("refused"), None, "stopped or fenced"),
-        (seen("timed_out"), cluster("refused"), "does not answer"),
-        (seen("timed_out"), None, "does not answer"),
-        # Where the partition itself was not asked, the last answer of the broker counts.
-        (seen(samples=[]), cluster("refused"), "stopped or fenced"),
-        (seen(samples=[]), cluster("timed_out"), "does not answer"),
-        (seen(samples=[]), cluster("controlled_shutdown"), "controlled shutdown"),
-        (seen(samples=[]), cluster(), OWN),
+        (sampled(), None, Cause.LEADER_SHRINK),
+        (sampled(), ClusterState(), Cause.LEADER_SHRINK),
+        (sampled(), cluster(), Cause.LEADER_SHRINK),
+        (
+            sampled(),
+            cluster("ok", fenced=False, in_controlled_shutdown=False),
+            Cause.LEADER_SHRINK,
+        ),
+        (sampled(removing=[3]), cluster(fenced=True), Cause.REASSIGNMENT),
+        (sampled(removing=[2]), cluster(), Cause.LEADER_SHRINK),
+        (sampled("refused", replicas=[1, 2]), cluster(), Cause.REASSIGNMENT),
+        (sampled("controlled_shutdown"), cluster(fenced=True), Cause.CONTROLLED_SHUTDOWN),
+        (
+            sampled(),
+            cluster(in_controlled_shutdown=True, fenced=True),
+            Cause.CONTROLLED_SHUTDOWN,
+        ),
+        (sampled(), cluster(fenced=True), Cause.FENCING),
+        (sampled("refused"), None, Cause.STOPPED_OR_FENCED),
+        (sampled("timed_out"), cluster("refused"), Cause.NO_ANSWER),
+        (sampled("timed_out"), None, Cause.NO_ANSWER),
+        # Without a sample, the last answer of the broker counts.
+        (sampled(samples=[]), cluster("refused"), Cause.STOPPED_OR_FENCED),
+        (sampled(samples=[]), cluster("timed_out"), Cause.NO_ANSWER),
+        (sampled(samples=[]), cluster("controlled_shutdown"), Cause.CONTROLLED_SHUTDOWN),
+        (sampled(samples=[]), cluster(), Cause.LEADER_SHRINK),
+        # A leader never removes a follower that has its whole log.
+        (sampled(log_end=9, leader_log_end_offset_after=10), None, Cause.LEADER_SHRINK),
+        (sampled(log_end=None, leader_log_end_offset_after=10), None, Cause.LEADER_SHRINK),
+        (
+            sampled(log_end=9, leader_log_end_offset_before=1),
+            None,
+            Cause.LEADER_SHRINK,
+        ),
+        (sampled(log_end=10, leader_log_end_offset_after=10), None, Cause.STOPPED_OR_FENCED),
+        (sampled(log_end=11, leader_log_end_offset_after=10), None, Cause.STOPPED_OR_FENCED),
+        (
+            sampled("timed_out", log_end=10, leader_log_end_offset_after=10),
+            None,
+            Cause.NO_ANSWER,
+        ),
     ],
 )
-def test_the_suspected_cause_from_what_is_seen(
-    event: Observation, known: ClusterState | None, cause: str
+def test_a_cause_from_samples_is_a_suspicion(
+    event: Observation, known: ClusterState | None, cause: Cause
 ) -> None:
-    assert sampled_cause(PartitionState(leader=1), event, 3, known) == cause
+    assert sampled_cause(PartitionState(leader=1), event, 3, known) == ShrinkCause(cause)
 
 
-def test_the_leader_puts_out_nobody_who_has_all_that_it_has() -> None:
-    def left(log_end_offset: int | None, leaders: int | None, error: str | None = None) -> str:
-        samples = [Replica(broker=3, log_end_offset=log_end_offset, error=error)]
-        event = seen(
-            samples=samples, leader_log_end_offset_before=1, leader_log_end_offset_after=leaders
-        )
-        return sampled_cause(PartitionState(leader=1), event, 3, None)
-
-    assert [left(9, 10), left(None, 10), left(9, None)] == [OWN, OWN, OWN]
-    assert [left(10, 10), left(11, 10)] == ["stopped or fenced"] * 2
-    assert left(10, 10, "timed_out") == "does not answer"
-
-
-def test_a_leader_that_lost_its_office_stopped_or_was_fenced() -> None:
-    assert sampled_cause(PartitionState(leader=3), seen(), 3, None) == "stopped or fenced"
-    assert sampled_cause(PartitionState(leader=3), seen(leader=3), 3, None) == OWN
+@pytest.mark.parametrize(
+    ("leader", "cause"), [(1, Cause.STOPPED_OR_FENCED), (3, Cause.LEADER_SHRINK)]
+)
+def test_a_leader_that_lost_the_leadership_stopped_or_was_fenced(leader: int, cause: Cause) -> None:
+    found = sampled_cause(PartitionState(leader=3), sampled(leader=leader), 3, None)
+    assert found == ShrinkCause(cause)
 
 
 def change(cause: str | None = None, **fields: Any) -> MetadataChange:
-    whole: dict[str, Any] = {
-        "topic": "orders",
-        "partition": 0,
-        "observed_at": 1.0,
-        "metadata_offset": 7,
-        "leader": 1,
-        "leader_epoch": 4,
-    }
-    return MetadataChange(
-        **{
-            **whole,
-            "partition_epoch": 3,
-            "replicas": [1, 2, 3],
-            "in_sync_replicas": [1],
-            "cause": cause,
-            **fields,
-        }
-    )
+    record = {"metadata_offset": 7, "partition_epoch": 3, "in_sync_replicas": [1], "cause": cause}
+    return MetadataChange(**{**PARTITION, **LED, **record, **fields})
 
 
 @pytest.mark.parametrize(
-    ("event", "known", "cause"),
+    ("event", "known", "cause", "recorded"),
     [
-        (change("fenced"), None, "fencing, by the metadata log"),
+        (change("fenced"), None, Cause.FENCING, True),
         (
             change("controlled_shutdown"),
             cluster(fenced=True),
-            "controlled shutdown, by the metadata log",
+            Cause.CONTROLLED_SHUTDOWN,
+            True,
         ),
-        (change("leader"), cluster(fenced=True), "the leader's own shrink, by the metadata log"),
-        (change("reassignment"), None, "reassignment, by the metadata log"),
-        (change("unknown"), cluster(fenced=True), "fencing"),
-        (change(removing=[3]), cluster(fenced=True), "reassignment"),
-        (change(removing=[2]), cluster(), OWN),
-        (change(replicas=[1, 2]), cluster(fenced=True), "reassignment"),
-        (change(replicas=[]), cluster(fenced=True), "fencing"),
-        (change(), cluster(fenced=True, in_controlled_shutdown=True), "controlled shutdown"),
-        (change(), cluster(fenced=True), "fencing"),
-        (change(), cluster(fenced=False), OWN),
-        (change(), cluster(), OWN),
-        (change(), None, OWN),
+        (change("leader"), cluster(fenced=True), Cause.LEADER_SHRINK, True),
+        (change("reassignment"), None, Cause.REASSIGNMENT, True),
+        (change("unknown"), cluster(fenced=True), Cause.FENCING, False),
+        (change("created"), None, Cause.LEADER_SHRINK, False),
+        (change(removing=[3]), cluster(fenced=True), Cause.REASSIGNMENT, False),
+        (change(removing=[2]), cluster(), Cause.LEADER_SHRINK, False),
+        (change(replicas=[1, 2]), cluster(fenced=True), Cause.REASSIGNMENT, False),
+        (change(replicas=[]), cluster(fenced=True), Cause.FENCING, False),
+        (
+            change(),
+            cluster(fenced=True, in_controlled_shutdown=True),
+            Cause.CONTROLLED_SHUTDOWN,
+            False,
+        ),
+        (change(), cluster(fenced=True), Cause.FENCING, False),
+        (change(), cluster(fenced=False), Cause.LEADER_SHRINK, False),
+        (change(), cluster(), Cause.LEADER_SHRINK, False),
+        (change(), None, Cause.LEADER_SHRINK, False),
     ],
 )
-def test_the_cause_as_the_metadata_log_tells_it(
-    event: MetadataChange, known: ClusterState | None, cause: str
+def test_a_cause_that_the_record_gives_is_certain(
+    event: MetadataChange, known: ClusterState | None, cause: Cause, recorded: bool
 ) -> None:
-    assert recorded_cause(event, 3, known) == cause
+    assert recorded_cause(event, 3, known) == ShrinkCause(cause, recorded)
 
 
-def test_a_cause_of_the_metadata_log_is_no_suspicion() -> None:
-    assert (
-        cause_text(recorded_cause(change("fenced"), 3, None))
-        == "cause: fencing, by the metadata log"
-    )
-    assert cause_text("fencing") == "suspected cause: fencing"
-
-
-def take(before: PartitionState, members: list[int], at: float = 2.0) -> PartitionState:
+def apply(before: PartitionState, members: list[int], at: float = 2.0) -> PartitionState:
+    """The state after a new in-sync set; the causes are a record's for broker 2 alone."""
     after = PartitionState(isr_history=before.isr_history, shrinks=before.shrinks, leader=9)
-    apply_in_sync(after, before, members, at, lambda broker: f"cause of {broker}")
+    apply_in_sync(after, before, members, at, lambda broker: ShrinkCause(CAUSE, broker == 2))
     return after
 
 
-def test_each_broker_that_left_is_noted_with_the_leader_it_left_under() -> None:
+CAUSE = Cause.FENCING
+OLD_CHANGE = IsrChange(1.0, [1, 2, 3])
+OLD_SHRINK = Shrink(0.5, 2, 1, Cause.UNKNOWN)
+
+
+def test_each_broker_that_left_is_noted_with_its_leader_and_cause() -> None:
     known = PartitionState(
-        leader=1,
-        in_sync_replicas=[1, 2, 3],
-        isr_history=[(1.0, [1, 2, 3])],
-        shrinks=[(0.5, 2, 1, "old")],
+        leader=1, in_sync_replicas=[1, 2, 3], isr_history=[OLD_CHANGE], shrinks=[OLD_SHRINK]
     )
-    after = take(known, [1, 4])
+    after = apply(known, [1, 4])
     assert after.in_sync_replicas == [1, 4]
-    assert after.isr_history == [(1.0, [1, 2, 3]), (2.0, [1, 4])]
+    assert after.isr_history == [OLD_CHANGE, IsrChange(2.0, [1, 4])]
     assert after.shrinks == [
-        (0.5, 2, 1, "old"),
-        (2.0, 2, 1, "cause of 2"),
-        (2.0, 3, 1, "cause of 3"),
+        OLD_SHRINK,
+        Shrink(2.0, 2, 1, CAUSE, recorded=True),
+        Shrink(2.0, 3, 1, CAUSE),
     ]
+    assert known.shrinks == [OLD_SHRINK], "the state before does not change"
 
 
-def test_an_expansion_is_history_and_no_shrink() -> None:
-    after = take(PartitionState(in_sync_replicas=[1]), [1, 2])
-    assert after.isr_history == [(2.0, [1, 2])]
-    assert after.shrinks == []
-
-
-@pytest.mark.parametrize("members", [[1, 2], [2, 1]])
-def test_another_order_is_no_change(members: list[int]) -> None:
-    after = take(PartitionState(in_sync_replicas=[1, 2]), members)
+@pytest.mark.parametrize(
+    ("before", "members", "changed"),
+    [
+        # An expansion is history and no shrink. Another order is no change.
+        ([1], [1, 2], True),
+        ([1, 2], [1, 2], False),
+        ([1, 2], [2, 1], False),
+        # Without a known set before, no broker left.
+        (None, [1, 2], True),
+    ],
+)
+def test_without_a_broker_that_left_there_is_no_shrink(
+    before: list[int] | None, members: list[int], changed: bool
+) -> None:
+    after = apply(PartitionState(in_sync_replicas=before), members)
     assert after.in_sync_replicas == members
-    assert after.isr_history == []
-
-
-def test_at_first_sight_nobody_left() -> None:
-    after = take(PartitionState(), [1, 2])
-    assert after.isr_history == [(2.0, [1, 2])]
+    assert after.isr_history == ([IsrChange(2.0, members)] if changed else [])
     assert after.shrinks == []
 
 
-def test_history_is_bounded_and_the_newest_stays() -> None:
+def test_history_is_bounded_and_keeps_the_newest() -> None:
     state = PartitionState(leader=1, in_sync_replicas=[1])
     for step in range(60):
-        after = take(state, [1, 2] if step % 2 == 0 else [1], at=float(step))
-        state = PartitionState(
-            leader=1,
-            in_sync_replicas=after.in_sync_replicas,
-            isr_history=after.isr_history,
-            shrinks=after.shrinks,
-        )
-    assert [time for time, _ in state.isr_history] == [
+        state = apply(state, [1, 2] if step % 2 == 0 else [1], at=float(step))
+    assert [change.at for change in state.isr_history] == [
         float(step) for step in range(60 - MAX_ISR_HISTORY, 60)
     ]
-    assert [entry[0] for entry in state.shrinks] == [
+    assert [shrink.at for shrink in state.shrinks] == [
         float(step) for step in range(61 - 2 * MAX_SHRINKS, 60, 2)
     ]

@@ -1,4 +1,4 @@
-"""A new leadership begins anew, and the epochs that began are counted, those that nobody saw too."""
+"""A new leadership starts with an empty history. Every epoch that began counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import MAX_EPOCH_STARTS, MetadataPosition, Regression, SparseState
+from tidemark.core.sparse_state import (
+    MAX_EPOCH_STARTS,
+    EpochStart,
+    MetadataPosition,
+    Regression,
+    SparseState,
+)
 from tidemark.evolve.leadership import PREVIOUS_HISTORY_SECONDS, begin_leadership, is_new_leadership
 
 
@@ -20,8 +26,7 @@ def led(leader: int | None, epoch: int | None, **fields: Any) -> PartitionState:
     [
         (led(1, 4), led(1, 4), False),
         (led(1, 4), led(1, 5), True),
-        (led(1, 4), led(2, 5), True),
-        # Before epochs, and where two brokers tell different leaders.
+        # Without epochs, and where the leader of an epoch becomes unknown.
         (led(1, None), led(2, None), True),
         (led(1, 4), led(None, 4), True),
     ],
@@ -32,29 +37,18 @@ def test_another_leader_or_another_epoch_is_a_new_leadership(
     assert is_new_leadership(before, after) is new
 
 
-def test_what_was_true_of_the_leader_before_is_forgotten_and_its_ring_kept_a_while() -> None:
-    before = led(1, 4, offset_history=[1, 2])
-    after = led(
-        2,
-        5,
-        offset_history=[1, 2],
-        lineage=[(4, 9)],
-        lineage_complete_from=4,
-        leader_end_before=1,
-        leader_end_after=2,
-        high_watermark=9,
-    )
+def test_the_offset_history_of_the_previous_leadership_is_kept_for_a_while() -> None:
+    before = led(1, 4, offset_history=[1, 2], previous_offset_history=[3, 4])
+    leader = {"lineage": [(4, 9)], "lineage_complete_from": 4, "high_watermark": 9}
+    after = led(2, 5, offset_history=[1, 2], leader_end_before=1, leader_end_after=2, **leader)
     begin_leadership(after, before, 110.0)
-    assert (after.offset_history, after.lineage, after.lineage_complete_from) == ([], None, None)
-    assert (after.leader_end_before, after.leader_end_after) == (None, None)
-    assert (after.high_watermark, after.high_watermark_moved_at) == (None, 110.0)
-    assert (after.previous_offset_history, after.previous_offset_history_until) == (
-        [1, 2],
-        110.0 + PREVIOUS_HISTORY_SECONDS,
-    )
+    fresh = led(2, 5, high_watermark_moved_at=110.0, sparse=after.sparse)
+    fresh.previous_offset_history = [1, 2]
+    fresh.previous_offset_history_until = 110.0 + PREVIOUS_HISTORY_SECONDS
+    assert after == fresh
 
 
-def test_a_leadership_that_was_never_read_leaves_the_ring_before_it() -> None:
+def test_a_leadership_without_samples_leaves_the_history_before_it() -> None:
     after = led(3, 6)
     begin_leadership(after, led(2, 5, offset_history=[], previous_offset_history=[1, 2]), 110.0)
     assert after.previous_offset_history == [1, 2]
@@ -64,7 +58,9 @@ def epoch_starts(
     before: PartitionState, after: PartitionState, began_at: float | None = None
 ) -> list[tuple[float, int]] | None:
     begin_leadership(after, before, 110.0, began_at)
-    return None if after.sparse is None else after.sparse.epoch_starts
+    if after.sparse is None:
+        return None
+    return [(start.at, start.epoch) for start in after.sparse.epoch_starts]
 
 
 @pytest.mark.parametrize(
@@ -76,50 +72,45 @@ def epoch_starts(
         (led(1, 4), led(2, 3)),
     ],
 )
-def test_no_epoch_began_where_none_is_higher_than_one_that_was_known(
+def test_no_epoch_began_without_a_higher_epoch(
     before: PartitionState, after: PartitionState
 ) -> None:
     assert epoch_starts(before, after) is None
 
 
-def test_an_epoch_began_when_the_state_before_it_was_seen_last_or_when_the_metadata_log_says() -> (
-    None
-):
-    assert epoch_starts(led(1, 4), led(2, 5)) == [(100.0, 5)]
-    assert epoch_starts(led(1, 4), led(2, 5), 104.0) == [(104.0, 5)]
-    assert epoch_starts(led(1, 4), led(2, 5), 120.0) == [(110.0, 5)], (
-        "the controller's clock is ahead: not after it was read"
-    )
-    recorded = led(1, 4, sparse=SparseState(metadata=MetadataPosition(7, 0, 103.0)))
-    assert epoch_starts(recorded, led(2, 5)) == [(103.0, 5)]
-    sampled = led(1, 4, sparse=SparseState(metadata=MetadataPosition(7, 0, 90.0)))
-    assert epoch_starts(sampled, led(2, 5)) == [(100.0, 5)]
-    assert epoch_starts(led(1, 4, sparse=SparseState(epoch_starts=[(1.0, 4)])), led(2, 5)) == [
-        (100.0, 5)
-    ]
+@pytest.mark.parametrize(
+    ("sparse", "began_at", "start"),
+    [
+        (None, None, 100.0),
+        (None, 104.0, 104.0),
+        # The controller's clock is ahead: not after the record was read.
+        (None, 120.0, 110.0),
+        (SparseState(metadata=MetadataPosition(7, 0, 103.0)), None, 103.0),
+        (SparseState(metadata=MetadataPosition(7, 0, 90.0)), None, 100.0),
+        (SparseState(epoch_starts=[EpochStart(1.0, 4)]), None, 100.0),
+    ],
+)
+def test_an_epoch_began_when_the_metadata_log_says_or_the_state_was_confirmed_last(
+    sparse: SparseState | None, began_at: float | None, start: float
+) -> None:
+    assert epoch_starts(led(1, 4, sparse=sparse), led(2, 5), began_at) == [(start, 5)]
 
 
-def test_each_epoch_that_a_look_jumped_over_began_too() -> None:
+def test_each_epoch_that_a_pass_skipped_began_too() -> None:
     assert epoch_starts(led(1, 4), led(2, 7)) == [(100.0, 5), (100.0, 6), (100.0, 7)]
     assert epoch_starts(led(1, 4), led(2, 6), 104.0) == [(100.0, 5), (104.0, 6)]
-    assert epoch_starts(led(1, 4), led(2, 6), 50.0) == [(50.0, 5), (50.0, 6)], (
-        "an epoch begins before the next one"
-    )
+    # An epoch begins before the next one.
+    assert epoch_starts(led(1, 4), led(2, 6), 50.0) == [(50.0, 5), (50.0, 6)]
 
 
-def test_epochs_that_began_are_kept_in_order_up_to_a_bound() -> None:
-    after = led(
-        2, 6, sparse=SparseState(epoch_starts=[(90.0, 5)], regression=Regression(1, 2, 3.0))
-    )
-    old = after.sparse
+def test_epoch_starts_are_added_to_a_copy_up_to_a_bound() -> None:
+    known = SparseState(epoch_starts=[EpochStart(90.0, 5)], regression=Regression(1, 2, 3.0))
+    after = led(2, 6, sparse=known)
     assert epoch_starts(led(1, 5), after) == [(90.0, 5), (100.0, 6)]
-    assert after.sparse is not None and after.sparse.regression is None, (
-        "it was of the leadership before"
-    )
-    assert old is not None and old.epoch_starts == [(90.0, 5)] and old.regression is not None, (
-        "states share their parts with those before them"
-    )
-    after = led(2, 1000, sparse=SparseState(epoch_starts=[(90.0, 5)]))
-    found = epoch_starts(led(1, 5), after)
+    assert after.sparse is not None
+    assert after.sparse.regression is None, "it was that of the previous leadership"
+    assert known.epoch_starts == [EpochStart(90.0, 5)], "states share their parts"
+    assert known.regression is not None
+    found = epoch_starts(led(1, 5), led(2, 1000, sparse=known))
     assert found is not None
     assert [epoch for _, epoch in found] == list(range(1001 - MAX_EPOCH_STARTS, 1001))

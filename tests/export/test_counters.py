@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.export.make import NOW, alert
-from tests.scenarios.world import World
+from tests.scenarios.scenario import Scenario
 from tidemark_exporters.evidence import range_text, ranges
 from tidemark_exporters.export.counters import (
     FIRED,
@@ -148,13 +148,13 @@ def test_a_shrink_is_counted_by_leader_and_by_suspected_cause() -> None:
 
 
 def test_a_cause_from_the_metadata_log_counts_as_that_cause() -> None:
-    world = World()
-    world.run("partition orders-0 replicas=1,2,3 min_isr=1")
-    world.run("pass 2 add=5")
-    world.run("record isr=1,2 cause=fenced")
-    world.run("pass 1 isr=1,2")
+    scenario = Scenario()
+    scenario.run("partition orders-0 replicas=1,2,3 min_isr=1")
+    scenario.run("pass 2 add=5")
+    scenario.run("record isr=1,2 cause=fenced")
+    scenario.run("pass 1 isr=1,2")
     counters = EventCounters()
-    for change in world.alerts.values():
+    for change in scenario.alerts.values():
         counters.count(change)
     assert counters.values[SHRINKS_BY_CAUSE] == {'kafka_cluster="main",cause="fencing"': 1}
 

@@ -1,12 +1,13 @@
-"""`make mutation`: does a test fail when the reducer or a detector of loss, truncation or divergence is wrong?
+"""`make mutation`: does a test fail when the reducer or an important detector is wrong?
 
-mutmut changes one thing at a time (an operator, a constant, a string, an argument) in each function of the modules in
-workspace.py and runs the tests that reach it, until one fails. What it changes in strings counts like anything else:
-descriptions, causes, verdicts and keys of evidence are what people and programs read. Assertions alone are left out.
+mutmut makes one change at a time (an operator, a constant, a string, an argument) in each function
+of the modules in workspace.py, and runs the tests that reach it until one fails. Changed strings
+count too: people and programs read descriptions, causes, verdicts and keys of evidence. Assertions
+are left out.
 
-`python -m tests.mutation losses divergence` takes those modules alone; `--children N` runs N mutants at a time (default:
-one a core). Ends with 1 when fewer than 85 of 100 mutants are killed, or when one lives that survivors.yaml does not
-list with a reason.
+`python -m tests.mutation losses divergence` runs these modules only. `--children N` tests N mutants
+at a time (default: one per core). Exit code 1 when less than 85 % of the mutants are killed, or
+when one survives that survivors.yaml does not list with a reason.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from tests.mutation.workspace import FOLDER, ROOT, TARGETS, prepare
 BAR_PERCENT = 85.0
 
 
-def chosen_of(names: list[str]) -> list[str]:
-    """Targets by their last names; all of them when none is chosen."""
+def chosen(names: list[str]) -> list[str]:
+    """Targets by their last names; all of them without any name."""
     known = {target.rpartition(".")[2]: target for target in TARGETS}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -35,7 +36,7 @@ def chosen_of(names: list[str]) -> list[str]:
 
 
 def mutate(children: int) -> None:
-    """Runs mutmut in the work folder; its own lines show how far it is."""
+    """Runs mutmut in the work folder; it prints its progress."""
     command = [
         str(Path(sys.executable).with_name("mutmut")),
         "run",
@@ -47,12 +48,13 @@ def mutate(children: int) -> None:
     ).returncode
     if code != 0:
         sys.exit(
-            f"mutmut ended with {code}: the tests must pass before mutants can fail them (its lines above say more)"
+            f"mutmut ended with {code} (see its output above). The tests must pass on the code "
+            "without mutants."
         )
 
 
 def table(modules: list[Module]) -> list[str]:
-    """A line a module, and one for all."""
+    """A line per module, and one for all."""
     lines = [f"{'module':<28} {'mutants':>8} {'killed':>8} {'survived':>9} {'score':>8}"]
     count, killed = (
         sum(module.count for module in modules),
@@ -79,7 +81,7 @@ def main() -> int:
         "--children", type=int, default=os.cpu_count() or 1, help="mutants tested at a time"
     )
     arguments = parser.parse_args()
-    targets = chosen_of(arguments.modules)
+    targets = chosen(arguments.modules)
     began = time.monotonic()
     prepare(targets)
     mutate(arguments.children)
@@ -92,7 +94,7 @@ def main() -> int:
     print(f"{minutes:.1f} minutes, {arguments.children} at a time")
     name = LIST.relative_to(ROOT)
     if gone:
-        print(f"\n{len(gone)} in {name} survive no more, take them out:")
+        print(f"\n{len(gone)} entries of {name} survive no longer, remove them:")
         print("\n".join(f"  {function}: {change}" for function, change in gone))
     if fresh:
         print(f"\n{len(fresh)} survivors are not in {name}:\n{as_yaml(fresh)}")

@@ -1,4 +1,4 @@
-"""What became of each mutant, read from the files that mutmut leaves."""
+"""The verdict on each mutant, from the files that mutmut writes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.stats import status_by_exit_code
 from mutmut.utils.format_utils import orig_function_and_class_names_from_key
 
-# One that never ends was noticed too.
+# An endless loop is noticed too.
 KILLED = ("killed", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A mutant that no test killed: `function` with its module, `change` as -/+ lines without their indentation."""
+    """A mutant that no test killed. `change`: its -/+ lines without their indentation."""
 
     function: str
     change: str
@@ -38,9 +38,9 @@ class Module:
 
 
 def read_module(name: str, folder: Path) -> Module:
-    """The verdicts on a module, as mutmut left them in the work folder. A mutant that was not tested has survived."""
+    """The verdicts on a module. A mutant that was not tested has survived."""
     path = Path("src/tidemark") / f"{name.replace('.', '/')}.py"
-    # mutmut knows its files from its working folder only.
+    # mutmut finds its files relative to the working folder only.
     with contextlib.chdir(folder):
         data = SourceFileMutationData(path=path)
         data.load()
@@ -60,7 +60,7 @@ def _function(key: str) -> str:
 
 
 def change_of(diff: str) -> str:
-    """A unified diff's changed lines alone."""
+    """Only the changed lines of a unified diff."""
     lines = (
         line
         for line in diff.splitlines()

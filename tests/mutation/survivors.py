@@ -1,4 +1,4 @@
-"""The committed list of mutants that live, each with the reason why no test can or need kill it."""
+"""The committed list of surviving mutants, each with the reason why no test kills it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def read_list(path: Path = LIST) -> list[Listed]:
 def compare(
     survivors: Iterable[Mutant], listed: Iterable[Listed]
 ) -> tuple[list[Mutant], list[tuple[str, str]]]:
-    """(survivors that are not listed, listed changes that no survivor has any more). Equal changes are counted."""
+    """(survivors that are not listed, listed changes that no longer survive).
+
+    Equal changes are counted.
+    """
     known = Counter(
         (entry.function, change.strip()) for entry in listed for change in entry.changes
     )
@@ -44,7 +47,7 @@ def compare(
 
 
 def as_yaml(mutants: Iterable[Mutant]) -> str:
-    """Survivors in the list's form, without their reasons."""
+    """Survivors in the form of the list, without reasons."""
     entries: dict[str, list[str]] = {}
     for mutant in mutants:
         entries.setdefault(mutant.function, []).append(mutant.change)

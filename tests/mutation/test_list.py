@@ -1,4 +1,4 @@
-"""The list of surviving mutants: each entry names a function that is there and a reason, and is held against what survived."""
+"""The list of surviving mutants has a function and a reason per entry; runs are compared with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_every_entry_names_a_function_of_a_target_and_a_reason() -> None:
         assert entry.changes, entry.function
 
 
-def test_what_survives_and_is_not_listed_is_told_and_what_is_listed_and_survives_no_more() -> None:
+def test_unlisted_survivors_and_listed_changes_that_survive_no_longer_are_found() -> None:
     again = Mutant("core.x.f", "- a\n+ b", "survived")
     other = Mutant("core.x.f", "- a\n+ c", "survived")
     listed = [
@@ -35,7 +35,7 @@ def test_what_survives_and_is_not_listed_is_told_and_what_is_listed_and_survives
     )
 
 
-def test_a_survivor_is_printed_as_the_list_has_it() -> None:
+def test_a_survivor_is_printed_in_the_form_of_the_list() -> None:
     text = as_yaml(
         [
             Mutant("core.x.f", "- a: 1\n+ b", "survived"),
@@ -55,6 +55,7 @@ def test_a_survivor_is_printed_as_the_list_has_it() -> None:
     ]
 
 
-def test_a_change_is_the_changed_lines_alone() -> None:
-    diff = "--- a.py\n+++ a.py\n@@ -1,3 +1,3 @@\n def f():\n-        return 1\n+        return 2\n     x"
+def test_a_change_has_only_the_changed_lines() -> None:
+    lines = (" def f():", "-        return 1", "+        return 2", "     x")
+    diff = "\n".join(("--- a.py", "+++ a.py", "@@ -1,3 +1,3 @@", *lines))
     assert change_of(diff) == "- return 1\n+ return 2"

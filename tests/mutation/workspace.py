@@ -1,7 +1,7 @@
-"""The folder in which mutmut works: copies of the code and of the tests that judge it, under build/mutation.
+"""The work folder of mutmut, build/mutation: a copy of the code and of the tests that judge it.
 
-A copy, because mutmut writes its mutants beside what it mutates, and because it knows modules by their names only where
-they stand below `src/`.
+A copy, because mutmut writes its mutants beside the code that it mutates, and finds modules by
+their names only below `src/`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "build" / "mutation"
 
-# What decides of state, loss, truncation, divergence and elections. Names as in survivors.yaml.
+# The modules that decide on state, loss, truncation, divergence and elections.
 TARGETS: Final = (
     "evolve.observation",
     "evolve.fast_path",
@@ -24,24 +24,29 @@ TARGETS: Final = (
     "evolve.elections",
     "evolve.in_sync",
     "evolve.metadata_log",
+    "evolve.findings",
     "evolve.sparse_state",
+    "evolve.activity",
+    "evolve.cluster",
     "detect.committed_data_loss",
     "detect.log_truncation",
     "detect.divergence",
     "detect.unclean_election",
 )
-# Cheap ones: every one of them is run against every mutant that lives. The unit tests and the scenarios kill nearly all.
+# Cheap tests: each of them runs against every mutant that survives the ones before it.
 SELECTION: Final = (
     "tests/core/test_leader_epochs.py",
     "tests/evolve/test_*.py",
     "tests/detect/test_*.py",
     "tests/scenarios",
+    "tests/reduce/test_activity_property.py",
     "tests/reduce/test_group_property.py",
+    "tests/reduce/test_upcast.py",
 )
 
 
 def prepare(targets: list[str], folder: Path = FOLDER) -> None:
-    """Makes the folder anew: an earlier verdict may rest on tests that have changed since."""
+    """Makes a new folder: earlier verdicts may rest on tests that have changed since."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     leave = shutil.ignore_patterns("__pycache__", "mutation")
@@ -59,7 +64,7 @@ def configuration(targets: list[str]) -> str:
 [tool.mutmut]
 source_paths = ["src"]
 only_mutate = {[f"src/tidemark/{name.replace('.', '/')}.py" for name in targets]}
-# An assertion tells the type checker what the caller has made sure of; no input reaches it.
+# An assertion states for the type checker what the caller ensures; no input fails it.
 do_not_mutate_patterns = ['^\\s*assert ']
 pytest_add_cli_args_test_selection = {selection}
 pytest_add_cli_args = ["--hypothesis-profile=mutation", "-p", "no:cacheprovider"]

@@ -1,43 +1,189 @@
-"""The life cycle's bounds: notes may be left out, pages never."""
+"""Every transition of an alert, and the bounds on how many alerts there are."""
 
 from __future__ import annotations
 
-from tidemark.core.partition import MAX_ALERTS
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+from msgspec.structs import replace
+
+from tidemark.core.identity import fingerprint
+from tidemark.core.partition import MAX_ALERTS, MAX_EVENT_ALERTS
+from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect import DETECTORS
-from tidemark.detect.detector import Condition
-from tidemark.reduce.life_cycle import Rules, Scope, advance_states
+from tidemark.detect.detector import Condition, Detector
+from tidemark.reduce import life_cycle
+from tidemark.reduce.life_cycle import (
+    TRANSITIONS,
+    Alerts,
+    LifeCycle,
+    Phase,
+    Rules,
+    Scope,
+    Signal,
+    Step,
+    labels_of,
+)
 
-RULES = Rules(1, 1, 0.0, "", DETECTORS)
+SCOPE = Scope("main", "orders", 0)
+RULES = Rules(3, 2, 60_000.0, "", DETECTORS)
+ONE_PASS = RULES._replace(fire_passes=1, clear_passes=1)
+STALLED, LAG, OFFLINE = (DETECTORS[name] for name in ("HW_STALLED", "FOLLOWER_LAG", "OFFLINE"))
+HELD = Condition("warning", "stalled")
+PENDING = TrackedAlert("HW_STALLED", None, "warning", 90.0, held=1)
+FIRING = replace(PENDING, held=3, firing=True, fired_at=92.0)
+EVENT = TrackedAlert("DIVERGENCE", 2, "critical", 90.0, firing=True, incident="a")
 
 
-def test_many_a_note_keeps_no_page_out() -> None:
-    notes = [
+def judge(*conditions: Condition) -> Callable[[LifeCycle, TrackedAlert], Alerts]:
+    """One pass with these conditions of HW_STALLED."""
+    found = [(STALLED, condition) for condition in conditions]
+    return lambda cycle, alert: cycle.judge_states([alert], found, waits=lambda _: False)
+
+
+def delete(cycle: LifeCycle, alert: TrackedAlert) -> Alerts:
+    return cycle.end([alert], Signal.DELETED, lambda _: True)
+
+
+def expire(cycle: LifeCycle, alert: TrackedAlert) -> Alerts:
+    return cycle.expire_events([FIRING, alert])[1:]
+
+
+def acknowledge(cycle: LifeCycle, alert: TrackedAlert) -> Alerts:
+    return cycle.acknowledge([FIRING, alert], fingerprint(labels_of(alert, SCOPE)))[1:]
+
+
+# How each entry of TRANSITIONS is reached. Times are seconds; the judgement is at 150.
+REACHED: dict[
+    tuple[Phase, Signal], tuple[TrackedAlert, Callable[[LifeCycle, TrackedAlert], Alerts]]
+] = {
+    (Phase.PENDING, Signal.HELD): (PENDING, judge(HELD)),
+    (Phase.PENDING, Signal.DUE): (replace(PENDING, held=2), judge(HELD)),
+    (Phase.PENDING, Signal.ABSENT): (PENDING, judge()),
+    (Phase.PENDING, Signal.DELETED): (PENDING, delete),
+    (Phase.FIRING, Signal.HELD): (FIRING, judge(HELD)),
+    (Phase.FIRING, Signal.REVISED): (FIRING, judge(Condition("warning", "", revision="2"))),
+    (Phase.FIRING, Signal.ESCALATED): (FIRING, judge(Condition("critical", "worse"))),
+    (Phase.FIRING, Signal.ABSENT): (FIRING, judge()),
+    (Phase.FIRING, Signal.CLEARED): (replace(FIRING, clean=1), judge()),
+    (Phase.FIRING, Signal.EXPIRED): (EVENT, expire),
+    (Phase.FIRING, Signal.ACKED): (EVENT, acknowledge),
+    (Phase.FIRING, Signal.DELETED): (FIRING, delete),
+}
+
+
+class RecordedTable(dict[tuple[Phase, Signal], Step]):
+    """Notes which entries were used."""
+
+    def __init__(self) -> None:
+        super().__init__(TRANSITIONS)
+        self.used: list[tuple[Phase, Signal]] = []
+
+    def __getitem__(self, key: tuple[Phase, Signal]) -> Step:
+        self.used.append(key)
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("entry", TRANSITIONS, ids=lambda entry: f"{entry[0].name}-{entry[1].name}")
+def test_every_transition(entry: tuple[Phase, Signal], monkeypatch: pytest.MonkeyPatch) -> None:
+    table, step = RecordedTable(), TRANSITIONS[entry]
+    monkeypatch.setattr(life_cycle, "TRANSITIONS", table)
+    alert, act = REACHED[entry]
+    before = replace(alert)
+    cycle = LifeCycle(SCOPE, RULES, 150.0)
+    after = act(cycle, alert)
+    assert table.used == [entry]
+    phases = [Phase.FIRING if kept.firing else Phase.PENDING for kept in after]
+    assert phases == ([] if step.phase is Phase.GONE else [step.phase])
+    published = [(record.state, record.reason) for record in cycle.published]
+    resolved = [("resolved", step.resolved)] if step.resolved else []
+    assert published == [*resolved, *([(step.state, None)] if step.state else [])]
+    assert alert == before, "the alert before does not change"
+
+
+def test_an_escalation_resolves_the_alert_as_it_was_and_fires_it_as_it_is() -> None:
+    cycle = LifeCycle(SCOPE, RULES, 150.0)
+    (alert,) = judge(Condition("critical", "worse"))(cycle, replace(FIRING, description="bad"))
+    labels = [record.labels["severity"] for record in cycle.published]
+    texts = [record.annotations["description"] for record in cycle.published]
+    assert (labels, texts) == (["warning", "critical"], ["bad", "worse"])
+    assert {record.starts_at for record in cycle.published} == {90.0}
+    assert (alert.since, alert.fired_at) == (90.0, 150.0)
+
+
+@pytest.mark.parametrize(
+    ("phase", "signal"),
+    [key for key in product((Phase.PENDING, Phase.FIRING), Signal) if key not in TRANSITIONS],
+)
+def test_an_unknown_transition_is_a_programmer_error(phase: Phase, signal: Signal) -> None:
+    alert = FIRING if phase is Phase.FIRING else PENDING
+    with pytest.raises(KeyError):
+        LifeCycle(SCOPE, RULES, 150.0).end([alert], signal, lambda _: True)
+
+
+@pytest.mark.parametrize(("held_since", "fires"), [(150.0, False), (140.0, True)])
+def test_a_condition_must_hold_for_its_time_too(held_since: float, fires: bool) -> None:
+    cycle = LifeCycle(SCOPE, RULES, 150.0)
+    pending = replace(PENDING, held=9, since=held_since)
+    (alert,) = judge(Condition("warning", "stalled", hold_ms=10_000.0))(cycle, pending)
+    assert alert.firing is fires
+
+
+def names(cycle: LifeCycle) -> list[tuple[str, str]]:
+    return [(record.state, record.labels["alertname"]) for record in cycle.published]
+
+
+def test_info_alerts_never_keep_out_a_critical_one() -> None:
+    many = [
         (DETECTORS["STALE_BROKER_VIEW"], Condition("info", "old", subject=broker))
         for broker in range(MAX_ALERTS + 5)
     ]
-    page = (DETECTORS["QUORUM_UNHEALTHY"], Condition("critical", "no leader"))
-    alerts, alerts = advance_states(
-        [], [*notes, page], Scope("main"), RULES, 1.0, blind=lambda _: False
-    )
-    assert len(alerts) == MAX_ALERTS + 1
-    assert alerts[-1].labels["alertname"] == "KafkaQuorumUnhealthy"
+    critical = (DETECTORS["QUORUM_UNHEALTHY"], Condition("critical", "no leader"))
+    cycle = LifeCycle(Scope("main"), ONE_PASS, 1.0)
+    alerts = cycle.judge_states([], [*many, critical], waits=lambda _: False)
+    assert len(alerts) == len(cycle.published) == MAX_ALERTS + 1
+    assert names(cycle)[-1] == ("firing", "KafkaQuorumUnhealthy")
 
 
-def test_who_is_blind_neither_fires_nor_clears() -> None:
-    lag = (DETECTORS["FOLLOWER_LAG"], Condition("warning", "behind", subject=2))
-    page = (DETECTORS["OFFLINE"], Condition("critical", "no leader"))
+@pytest.mark.parametrize(
+    ("known", "found", "published", "kept"),
+    [
+        # FOLLOWER_LAG waits, OFFLINE does not.
+        ([], [LAG, OFFLINE], [("firing", "KafkaOffline")], [("OFFLINE", 1, 0)]),
+        ([LAG, OFFLINE], [], [("resolved", "KafkaOffline")], [("FOLLOWER_LAG", 1, 0)]),
+        ([LAG], [LAG], [], [("FOLLOWER_LAG", 1, 0)]),
+    ],
+)
+def test_an_alert_that_waits_neither_fires_nor_resolves(
+    known: list[Detector],
+    found: list[Detector],
+    published: list[tuple[str, str]],
+    kept: list[tuple[str, int, int]],
+) -> None:
+    cycle = LifeCycle(SCOPE, ONE_PASS, 1.0)
+    alerts = [TrackedAlert(d.id, None, "warning", 0.0, held=1, firing=True) for d in known]
+    conditions = [(detector, Condition("warning", "")) for detector in found]
+    alerts = cycle.judge_states(alerts, conditions, waits=lambda detector: detector is LAG)
+    assert names(cycle) == published
+    assert [(alert.detector, alert.held, alert.clean) for alert in alerts] == kept
 
-    def no_lag(detector: object) -> bool:
-        return detector is lag[0]
 
-    alerts, alerts = advance_states([], [lag, page], Scope("main"), RULES, 1.0, blind=no_lag)
-    assert [alert.labels["alertname"] for alert in alerts] == ["KafkaOffline"]
-    alerts, alerts = advance_states(
-        alerts, [lag, page], Scope("main"), RULES, 2.0, blind=lambda _: False
-    )
-    assert [alert.labels["alertname"] for alert in alerts] == ["KafkaFollowerLag"]
-    alerts, alerts = advance_states(alerts, [], Scope("main"), RULES, 3.0, blind=no_lag)
-    assert [(alert.state, alert.labels["alertname"]) for alert in alerts] == [
-        ("resolved", "KafkaOffline")
-    ]
-    assert [(life.detector, life.held) for life in alerts] == [("FOLLOWER_LAG", 1)]
+def test_the_oldest_events_expire_when_there_are_too_many() -> None:
+    cycle, alerts = LifeCycle(SCOPE, RULES, 150.0), [PENDING]
+    for epoch in range(MAX_EVENT_ALERTS + 2):
+        condition = Condition("info", str(epoch), epochs=(epoch, epoch + 1))
+        alerts = cycle.raise_events(alerts, [(DETECTORS["LOG_TRUNCATION"], condition)])
+    kept = [str(epoch) for epoch in range(2, MAX_EVENT_ALERTS + 2)]
+    assert [alert.description for alert in alerts] == ["", *kept]
+    expired = [r.annotations["description"] for r in cycle.published if r.reason == "expired"]
+    assert expired == ["0", "1"]
+
+
+def test_a_repeated_event_updates_its_alert() -> None:
+    cycle, alerts = LifeCycle(SCOPE, RULES, 150.0), [PENDING]
+    for revision in ("1", "1", "2"):
+        condition = Condition("info", "cut", subject=2, epochs=(1, 2), revision=revision)
+        alerts = cycle.raise_events(alerts, [(DETECTORS["LOG_TRUNCATION"], condition)])
+    assert [alert.detector for alert in alerts] == ["HW_STALLED", "LOG_TRUNCATION"]
+    assert [record.state for record in cycle.published] == ["firing", "update"]

@@ -1,4 +1,4 @@
-"""Views come every ten seconds, and not all in one pass."""
+"""Views are refreshed every ten seconds, and not all in one pass."""
 
 from __future__ import annotations
 

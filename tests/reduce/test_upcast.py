@@ -1,28 +1,27 @@
-"""State written by earlier releases is read on: nothing is forgotten, and it goes on as if it had been written today.
+"""State that earlier releases wrote is read on: nothing is forgotten, and alerts continue.
 
-`testdata/state/group-1.bin` was written by the release whose partitions had version 1, after the history below.
+`testdata/state/group-1.bin` and `group-2.bin` were written by the releases with versions 1 and 2
+of the partition state, after the histories below.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import copy
 
 from msgspec.structs import replace
 
-from tests.scenarios.world import World
-from tidemark.core.codec import encode_batch
-from tidemark.core.partition import TrackedAlert
-from tidemark.core.records import Alert, decode_record
+from tests.conftest import ROOT
+from tests.scenarios.scenario import Scenario
+from tests.scenarios.values import ORIGIN
+from tidemark.core.causes import Cause
+from tidemark.core.identity import alert_name
+from tidemark.core.partition import PartitionState, Shrink
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import decode_group
-from tidemark.reduce.life_cycle import Scope
-from tidemark.reduce.rows import RawRecord
-from tidemark.reduce.views import partition_view
 
-OLD = Path(__file__).parents[1] / "testdata" / "state" / "group-1.bin"
-KEY = "main/orders/0"
-HISTORY = (
+HISTORY_1 = (
+    "partition orders-0 replicas=1,2,3 min_isr=2",
     "pass 5 add=10 lineage=0:10",
     "pass 40 add=10",
     "pass 1 isr=1,2",
@@ -32,79 +31,94 @@ HISTORY = (
     "pass 1 leader=2 isr=2 epoch=2 leo=1:400,2:300,3:400 hw=300 lineage=0:300,2:300",
     "pass 1 hw=300",
 )
+CONTINUED_1 = ("pass 3 isr=2,3 add=10", "pass 2 isr=1,2,3 add=10", "ack KafkaCommittedDataLoss")
+# Then a storm of elections, a suspected unclean one, a zombie leader, and a recorded shrink.
+HISTORY_2 = (
+    *HISTORY_1,
+    "pass leader=3 isr=2,3 epoch=3 elr=none",
+    "pass leader=2 epoch=4",
+    "pass leader=3 epoch=5",
+    "pass leader=1 isr=1 epoch=7",
+    "pass 7 leads=3 knows=3:5 add=10",
+    "pass isr=1,2 leads=3 knows=3:5",
+    "record isr=1 cause=fenced",
+    "pass 3 isr=1 add=10",
+)
+# Detectors read the evidence of their alerts again: the zombie's log grows, the metadata log
+# confirms the suspected election, and the storm goes on.
+CONTINUED_2 = (
+    "pass 2 leo=3:800",
+    "pass 2 leads=none knows=none",
+    "record isr=1 recovering",
+    "pass 2 add=10",
+    "pass leader=2 epoch=11 isr=1,2",
+    "ack KafkaCommittedDataLoss",
+    "pass 9 isr=1,2,3 add=10",
+)
 
 
-def told(life: TrackedAlert) -> tuple[object, ...]:
-    """What makes the alert, without its words: a release may find better ones."""
-    return life.detector, life.subject, life.severity, life.since, life.firing, life.incident
+def upgraded(version: int, *history: str) -> tuple[Scenario, Scenario]:
+    """A scenario that goes on from the fixture, and one that was played by this release."""
+    new = Scenario()
+    new.play(*history)
+    old = copy.deepcopy(new)
+    path = ROOT / "tests" / "testdata" / "state" / f"group-{version}.bin"
+    old.fold = Fold(decode_group(path.read_bytes()), Detection(), 0, 1)
+    return old, new
 
 
-def world() -> World:
-    world = World()
-    world.run("partition orders-0 replicas=1,2,3 min_isr=2")
-    for line in HISTORY:
-        world.run(line)
-    return world
-
-
-def test_state_of_the_first_version_reads_on() -> None:
-    now = world()
-    old = Fold(decode_group(OLD.read_bytes()), Detection(), 0, 1)
-    known, fresh = old.partition(KEY), now.fold.partition(KEY) if now.fold else None
-    assert known is not None
-    assert fresh is not None
-    # What version 1 did not have is unknown, and its detectors were fewer; all else is what it was.
-    dated = [replace(entry, dated=True) for entry in known.committed]
-    assert (
-        replace(
-            known, sparse=fresh.sparse, alerts=fresh.alerts, committed=dated, shrinks=fresh.shrinks
-        )
-        == fresh
-    )
-    # The causes are words too.
-    assert [shrink[:3] for shrink in known.shrinks] == [shrink[:3] for shrink in fresh.shrinks]
-    detectors = {life.detector for life in known.alerts}
-    assert [told(life) for life in known.alerts] == [
-        told(life) for life in fresh.alerts if life.detector in detectors
+def identities(state: PartitionState) -> list[tuple[object, ...]]:
+    """The alerts without their texts and evidence."""
+    return [
+        (a.detector, a.subject, a.severity, a.since, a.firing, a.held, a.incident, a.broker)
+        for a in state.alerts
     ]
-    sent = len(now.batches)
-    for line in ("pass 3 isr=2,3 add=10", "pass 2 isr=1,2,3 add=10", "ack KafkaCommittedDataLoss"):
-        now.run(line)
-    for offset, batch in enumerate(now.batches[sent:]):
-        old.record(RawRecord(0, offset, 0.0, encode_batch(batch)))
-    alerts = [
-        record
-        for row in old.rows
-        if row.value is not None and isinstance(record := decode_record(row.value), Alert)
-    ]
-    assert {alert.labels["alertname"] for alert in alerts if alert.reason == "acked"} == {
-        "KafkaCommittedDataLoss"
-    }
-    again, there = old.partition(KEY), now.fold.partition(KEY) if now.fold else None
-    assert again is not None
-    assert there is not None
-    dated = [replace(entry, dated=True) for entry in again.committed]
-    spoken = {"alerts": there.alerts, "shrinks": there.shrinks}
-    assert (
-        replace(
-            again,
-            sparse=there.sparse,
-            published_digest=there.published_digest,
-            committed=dated,
-            **spoken,
-        )
-        == there
-    )
 
 
-def test_a_view_can_be_made_of_it() -> None:
-    old = Fold(decode_group(OLD.read_bytes()), Detection(), 0, 1)
-    state = old.partition(KEY)
-    assert state is not None
-    view = partition_view(
-        state,
-        Scope("main", "orders", 0, state.topic_id),
-        old.rules(Detection().thresholds),
-        state.observed_at,
-    )
-    assert "KafkaCommittedDataLoss" in {alert.labels["alertname"] for alert in view.alerts}
+def test_version_1_is_read_on() -> None:
+    old, new = upgraded(1, *HISTORY_1)
+    assert known_in_version_1(old.state, new.state) == new.state
+    shrinks = [[(s.at, s.broker, s.leader) for s in one.state.shrinks] for one in (old, new)]
+    assert shrinks[0] == shrinks[1]
+    detectors = {alert.detector for alert in old.state.alerts}
+    expected = [identity for identity in identities(new.state) if identity[0] in detectors]
+    assert identities(old.state) == expected
+    lines, acknowledged = old.play(*CONTINUED_1), new.play(*CONTINUED_1)[-1]
+    assert lines[-1] == acknowledged
+    assert "resolved/acked critical KafkaCommittedDataLoss" in acknowledged
+    assert known_in_version_1(old.state, new.state) == new.state
+
+
+def known_in_version_1(old: PartitionState, new: PartitionState) -> PartitionState:
+    """The old state with the parts that version 1 did not have, and that have other texts."""
+    dated = [replace(entry, dated=True) for entry in old.committed]
+    parts = {"sparse": new.sparse, "alerts": new.alerts, "shrinks": new.shrinks}
+    return replace(old, committed=dated, published_digest=new.published_digest, **parts)
+
+
+def test_version_2_is_read_on() -> None:
+    old, new = upgraded(2, *HISTORY_2)
+    assert old.state.shrinks[-1] == Shrink(ORIGIN + 66.0, 2, 1, Cause.FENCING, recorded=True)
+    assert not old.state.shrinks[0].recorded
+    assert identities(old.state) == identities(new.state)
+    assert replace(old.state, alerts=new.state.alerts) == new.state
+    lines = new.play(*CONTINUED_2)
+    assert old.play(*CONTINUED_2) == lines
+    assert replace(old.state, alerts=new.state.alerts) == new.state
+    fired = "\n".join(lines)
+    for text in (
+        "update warning KafkaZombieLeader",
+        "critical KafkaUncleanElection broker=1: Unclean election",
+        "update info KafkaEpochBumpStorm",
+        "resolved/acked critical KafkaCommittedDataLoss",
+    ):
+        assert text in fired
+
+
+def test_a_view_of_old_state_has_its_alerts() -> None:
+    for version, history in ((1, HISTORY_1), (2, HISTORY_2)):
+        old, _ = upgraded(version, *history)
+        view = old.fold.view(old.key, old.clock)
+        names = {alert_name(alert.detector) for alert in old.state.alerts if alert.firing}
+        assert {alert.labels["alertname"] for alert in view.alerts} == names
+        assert "KafkaCommittedDataLoss" in names

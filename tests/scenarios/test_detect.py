@@ -1,4 +1,4 @@
-"""Every scenario text says what it said before."""
+"""Each scenario text has the answers of the reducer."""
 
 from __future__ import annotations
 

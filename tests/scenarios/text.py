@@ -1,31 +1,25 @@
-"""Scenario texts: comments, commands, `----`, what is expected. REWRITE=1 writes what happens instead of comparing."""
+"""Scenario texts: comments, commands, `----`, and the expected answer.
+
+With REWRITE=1, the answers are written instead of compared.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.scenarios.world import World
+from tests.scenarios.scenario import Scenario
 
-SILENCE = "(silence)"
-# What ends an answer besides an empty line: none of these begins one.
+SILENCE = "(no alert)"
+# An answer ends at an empty line, or at a line that begins with one of these.
 _BEGINNINGS = (
-    "#",
-    "pass",
-    "partition",
-    "thresholds",
-    "gone",
-    "ack",
-    "evidence",
-    "record",
-    "checkpoint",
-    "broker",
-    "audit",
+    *("#", "pass", "partition", "thresholds", "gone", "ack", "evidence"),
+    *("record", "checkpoint", "broker", "audit"),
 )
 
 
 def play(source: str) -> str:
-    """Plays a scenario text and returns it with the answers that came."""
-    world = World()
+    """Plays a scenario text and returns it with the answers of the reducer."""
+    scenario = Scenario()
     out: list[str] = []
     commands: list[str] = []
     skipping = False
@@ -36,8 +30,7 @@ def play(source: str) -> str:
             out.append("")
         skipping = False
         if line == "----":
-            answers = [answer for command in commands for answer in world.run(command)]
-            out += ["----", *(answers or [SILENCE])]
+            out += ["----", *(scenario.play(*commands) or [SILENCE])]
             commands, skipping = [], True
             continue
         if line.strip() and not line.startswith("#"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tests.scenarios.world import World
+from tests.scenarios.scenario import Scenario
 from tests.traces import batches
 from tidemark.core.codec import encode_batch
 
@@ -15,10 +15,10 @@ TRACES = ROOT / "tests" / "testdata" / "traces"
 
 def recording(*commands: str) -> list[bytes]:
     """The encoded batches of a scenario."""
-    world = World()
+    scenario = Scenario()
     for command in commands:
-        world.run(command)
-    return [encode_batch(batch) for batch in world.batches]
+        scenario.run(command)
+    return [encode_batch(batch) for batch in scenario.batches]
 
 
 def trace(name: str) -> list[bytes]:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import pytest
 
-from tests.scenarios.world import World
+from tests.scenarios.scenario import Scenario
 from tests.verbs.run import tidemark
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
@@ -33,14 +33,14 @@ LOSS = (
 )
 
 
-def world() -> World:
-    made = World()
+def world() -> Scenario:
+    made = Scenario()
     for line in LOSS:
         made.run(line)
     return made
 
 
-def loss_of(made: World) -> Alert:
+def loss_of(made: Scenario) -> Alert:
     (loss,) = (a for a in made.alerts.values() if a.labels["alertname"] == "KafkaCommittedDataLoss")
     return loss
 

@@ -1,0 +1,176 @@
+"""The clocks and shares of a cluster's collectors, and what passes report of the cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidemark.core.cluster import MAX_COLLECTORS, OWNER_SILENT_SECONDS, ClusterState, CollectorClock
+from tidemark.core.events import OK, REFUSED, TIMED_OUT, BrokerAnswer, Pass
+from tidemark.evolve.cluster import SET_BACK_PASSES, advance_clock, apply_pass, is_due, note_refused
+
+
+def pass_at(at: float, **fields: Any) -> Pass:
+    times = {"started_at": at, "ended_at": at, "monotonic": at / 2}
+    return Pass(**{"number": int(at), **times, "period_ms": 1000.0, **fields})
+
+
+def preferred(broker: int, owned: int | None, led: int | None) -> BrokerAnswer:
+    return BrokerAnswer(broker=broker, outcome=OK, preferred=owned, preferred_led=led)
+
+
+def test_a_pass_moves_the_clock_of_its_collector() -> None:
+    cluster = ClusterState()
+    answers = [preferred(1, 10, 7), preferred(2, 10, None), preferred(3, None, 0)]
+    assert advance_clock(cluster, "a", 3, pass_at(100.0, shard="0/2", brokers=answers))
+    first = CollectorClock(3, 100, 100.0, 50.0, 1000.0, "0/2", 100.0, preferred={1: (10, 7)})
+    assert cluster.collectors == {"a": first}
+    assert advance_clock(cluster, "a", 3, pass_at(101.0, period_ms=500.0))
+    second = CollectorClock(3, 101, 101.0, 50.5, 500.0, began_at=100.0)
+    assert cluster.collectors == {"a": second}
+
+
+@pytest.mark.parametrize(
+    ("collector_epoch", "number", "moves"),
+    [(3, 101, True), (3, 100, False), (3, 99, False), (4, 1, True), (2, 101, False)],
+)
+def test_repeated_passes_and_those_of_a_replaced_process_do_not_count(
+    collector_epoch: int, number: int, moves: bool
+) -> None:
+    cluster = ClusterState()
+    advance_clock(cluster, "a", 3, pass_at(100.0))
+    assert advance_clock(cluster, "a", collector_epoch, pass_at(105.0, number=number)) is moves
+    assert cluster.collectors["a"].ended_at == (105.0 if moves else 100.0)
+
+
+def test_a_process_whose_clock_was_ahead_is_replaced_after_some_passes() -> None:
+    cluster = ClusterState()
+    advance_clock(cluster, "a", 3, pass_at(100.0))
+    for number in range(1, SET_BACK_PASSES):
+        assert not advance_clock(cluster, "a", 2, pass_at(100.0 + number))
+    clock = cluster.collectors["a"]
+    assert (clock.older_passes, clock.older_at) == (SET_BACK_PASSES - 1, 129.0)
+    assert not advance_clock(ClusterState({"a": clock}), "a", 3, pass_at(100.0)), "repeated"
+    assert advance_clock(cluster, "a", 2, pass_at(90.0))
+    assert cluster.collectors["a"] == CollectorClock(2, 90, 90.0, 45.0, 1000.0, began_at=90.0)
+
+
+def test_passes_of_an_older_process_are_remembered_while_the_newer_one_runs() -> None:
+    cluster = ClusterState()
+    advance_clock(cluster, "a", 3, pass_at(100.0))
+    for at in (101.0, 100.5):
+        advance_clock(cluster, "a", 2, pass_at(at))
+    advance_clock(cluster, "a", 3, pass_at(102.0))
+    clock = cluster.collectors["a"]
+    assert (clock.began_at, clock.older_at, clock.older_passes) == (100.0, 101.0, 0)
+
+
+def test_passes_beside_a_newer_process_count_until_it_is_silent() -> None:
+    cluster = ClusterState()
+    advance_clock(cluster, "old", 1, pass_at(100.0))
+    advance_clock(cluster, "new", 2, pass_at(101.0))
+    for at in (102.0, 103.0, 104.0):
+        advance_clock(cluster, "old", 1, pass_at(at))
+    assert (cluster.collectors["old"].contested, cluster.collectors["new"].contested) == (3, 0)
+    advance_clock(cluster, "old", 1, pass_at(101.0 + OWNER_SILENT_SECONDS))
+    assert cluster.collectors["old"].contested == 4
+    advance_clock(cluster, "old", 1, pass_at(101.1 + OWNER_SILENT_SECONDS, number=132))
+    assert cluster.collectors["old"].contested == 0
+
+
+def test_two_processes_of_the_same_age_do_not_contest() -> None:
+    cluster = ClusterState()
+    for name, at in (("a", 100.0), ("b", 101.0), ("a", 102.0)):
+        advance_clock(cluster, name, 1, pass_at(at))
+    assert [clock.contested for clock in cluster.collectors.values()] == [0, 0]
+
+
+def test_refused_passes_count_once_each() -> None:
+    cluster = ClusterState()
+    note_refused(cluster, "a", 1, 100)
+    advance_clock(cluster, "a", 1, pass_at(100.0))
+    for collector_epoch, number in ((1, 100), (2, 101), (1, 101), (1, 101), (1, 99), (1, 103)):
+        note_refused(cluster, "a", collector_epoch, number)
+    advance_clock(cluster, "a", 1, pass_at(104.0))
+    assert (cluster.collectors["a"].refused, cluster.collectors["a"].refused_pass) == (2, 103)
+
+
+def test_a_bounded_number_of_collectors_is_known() -> None:
+    cluster = ClusterState()
+    for number in range(MAX_COLLECTORS + 10):
+        advance_clock(cluster, f"c{number}", 1, pass_at(100.0 + number))
+    assert [*cluster.collectors] == [f"c{number}" for number in range(10, MAX_COLLECTORS + 10)]
+
+
+def test_collectors_of_shares_take_turns_at_the_cluster() -> None:
+    cluster = ClusterState()
+    turns = [
+        (is_due(cluster, name, pass_at(at)), cluster.judged_by, cluster.judged_at)
+        for name, at in (("a", 100.0), ("b", 100.5), ("a", 101.0), ("b", 101.5))
+    ]
+    assert turns == [
+        (True, "a", 100.0),
+        (False, "a", 100.0),
+        (True, "a", 101.0),
+        (False, "a", 101.0),
+    ]
+    assert is_due(cluster, "a", pass_at(101.1)), "its own passes may follow closely"
+    assert not is_due(cluster, "b", pass_at(101.84))
+    assert is_due(cluster, "b", pass_at(101.85 + 1e-9)), "the other one is late"
+    assert is_due(cluster, "a", pass_at(60.0)), "clocks that differ so much keep no one waiting"
+    cluster = ClusterState(judged_at=100.0, judged_by="a")
+    assert is_due(cluster, "b", pass_at(100.75)), "three quarters of a period"
+
+
+def counted(*shares: tuple[str, str | None, float, tuple[int, int]]) -> ClusterState:
+    cluster = ClusterState()
+    for name, shard, at, (owned, led) in shares:
+        answers = [preferred(1, owned, led)]
+        advance_clock(cluster, name, 1, pass_at(at, shard=shard, brokers=answers))
+    return cluster
+
+
+def test_preferred_leaders_of_all_shares_are_added_up() -> None:
+    assert ClusterState().preferred_of(1, 0.0) is None
+    cluster = counted(("a", "0/2", 100.0, (10, 10)), ("b", "1/2", 101.0, (12, 2)))
+    assert cluster.preferred_of(1, 102.0) == (22, 12)
+    assert cluster.preferred_of(1, 130.5) == (12, 2), "a silent collector does not count"
+    assert cluster.preferred_of(2, 102.0) is None
+
+
+def test_a_collector_of_the_whole_cluster_counts_alone() -> None:
+    cluster = counted(("a", "0/2", 100.0, (10, 10)), ("b", None, 101.0, (22, 12)))
+    assert cluster.preferred_of(1, 102.0) == (22, 12)
+
+
+def test_a_pass_reports_the_cluster_and_its_quorum() -> None:
+    cluster = ClusterState()
+    whole = {"cluster_id": "x", "partitions": 7, "quorum_leader": 1, "quorum_epoch": 5}
+    apply_pass(cluster, pass_at(1.0, **whole))
+    apply_pass(cluster, pass_at(2.0))
+    assert (cluster.cluster_id, cluster.partitions) == ("x", 7), "unknown: as before"
+    assert (cluster.quorum_leader, cluster.quorum_epoch) == (None, None), "not asked"
+    apply_pass(cluster, pass_at(3.0, **whole | {"partitions": 0, "cluster_id": "y"}))
+    assert (cluster.cluster_id, cluster.partitions) == ("y", 0)
+    assert (cluster.quorum_leader, cluster.quorum_epoch) == (1, 5)
+
+
+def answer(broker: int, outcome: str = OK, in_sync: int | None = None) -> BrokerAnswer:
+    return BrokerAnswer(broker=broker, outcome=outcome, in_sync=in_sync)
+
+
+@pytest.mark.parametrize(
+    ("fields", "blind"),
+    [
+        ({"missed": "all"}, True),
+        ({"brokers": [answer(1, REFUSED), answer(2, TIMED_OUT)]}, True),
+        ({"brokers": [answer(1, REFUSED), answer(2)]}, False),
+        ({"missed": {"orders": [(0, 3)]}}, False),
+        ({}, False),
+    ],
+)
+def test_a_pass_is_blind_when_it_saw_nothing(fields: dict[str, Any], blind: bool) -> None:
+    cluster = ClusterState(blind_passes=2)
+    apply_pass(cluster, pass_at(1.0, **fields))
+    assert cluster.blind_passes == (3 if blind else 0)

@@ -1,0 +1,105 @@
+"""Checkpoint files and audit findings: the newest is kept, a late one changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.evolve.observations import SEEN, fold, observation, sparse_of
+from tidemark.core.events import MAX_REPLICAS, Audit, Checkpoint
+from tidemark.core.partition import PartitionState, encode_state
+from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, MetadataPosition, SparseState
+from tidemark.evolve.findings import evolve_audit, evolve_checkpoint
+
+PARTITION: dict[str, Any] = {
+    "topic": "orders",
+    "partition": 0,
+    "topic_id": "a",
+    "observed_at": 20.0,
+}
+WITHOUT_ID = fold(None, observation(topic_id=None))
+
+
+def checkpoint(broker: int = 2, **fields: Any) -> Checkpoint:
+    files = {"broker": broker, "high_watermark": 80, "modified_at": 18.0}
+    return Checkpoint(**{**PARTITION, **files, **fields})
+
+
+def audit(**fields: Any) -> Audit:
+    finding = {"brokers": [1, 2], "offset": 40, "leader_epoch": 4, "crcs": [11, 22]}
+    return Audit(**{**PARTITION, **finding, **fields})
+
+
+def test_the_newest_reading_of_each_brokers_files_is_kept() -> None:
+    state = evolve_checkpoint(SEEN, checkpoint())
+    assert sparse_of(state).checkpoints == [CheckpointSeen(2, 80, 18.0, 20.0)]
+    state = evolve_checkpoint(state, checkpoint(1))
+    before = encode_state(state)
+    newer = evolve_checkpoint(state, checkpoint(observed_at=21.0, high_watermark=85))
+    known = [(seen.broker, seen.high_watermark) for seen in sparse_of(newer).checkpoints]
+    assert known == [(1, 80), (2, 85)]
+    assert encode_state(state) == before, "the state before does not change"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        checkpoint(),
+        checkpoint(observed_at=19.0),
+        checkpoint(observed_at=21.0, topic_id="b"),
+        checkpoint(observed_at=21.0, topic_id=None),
+    ],
+)
+def test_an_older_reading_or_one_of_another_topic_changes_nothing(event: Checkpoint) -> None:
+    state = evolve_checkpoint(SEEN, checkpoint())
+    assert evolve_checkpoint(state, event) is state
+
+
+@pytest.mark.parametrize("topic_id", ["a", None])
+def test_findings_count_where_the_topic_id_of_the_partition_is_unknown(
+    topic_id: str | None,
+) -> None:
+    assert sparse_of(evolve_checkpoint(WITHOUT_ID, checkpoint(topic_id=topic_id))).checkpoints
+    assert sparse_of(evolve_audit(WITHOUT_ID, audit(topic_id=topic_id))).audit
+
+
+def test_the_files_of_a_bounded_number_of_brokers_are_known() -> None:
+    state = SEEN
+    for broker in range(MAX_REPLICAS + 2):
+        state = evolve_checkpoint(state, checkpoint(broker))
+    known = [seen.broker for seen in sparse_of(state).checkpoints]
+    assert known == list(range(2, MAX_REPLICAS + 2))
+
+
+def recorded() -> PartitionState:
+    state = fold(None, observation())
+    state.sparse = SparseState(metadata=MetadataPosition(7, 2, 10.0))
+    return state
+
+
+def test_the_newest_finding_of_an_audit_is_kept_beside_the_rest() -> None:
+    state = recorded()
+    after = evolve_audit(state, audit())
+    finding = AuditFinding(40, 4, [1, 2], [11, 22], 20.0)
+    assert after.sparse == SparseState(metadata=MetadataPosition(7, 2, 10.0), audit=finding)
+    assert state == recorded(), "the state before does not change"
+    later = evolve_audit(after, audit(observed_at=21.0, offset=50))
+    assert sparse_of(later).audit == AuditFinding(50, 4, [1, 2], [11, 22], 21.0)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        # Repeated, or late.
+        audit(),
+        audit(observed_at=19.0, offset=50),
+        # Of another topic, or without a difference.
+        audit(observed_at=21.0, topic_id="b"),
+        audit(observed_at=21.0, crcs=[11, 11]),
+        audit(observed_at=21.0, crcs=[]),
+    ],
+)
+def test_a_finding_that_is_late_or_none_changes_nothing(event: Audit) -> None:
+    state = evolve_audit(recorded(), audit())
+    assert evolve_audit(state, event) is state

@@ -1,0 +1,125 @@
+"""A loss takes two reads of different passes; an unclean election is remembered by its epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.evolve.observations import SEEN, answer, fold, observation, silent
+from tidemark.core.events import Observation
+from tidemark.core.leader_epochs import Committed
+from tidemark.core.partition import LossCandidate
+
+GONE = observation(
+    leader=None, leader_epoch=5, in_sync_replicas=[], eligible_leader_replicas=[1], leaderless=True
+)
+
+
+@pytest.mark.parametrize(
+    ("events", "epoch"),
+    [
+        ([GONE, observation(leader=2, leader_epoch=6)], 6),
+        # A suspected one too.
+        ([observation(leader=2, leader_epoch=5)], 5),
+        ([observation(leader=2, leader_epoch=5), observation(leader=2, leader_epoch=5)], 5),
+        ([GONE, observation(leader=1, leader_epoch=6)], None),
+    ],
+)
+def test_an_unclean_election_is_remembered_by_its_epoch(
+    events: list[Observation], epoch: int | None
+) -> None:
+    assert fold(None, observation(in_sync_replicas=[1]), *events).unclean_epoch == epoch
+
+
+def shorter(log_end: int = 80, epoch: int = 5, leads: bool = True, **fields: Any) -> Observation:
+    """Leader 2 of epoch 5 ends epoch 4 at 60, where 90 was committed."""
+    leader = {"log_end_offset": log_end, "leader_epoch": epoch, "leads": leads}
+    whole: dict[str, Any] = {
+        "observed_at": 11.0,
+        "leader": 2,
+        "leader_epoch": 5,
+        "committed": 60,
+        "samples": [silent(1), answer(2, high_watermark=60, **leader)],
+        "lineage": [(4, 60), (5, 80)],
+        "lineage_complete_from": 4,
+        "leader_log_end_offset_before": 80,
+        "leader_log_end_offset_after": 80,
+    }
+    return observation(**{**whole, **fields})
+
+
+FIRST = LossCandidate(4, 5, 60, 90, 100, 1)
+READ_ONCE = fold(SEEN, shorter())
+
+
+def test_a_loss_is_certain_at_the_second_read_of_another_pass() -> None:
+    assert READ_ONCE.loss_candidate == FIRST
+    assert fold(READ_ONCE, shorter(), number=1).loss_candidate == FIRST
+    twice = fold(READ_ONCE, shorter(observed_at=12.0))
+    assert twice.loss_candidate == LossCandidate(4, 5, 60, 90, 100, 1, confirmed=True)
+
+
+@pytest.mark.parametrize(("second", "start"), [(70, 70), (50, 60)])
+def test_two_reads_prove_what_is_above_both(second: int, start: int) -> None:
+    other = fold(READ_ONCE, shorter(lineage=[(4, second), (5, 80)]))
+    assert other.loss_candidate == LossCandidate(4, 5, start, 90, 100, 1, confirmed=True)
+
+
+def test_a_read_under_another_leadership_is_another_first_read() -> None:
+    other = shorter(epoch=6, leader_epoch=6, lineage=[(4, 60), (6, 80)])
+    assert fold(READ_ONCE, other).loss_candidate == LossCandidate(4, 6, 60, 90, 100, 2)
+
+
+def test_a_read_of_another_epoch_is_another_first_read() -> None:
+    once = fold(SEEN, shorter())
+    once.committed = [Committed(3, 95, 9.0, 95, 1), *once.committed]
+    other = shorter(lineage=[(3, 40), (4, 60), (5, 80)], lineage_complete_from=3)
+    assert fold(once, other).loss_candidate == LossCandidate(3, 5, 40, 95, 95, 2)
+
+
+def test_a_claimed_loss_is_remembered_and_not_claimed_twice() -> None:
+    claimed = fold(SEEN, shorter(), shorter())
+    after = fold(claimed, shorter())
+    assert after.loss_candidate is None
+    assert after.committed[0] == Committed(4, 90, 10.0, 100, 1, lost_from=60, lost_under=5)
+    assert claimed.committed[0].lost_from is None
+
+
+@pytest.mark.parametrize(("high_watermark", "lost_from"), [(50, 50), (70, 60)])
+def test_a_claim_covers_its_epoch_and_earlier_ones(high_watermark: int, lost_from: int) -> None:
+    state = fold(None, observation())
+    state.committed = [Committed(3, high_watermark, 9.0, high_watermark, 1), *state.committed]
+    after = fold(state, *(shorter(lineage_complete_from=3) for _ in range(3)))
+    assert [entry.lost_from for entry in after.committed] == [lost_from, 60, None]
+
+
+@pytest.mark.parametrize(
+    "blind",
+    [
+        shorter(samples=[silent(1), silent(2)]),
+        shorter(samples=[silent(1)]),
+        shorter(95, leads=False),
+        shorter(95, epoch=4),
+    ],
+    ids=["silent", "not sampled", "does not lead", "before its election"],
+)
+def test_a_pass_without_a_verdict_keeps_the_first_read(blind: Observation) -> None:
+    blind.observed_at = 12.0
+    assert fold(READ_ONCE, blind).loss_candidate == FIRST
+
+
+def test_a_leader_without_a_lineage_cannot_refute() -> None:
+    """Its log ended below the high watermark once and has grown since."""
+    once = fold(SEEN, shorter(lineage=None))
+    assert once.loss_candidate == LossCandidate(4, 5, 80, 90, 100, 1)
+    assert fold(once, shorter(95, lineage=None)).loss_candidate == once.loss_candidate
+
+
+def test_a_pass_that_shows_the_records_refutes_the_first_read() -> None:
+    assert fold(READ_ONCE, shorter(95, lineage=[(4, 90), (5, 95)])).loss_candidate is None
+
+
+def test_a_first_read_ends_with_its_leadership() -> None:
+    later = observation(leader=2, leader_epoch=6, samples=[silent(1), silent(2)])
+    assert fold(READ_ONCE, later).loss_candidate is None
