@@ -174,9 +174,9 @@ def diverging_end(leader: Log, follower: Log) -> tuple[int, int] | None:
     """
     if not follower:
         return None
-    epoch = follower[-1].epoch
-    answer = end_offset_for(leader, epoch)
-    return answer if answer[0] != epoch or answer[1] < len(follower) else None
+    last_epoch = follower[-1].epoch
+    epoch, end = end_offset_for(leader, last_epoch)
+    return (epoch, end) if epoch != last_epoch or end < len(follower) else None
 
 
 def truncation_offset(answer: tuple[int, int], follower: Log) -> int:
