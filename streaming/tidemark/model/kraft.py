@@ -4,8 +4,7 @@ The controller writes every change of a partition into a log that each broker re
 The partition epoch counts the changes. The leader epoch changes only with the leader.
 
 Mirrors PartitionChangeBuilder, Partition (AlterPartition: KIP-497, KIP-903), AbstractFetcherThread
-(KIP-595) and KIP-966. KafkaReplication.tla has no actions for them, so names are as close as
-possible.
+(KIP-595) and KIP-966. KafkaReplication.tla has no actions for them: names are as close as possible.
 
 This state does not say which brokers are alive: any member can be fenced at any time, as in
 KafkaReplication.tla. So the last known leader is never elected here; `replica_manager` does that.
@@ -15,11 +14,7 @@ from __future__ import annotations
 
 from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.model.action import Arguments, Successors, action
-from tidemark.model.actions import (
-    with_high_watermark_raised,
-    with_lost_suffix,
-    with_next_record,
-)
+from tidemark.model.actions import with_high_watermark_raised, with_lost_suffix, with_next_record
 from tidemark.model.fencing import is_following_leader_epoch
 from tidemark.model.log import Log, end_offset_for, epoch_start
 from tidemark.model.state import (
@@ -174,9 +169,9 @@ def diverging_end(leader: Log, follower: Log) -> tuple[int, int] | None:
     """
     if not follower:
         return None
-    epoch = follower[-1].epoch
-    answer = end_offset_for(leader, epoch)
-    return answer if answer[0] != epoch or answer[1] < len(follower) else None
+    last_epoch = follower[-1].epoch
+    epoch, end = end_offset_for(leader, last_epoch)
+    return (epoch, end) if epoch != last_epoch or end < len(follower) else None
 
 
 def truncation_offset(answer: tuple[int, int], follower: Log) -> int:

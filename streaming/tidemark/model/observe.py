@@ -155,13 +155,12 @@ def _add_leader(
         # its predecessor committed.
         observation.committed = local.high_watermark
     lineage = lineage_of(log)
-    if not lineage or lineage[-1][0] != local.leader_epoch:
+    if local.leader_epoch not in dict(lineage):
         # A new leader assigns its epoch before it has records of it.
         lineage.append((local.leader_epoch, len(log)))
     observation.lineage = lineage[-MAX_LINEAGE:]
-    observation.lineage_complete_from = (
-        0 if len(lineage) <= MAX_LINEAGE else observation.lineage[0][0]
-    )
+    oldest, _ = observation.lineage[0]
+    observation.lineage_complete_from = 0 if len(lineage) <= MAX_LINEAGE else oldest
 
 
 def lineage_of(log: Log) -> Lineage:

@@ -12,14 +12,15 @@ def assign(cache: Cache, epoch: int, start: int) -> Cache:
 
     The file is written at once, before any record of the epoch.
     """
-    if cache and cache[-1][0] == epoch and cache[-1][1] <= start:
+    if any(known == epoch and begin <= start for known, begin in cache[-1:]):
         return cache
-    return (*(entry for entry in cache if entry[0] < epoch and entry[1] < start), (epoch, start))
+    earlier = ((known, begin) for known, begin in cache if known < epoch and begin < start)
+    return (*earlier, (epoch, start))
 
 
 def truncate_from_end(cache: Cache, end: int) -> Cache:
     """Removes the epochs that start at `end` or later."""
-    return tuple(entry for entry in cache if entry[1] < end)
+    return tuple((epoch, start) for epoch, start in cache if start < end)
 
 
 def end_offset_for(cache: Cache, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
