@@ -27,7 +27,7 @@ class Lineage(NamedTuple):
 class BrokerAnswers:
     """Answers by slot, the place of a partition in the broker's requests. Null: no answer.
 
-    `led` are the slots whose leader the broker is, by the metadata of the plan.
+    `led` are the slots that the broker leads, by the metadata of the plan.
     """
 
     def __init__(self, broker: int, size: int, led: Iterable[int]) -> None:

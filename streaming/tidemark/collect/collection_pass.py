@@ -33,10 +33,10 @@ from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
 
 SMALL_CLUSTER: Final = 2_000
-# A sampler may take so many time-outs in all; one that goes on is cut off.
+# A sampler has this many time-outs in all; then it is cancelled.
 SAMPLER_TIMEOUTS: Final = 4
-# A barrier waits for brokers that answer: twice as long as the slowest took lately, and at least
-# this long. A broker that failed before has this long to come back.
+# A barrier waits twice as long as the slowest broker took recently, and at least this long. A
+# broker that failed before has this long to reconnect.
 PATIENCE_SECONDS: Final = 0.05
 
 

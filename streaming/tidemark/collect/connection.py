@@ -22,7 +22,7 @@ from tidemark.collect.event_loop import EventLoop
 from tidemark.core.events import OK, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 
-# Above what one pass sends to a broker at a time; kafka-python refuses the next request.
+# More than one pass sends to a broker at a time: kafka-python refuses requests above it.
 MAX_IN_FLIGHT: Final = 64
 
 

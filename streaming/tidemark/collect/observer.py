@@ -45,7 +45,7 @@ class Observer:
         thin_seconds: float,
     ) -> None:
         self.found_stale = False
-        # Quiet, and observed lately: these count as seen.
+        # Quiet and recently observed partitions: they count as seen.
         self.thinned = 0
         self.missed: set[WatchedPartition] = set()
         self._outcomes = outcomes
@@ -260,7 +260,7 @@ class Observer:
 
 
 def _quiet_state(watched: WatchedPartition, observation: Observation) -> object:
-    """What the observation of a quiet partition shows, apart from times."""
+    """The content of the observation of a quiet partition, without times."""
     return (
         watched.metadata,
         watched.topic_id,

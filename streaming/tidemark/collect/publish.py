@@ -48,7 +48,7 @@ class Publisher:
         raise NotImplementedError
 
     def take_missed(self, cluster: str) -> set[TopicPartition]:  # noqa: ARG002 - by default none
-        """Partitions of a cluster whose observations were lost since the last call."""
+        """Partitions of a cluster with observations lost since the last call."""
         return set()
 
     def close(self, seconds: float) -> None:
@@ -229,5 +229,5 @@ class KafkaPublisher(Publisher):
 
 
 def _size(record: Record) -> int:
-    # With what the queue holds beside the payload.
+    # The payload, and the size of the record around it.
     return len(record.payload) + 64 * (len(record.partitions) + 8)
