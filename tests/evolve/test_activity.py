@@ -100,6 +100,15 @@ def sampled(*samples: Any) -> PartitionState:
         (sparse(divergences=[Divergence(2, 3, 4, 1, 2, False, 1.0, 0)]), activity.DIVERGENCE),
         (sparse(audit=AuditFinding(1, 4, [1, 2], [3, 4], 1.0)), activity.DIVERGENCE),
         (sparse(checkpoints=[CheckpointSeen(2, 1, 1.0, 1.0)]), activity.CHECKPOINT),
+        (
+            sparse(
+                last_stable=LastStable(1, 1.0),
+                metadata=MetadataPosition(7, 0, 1.0, recovering=True),
+                audit=AuditFinding(1, 4, [1, 2], [3, 4], 1.0),
+                checkpoints=[CheckpointSeen(2, 1, 1.0, 1.0)],
+            ),
+            activity.SPARSE | activity.RECOVERING | activity.DIVERGENCE | activity.CHECKPOINT,
+        ),
     ],
 )
 def test_flags_of_a_state(state: PartitionState, flags: Activity) -> None:
@@ -141,6 +150,20 @@ GROWN = [TABLE[0], Committed(4, 110, 2.0, 110, 1)]
         # The entry of the newest epoch grows with every pass.
         ({"committed": TABLE}, {"committed": GROWN}, activity.NONE),
         ({"committed": TABLE}, {"committed": TABLE[1:]}, activity.HISTORY),
+        (
+            {"committed": TABLE},
+            {
+                "leader": 2,
+                "committed": TABLE[1:],
+                "replicas": [ONE, replace(TWO, log_end_offset=9)],
+            },
+            activity.ELECTION | activity.HISTORY | activity.LOG_FELL,
+        ),
+        (
+            {},
+            {"replicas": [ONE, replace(TWO, leader_epoch=5, log_end_offset=9)]},
+            activity.ELECTION | activity.LOG_FELL,
+        ),
         (
             {"committed": TABLE},
             {"committed": [replace(TABLE[0], lost_from=1), TABLE[1]]},

@@ -79,6 +79,13 @@ def test_passes_beside_a_newer_process_count_until_it_is_silent() -> None:
     assert cluster.collectors["old"].contested == 0
 
 
+def test_the_first_pass_of_an_older_process_counts_too() -> None:
+    cluster = ClusterState()
+    advance_clock(cluster, "new", 2, pass_at(101.0))
+    advance_clock(cluster, "old", 1, pass_at(102.0))
+    assert cluster.collectors["old"].contested == 1
+
+
 def test_two_processes_of_the_same_age_do_not_contest() -> None:
     cluster = ClusterState()
     for name, at in (("a", 100.0), ("b", 101.0), ("a", 102.0)):
@@ -116,7 +123,7 @@ def test_collectors_of_shares_take_turns_at_the_cluster() -> None:
         (False, "a", 101.0),
     ]
     assert is_due(cluster, "a", pass_at(101.1)), "its own passes may follow closely"
-    assert not is_due(cluster, "b", pass_at(101.84))
+    assert not is_due(cluster, "b", pass_at(101.8495))
     assert is_due(cluster, "b", pass_at(101.85 + 1e-9)), "the other one is late"
     assert is_due(cluster, "a", pass_at(60.0)), "clocks that differ so much keep no one waiting"
     cluster = ClusterState(judged_at=100.0, judged_by="a")

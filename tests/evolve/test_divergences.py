@@ -67,6 +67,8 @@ def test_a_difference_below_an_epoch_that_both_logs_hold_is_closed() -> None:
         ([(2, 40), (3, 70), (4, 100)], [(2, 40), (3, 60), (4, 100)], (3, 4, 70, 60)),
         # An epoch of the follower alone ends, for the leader, where the epoch before it ends.
         ([(3, 45), (4, 100)], LEADER, (3, 4, 45, 40)),
+        # The leader's lineage does not cover the follower's first epoch.
+        ([(1, 20), (2, 45), (4, 100)], LEADER, (2, 4, 45, 40)),
         # Epochs of the leader alone.
         ([(2, 45), (4, 100)], [(2, 40), (3, 60), (4, 100)], (2, 3, 45, 40)),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -31,12 +32,12 @@ from tidemark.evolve.fast_path import fold_offsets
 
 
 def known(**fields: Any) -> PartitionState:
-    """A partition with a lineage and a last stable offset; `fields` replace those of the state."""
+    """A partition with a lineage and a last stable offset; `fields` are those of the state."""
     samples = [answer(1, last_stable_offset=90), answer(2)]
     lineage = {"lineage": [(3, 50), (4, 100)], "lineage_complete_from": 3}
     state = fold(None, observation(samples=samples, **lineage))
     for name, value in fields.items():
-        setattr(state, name, value)
+        setattr(state, name, copy.deepcopy(value))
     return state
 
 
@@ -141,6 +142,7 @@ def committed(*high_watermarks: int) -> list[Committed]:
         (committed(50, 60, 90), True),
         # An earlier epoch committed more than the newest: a loss may be claimed of it.
         (committed(95, 90), False),
+        (committed(85, 80), False),
         (committed(95, 60, 90), False),
         # The newest epoch of the table does not lead.
         (
@@ -167,10 +169,18 @@ def test_a_lineage_of_many_epochs_is_renewed_at_its_end() -> None:
     assert (state.lineage, state.lineage_complete_from) == ([(2, 30), (3, 50), (4, 110)], 2)
 
 
-def test_a_replica_that_ends_at_the_high_watermark_is_folded() -> None:
-    level = [answer(1), answer(2, log_end_offset=90)]
-    state = fold(None, observation(samples=level))
-    assert is_folded(state, observation(observed_at=11.0, samples=level))
+@pytest.mark.parametrize(("log_end", "folded"), [(89, False), (90, True)])
+def test_every_log_must_reach_the_high_watermark(log_end: int, folded: bool) -> None:
+    """One that does not is behind what was committed."""
+    state = fold(None, observation(samples=[answer(1), answer(2, log_end_offset=70)]))
+    samples = [answer(1), answer(2, log_end_offset=log_end)]
+    assert is_folded(state, observation(observed_at=11.0, samples=samples)) is folded
+
+
+def test_an_empty_partition_is_folded() -> None:
+    empty = {"log_end_offset": 0, "high_watermark": 0}
+    event = observation(committed=0, samples=[answer(1, **empty), answer(2, **empty)])
+    assert is_folded(fold(None, event), event)
 
 
 @pytest.mark.parametrize(

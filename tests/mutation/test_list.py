@@ -1,4 +1,4 @@
-"""The list of surviving mutants has a function and a reason per entry; runs are compared with it."""
+"""The list of surviving mutants: functions and reasons, and how a run is compared with it."""
 
 from __future__ import annotations
 

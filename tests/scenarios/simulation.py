@@ -80,7 +80,7 @@ class SimulatedPartition:
             return
         for broker in {leader, *members} - self.down.keys():
             self.log_ends[broker] = self.log_ends.get(broker, 0) + add
-        self.high_watermark = min(self.log_ends[broker] for broker in members or [leader])
+        self.high_watermark = min(self.log_ends.get(broker, 0) for broker in members or [leader])
 
     @property
     def replicas(self) -> list[int]:

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.scenarios.text import play, scenario_files
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS
 
-FOLDER = Path(__file__).parents[1] / "testdata" / "detect"
+FILES = scenario_files(ROOT / "tests" / "testdata" / "detect")
+TEXTS = [path.read_text(encoding="utf-8") for path in FILES]
+LINES = [line for text in TEXTS for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("path", scenario_files(FOLDER), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_scenario(path: Path) -> None:
     written = path.read_text(encoding="utf-8")
     played = play(written)
@@ -25,55 +28,32 @@ def test_scenario(path: Path) -> None:
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-def test_each_detector_fires_resolves_and_keeps_silent_in_a_trap(detector: str) -> None:
-    texts = {path: path.read_text(encoding="utf-8") for path in scenario_files(FOLDER)}
+def test_each_detector_fires_resolves_and_is_silent_in_a_trap(detector: str) -> None:
     name = f" {alert_name(detector)}"
-    fires = [
-        path
-        for path, text in texts.items()
-        if any("  firing " in line and name in line for line in text.splitlines())
+    named = [line for line in LINES if name in line]
+    assert any("  firing " in line for line in named), "no scenario in which it fires"
+    assert any("  resolved/" in line for line in named), "no scenario in which it resolves"
+    traps = [text for text in TEXTS if f"# trap: {detector}\n" in text]
+    silent = [
+        text
+        for text in traps
+        if not any("firing" in line and name in line for line in text.splitlines())
     ]
-    ends = [
-        path
-        for path, text in texts.items()
-        if any("  resolved/" in line and name in line for line in text.splitlines())
-    ]
-    traps = [
-        path
-        for path, text in texts.items()
-        if f"# trap: {detector}\n" in text
-        and not any("firing" in line and name in line for line in text.splitlines())
-    ]
-    assert fires, f"no scenario in which {detector} fires"
-    assert ends, f"no scenario in which {detector} resolves"
-    assert traps, f"no scenario headed `# trap: {detector}` in which it keeps silent"
+    assert silent, f"no scenario headed `# trap: {detector}` in which it is silent"
 
 
-def test_only_a_proven_loss_speaks_of_one() -> None:
-    """Whoever filters pages by these words must get the proven ones alone."""
-    lines = [
-        line
-        for path in scenario_files(FOLDER)
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
+def test_only_a_proven_loss_is_called_one() -> None:
+    """A filter for these words finds the proven losses only."""
     others = [
         line
-        for line in lines
+        for line in LINES
         if ("  firing " in line or "  update " in line) and "KafkaCommittedDataLoss" not in line
     ]
     assert others
-    assert [
-        line
-        for line in others
-        if "committed data loss" in line.lower().replace("-", " ").replace("_", " ")
-    ] == []
+    plain = [line.lower().replace("-", " ").replace("_", " ") for line in others]
+    assert [line for line in plain if "committed data loss" in line] == []
 
 
-def test_traps_are_those_of_detectors_that_are_there() -> None:
-    named = {
-        line.removeprefix("# trap: ")
-        for path in scenario_files(FOLDER)
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.startswith("# trap: ")
-    }
-    assert named == DETECTORS.keys()
+def test_every_detector_has_a_trap_and_every_trap_a_detector() -> None:
+    traps = {line.removeprefix("# trap: ") for line in LINES if line.startswith("# trap: ")}
+    assert traps == DETECTORS.keys()
