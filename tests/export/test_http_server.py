@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from tests.export.make import NOW, render, view
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.http import Site, serve
+from tidemark_exporters.http_server import Site, serve
 from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.table import Table
