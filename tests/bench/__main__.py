@@ -1,7 +1,8 @@
 """`make bench`: runs every tests/bench/bench_*.py and writes bench-results.json.
 
-A bench module has `rows()`, which measures and yields `row.Row`s. Arguments choose modules: `python -m tests.bench
-stream` runs bench_stream alone (and then writes its rows alone). Ends with 1 when a bar was missed or a module failed.
+A bench module has `rows()`, which measures and yields `row.Row`s. Arguments choose modules:
+`python -m tests.bench stream` runs bench_stream alone, and writes its rows alone. Exits with 1 when
+a bar was missed or a module failed.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def run(name: str) -> tuple[list[Row], bool]:
 
 def line(row: Row) -> str:
     verdict = {True: "met", False: "MISSED", None: ""}[row.get("met")]
-    return f"{row['name']:<56} {row['value']:>12,.4g} {row['unit']:<14} {row.get('bar') or '':<14} {verdict}".rstrip()
+    bar = row.get("bar") or ""
+    figure = f"{row['value']:>12,.4g} {row['unit']:<14}"
+    return f"{row['name']:<56} {figure} {bar:<14} {verdict}".rstrip()
 
 
 def main() -> int:

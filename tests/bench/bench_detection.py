@@ -1,4 +1,4 @@
-"""From the moment a fault can be seen from outside to the webhook: the demo's scenes, alert by alert."""
+"""The time from a fault that is visible from outside to the webhook, for each alert of the demo."""
 
 from __future__ import annotations
 
@@ -25,5 +25,6 @@ def rows() -> Iterator[Row]:
             unit="s",
             bar=f"<= {row['allowed_seconds']:g} s",
             met=seconds <= row["allowed_seconds"],
-            how="one run of the demo; since a probe apart from Tidemark (every 200 ms) first saw the condition; bar: 2 passes + 2 s + hysteresis",
+            how="one run of the demo; since a probe apart from Tidemark (every 200 ms) first saw the "
+            "condition; bar: 2 passes + 2 s + hysteresis",
         )

@@ -31,7 +31,10 @@ def rows() -> Iterator[Row]:
         offset += len(records)
         blob, _ = fold_group(blob, records, Detection(), 0, 1)
     seconds = time.process_time() - began
-    how = f"{PARTITIONS:,} partitions x 3 replicas whose offsets move each pass, {PASSES} passes, state decoded and encoded in each; CPU time"
+    how = (
+        f"{PARTITIONS:,} partitions x 3 replicas with offsets that move each pass, {PASSES} passes, "
+        "state decoded and encoded in each; CPU time"
+    )
     yield Row(
         name="reduce: observations a second",
         value=PARTITIONS * PASSES / seconds,

@@ -1,6 +1,7 @@
-"""The stream under the load that its bar names: 10,000 partitions with three replicas, one event each per 5 s.
+"""The stream under the load of its bar: 10,000 partitions of 3 replicas, one event each per 5 s.
 
-Kafka in and out on three local brokers beside it, the real reducer, packed gzip records as a collector publishes them.
+Kafka in and out on three local brokers, the real reducer, records packed with gzip as a collector
+publishes them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ GROUPS = 16
 PERIOD_SECONDS = 5.0
 LOAD = SyntheticPasses(partitions=10_000, groups=GROUPS, period_seconds=PERIOD_SECONDS)
 QUIET = SyntheticPasses(partitions=16, groups=GROUPS)
-# Spark compiles and the JVM warms up in the first ones; a restarted stream is not judged by them either.
+# Spark compiles and the JVM warms up in the first ones; they do not count.
 WARM_UP_PASSES = 4
 PASSES = 8
 SMALL_BATCHES = 12
@@ -124,8 +125,9 @@ def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
     batches = run.stream.lines("batch")[warm:]
     seconds = [batch["ms"] / 1000 for batch in batches]
     how = (
-        f"10,000 partitions x 3 replicas, one observation each per 5 s with moving offsets, {PASSES} passes after {WARM_UP_PASSES}, local[4] on "
-        f"{os.cpu_count()} cores beside three brokers and the producer; {len(batches)} batches"
+        "10,000 partitions x 3 replicas, one observation each per 5 s with moving offsets, "
+        f"{PASSES} passes after {WARM_UP_PASSES}, local[4] on {os.cpu_count()} cores beside three "
+        f"brokers and the producer; {len(batches)} batches"
     )
     yield Row(
         name="stream: longest micro-batch",
@@ -159,7 +161,8 @@ def _small(cluster: LocalCluster, folder: Path, name: str, spark: dict[str, str]
         run.close()
     # The later half: the JVM goes on warming up for a while.
     seconds = [batch["ms"] / 1000 for batch in run.stream.lines("batch")][SMALL_BATCHES // 2 :]
-    yield Row(
-        name=f"stream: small micro-batch, {name}", value=median(seconds), unit="s",
-        how=f"one pass over 16 partitions at a time, {len(seconds)} batches after {SMALL_BATCHES // 2}, local[4], 16 groups, Kafka in and out",
-    )  # fmt: skip
+    how = (
+        f"one pass over 16 partitions at a time, {len(seconds)} batches after "
+        f"{SMALL_BATCHES // 2}, local[4], 16 groups, Kafka in and out"
+    )
+    yield Row(name=f"stream: small micro-batch, {name}", value=median(seconds), unit="s", how=how)

@@ -6,7 +6,10 @@ from typing import NotRequired, TypedDict
 
 
 class Row(TypedDict):
-    """A row of bench-results.json. `bar` is the bound in words ("< 2 s"); `met` is null where no bar is set."""
+    """A row of bench-results.json.
+
+    `bar` is the bound in words ("< 2 s"); `met` is null without a bar.
+    """
 
     name: str
     value: float

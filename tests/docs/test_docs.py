@@ -21,7 +21,7 @@ def test_links_lead_to_files_that_are_there(path: Path) -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """Where a link may lead in a document: its headings as GitHub names them, and the anchors that it sets itself."""
+    """The anchors of a document: its headings, as GitHub names them, and its own."""
     text = re.sub(
         r"^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
     )

@@ -1,4 +1,4 @@
-"""docs/runbooks.md is complete, and what it tells people to paste is understood by the commands that it names."""
+"""docs/runbooks.md is complete, and its commands accept their arguments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DETECTED = [alert_name(name) for name in DETECTORS]
 
 
 def sections() -> list[tuple[str, str]]:
-    """Each heading of the second level with the text below it, up to the next heading of the first or second."""
+    """Each heading of level 2 with the text up to the next heading of level 1 or 2."""
     return re.findall(
         r"^## (\w+)$\n(.*?)(?=^##? |\Z)",
         TEXT[TEXT.index("# Alerts about Kafka") :],
@@ -54,7 +54,7 @@ def sections() -> list[tuple[str, str]]:
 
 
 def own_alerts() -> list[str]:
-    """Tidemark's own: those of the health rules, and those that the collector and the exporter name in their source."""
+    """Those of the health rules, and those in the source of the collector and the exporter."""
     document = yaml.safe_load(
         (ROOT / "dashboards" / "prometheus" / "tidemark-health.yaml").read_text(encoding="utf-8")
     )
@@ -83,7 +83,7 @@ def variables() -> dict[str, str]:
 
 
 def commands() -> list[list[str]]:
-    """Every command of every block as words, the variables filled in, pipes taken apart, files of `>` left out."""
+    """Every command of every block, as words: variables filled in, pipes split, `>` left out."""
     found = []
     for line in "".join(blocks(TEXT)).splitlines():
         filled = re.sub(r"\$(\w+)", lambda match: variables()[match[1]], line)
@@ -155,7 +155,7 @@ def test_credentials_are_given_by_an_option_that_each_tool_takes() -> None:
 
 
 def test_a_cluster_that_is_taken_out_takes_no_other_with_it(tmp_path: Path) -> None:
-    """The filter and the form of the tombstones, by the very programs that people paste; Kafka's own are left out."""
+    """The filter and the form of the tombstones, by the programs of the page but for Kafka's."""
     (listed,) = [
         words for words in commands() if words[:2] == ["grep", "-E"] and "(/|$)" in words[2]
     ]
@@ -237,7 +237,7 @@ def test_the_place_of_a_partitions_events_is_computed_as_the_collector_does() ->
 
 
 def test_what_destroys_records_stands_once_and_below_its_warning() -> None:
-    """The one command that loses committed records is in no place where it could be pasted before it was read about."""
+    """The one command that loses committed records comes after its warning."""
     unclean = "--election-type unclean"
     assert sum(block.count(unclean) for block in blocks(TEXT)) == 1
     offline = dict(sections())["KafkaOffline"]
@@ -252,7 +252,7 @@ def test_runbook_addresses_end_in_an_anchor_of_the_page(alert: str) -> None:
 
 
 def test_alerts_that_fire_lead_to_the_page() -> None:
-    """Those of a recorded unclean election, through the reducer; and the dead man's switch, which the exporter makes itself."""
+    """Those of a recorded unclean election, and the heartbeat, which the exporter raises."""
     reducer = LineReducer(Detection())
     told = [
         row
