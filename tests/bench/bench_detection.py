@@ -25,6 +25,6 @@ def rows() -> Iterator[Row]:
             unit="s",
             bar=f"<= {row['allowed_seconds']:g} s",
             met=seconds <= row["allowed_seconds"],
-            how="one run of the demo; since a probe apart from Tidemark (every 200 ms) first saw the "
-            "condition; bar: 2 passes + 2 s + hysteresis",
+            how="one run of the demo; since a probe (every 200 ms) first saw the condition; "
+            "bar: 2 passes + 2 s + hysteresis",
         )

@@ -32,8 +32,8 @@ def rows() -> Iterator[Row]:
         blob, _ = fold_group(blob, records, Detection(), 0, 1)
     seconds = time.process_time() - began
     how = (
-        f"{PARTITIONS:,} partitions x 3 replicas with offsets that move each pass, {PASSES} passes, "
-        "state decoded and encoded in each; CPU time"
+        f"{PARTITIONS:,} partitions x 3 replicas with offsets that move each pass, {PASSES} "
+        "passes, state decoded and encoded in each; CPU time"
     )
     yield Row(
         name="reduce: observations a second",

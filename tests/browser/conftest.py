@@ -15,8 +15,8 @@ from tests.conftest import need
 from tests.export.make import NOW
 from tests.pages.make import key_of, past_alerts, table
 from tidemark.core.records import View
-from tidemark_exporters.http_server import Site, serve
 from tidemark_exporters.export.table import Table
+from tidemark_exporters.http_server import Site, serve
 from tidemark_exporters.pages.routes import Pages, Response
 
 PARTITION = "/partition?" + urlencode({"cluster": "east", "topic": "payments", "partition": 3})

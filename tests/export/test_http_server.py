@@ -17,10 +17,10 @@ from structlog.testing import capture_logs
 from tests.export.make import NOW, render, view
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.http_server import Site, serve
 from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.table import Table
+from tidemark_exporters.http_server import Site, serve
 from tidemark_exporters.pages.routes import Pages
 
 WAITING: list[str] = []

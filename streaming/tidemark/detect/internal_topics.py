@@ -44,7 +44,7 @@ def sentence(topic: str, partition: int) -> str:
         return ""
     return (
         f" At risk are all {risk.owners} that {topic}-{partition} coordinates, that is, those "
-        f"whose id hashes to {partition} modulo the number of partitions "
+        f"with an id that hashes to {partition} modulo the number of partitions "
         f"(`tidemark inspect {topic} {partition}` lists them): {risk.consequence}."
     )
 

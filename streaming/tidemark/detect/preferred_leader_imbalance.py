@@ -1,4 +1,4 @@
-"""PREFERRED_LEADER_IMBALANCE: other brokers lead the partitions whose preferred leader a broker is.
+"""PREFERRED_LEADER_IMBALANCE: other brokers lead the partitions that prefer a broker as leader.
 
 See leader.imbalance.per.broker.percentage.
 """
@@ -33,7 +33,7 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
             # Kafka had its chance to move them back.
             hold_ms=context.thresholds.imbalance_ms,
             description=f"Broker {broker} leads {led} of the {preferred} partitions of "
-            f"{context.kafka_cluster} whose preferred leader it is. Other brokers carry "
+            f"{context.kafka_cluster} that prefer it as leader. Other brokers carry "
             f"{percent:.0f} % of that load. It answers, so Kafka should have moved them back "
             "(auto.leader.rebalance.enable); if its replicas are in sync, elect the preferred "
             "leaders by hand.",
