@@ -28,7 +28,7 @@ TRAP = """\
 partition orders-0 replicas=1,2 min_isr=1
 pass 4 leo=1:14,2:10 hw=10
 ----
-(silence)
+(no alert)
 """
 # The form of a section; tests/docs/test_runbooks.py holds the real ones to it.
 SECTION = "\n## KafkaFollowerAhead\n\n**Meaning.** …\n"
