@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.detect.conditions import context, evidence_of
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
@@ -62,9 +63,10 @@ def test_an_open_alert_is_updated_when_more_records_were_exposed(
     leader = ReplicaState(2, log_end_offset=60, leader_epoch=epoch, leads=leads, sampled_at=11.0)
     state = PartitionState(leader=2, leader_epoch=epoch, observed_at=11.0)
     state.committed, state.replicas = [committed], [leader]
-    # Another detector's alert does not matter.
+    # Alerts of other detectors and leaderships do not matter.
     other = TrackedAlert("ISR_CHANGE", None, "info", 10.0, evidence={"before": [1]})
-    updates = list(evaluate(EMPTY, state, context(other, open_alert)))
+    older = replace(open_alert, evidence={**open_alert.evidence, "leader_epoch_after": 3})
+    updates = list(evaluate(EMPTY, state, context(other, older, open_alert)))
     assert [evidence_of(update)["exposed"] for update in updates] == ([exposed] if exposed else [])
     for update in updates:
         assert (update.epochs, update.revision) == (first.epochs, "60-61-70")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.detect.conditions import context, evidence_of
-from tests.evolve.observations import answer, fold, observation
+from tests.evolve.observations import answer, fold, observation, silent
+from tidemark.core.events import Replica
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition
 from tidemark.detect.log_truncation import evaluate
@@ -76,6 +77,21 @@ def test_where_a_log_was_cut(
     sample: dict[str, Any], fields: dict[str, Any], cut: list[int]
 ) -> None:
     assert cuts(before(), sample, **fields) == cut
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (answer(1, log_end_offset=None), answer(1)),
+        (answer(1), answer(1, log_end_offset=None)),
+        (answer(1), silent(1)),
+    ],
+)
+def test_a_replica_without_two_ends_does_not_hide_another(first: Replica, second: Replica) -> None:
+    known = fold(None, observation(samples=[first, answer(2)]))
+    samples = [second, answer(2, log_end_offset=80)]
+    after = fold(known, observation(observed_at=11.0, samples=samples))
+    assert [c.broker for c in evaluate(known, after, context())] == [2]
 
 
 def test_samples_of_two_collectors_have_no_order() -> None:

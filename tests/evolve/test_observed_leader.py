@@ -95,6 +95,17 @@ def test_a_former_leader_that_returns_shows_how_far_its_own_log_went(
     assert [entry.log_end_offset for entry in state.committed] == [100, 85], "unchanged"
 
 
+@pytest.mark.parametrize("other", [9, 3], ids=["no replica", "silent"])
+def test_each_former_leader_is_judged_by_itself(other: int) -> None:
+    three: dict[str, Any] = {**ELECTED, "replicas": [1, 2, 3]}
+    samples = [silent(1), NEW_LEADER, answer(3)]
+    state = fold(SEEN, observation(**three, observed_at=12.0, samples=samples))
+    state.committed = [Committed(3, 50, 1.0, 60, other), *state.committed]
+    samples = [answer(1, log_end_offset=110), NEW_LEADER, silent(3)]
+    after = fold(state, observation(**three, observed_at=13.0, samples=samples))
+    assert [entry.log_end_offset for entry in after.committed] == [60, 110, 85]
+
+
 def test_without_epochs_the_log_of_a_former_leader_shows_nothing() -> None:
     other = observation(
         leader=2,

@@ -11,13 +11,17 @@ from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.sparse_state import (
+    EPOCH_START_SECONDS,
     SUSPICION_SECONDS,
     Adding,
     BehindCommitted,
+    EpochStart,
     LastStable,
     Regression,
+    SparseState,
     Suspicion,
 )
+from tidemark.evolve.sparse_state import recent_epoch_starts
 
 
 def test_a_healthy_partition_has_no_sparse_state() -> None:
@@ -31,6 +35,14 @@ def test_a_healthy_partition_has_no_sparse_state() -> None:
 
 def test_sparse_state_that_is_over_is_dropped() -> None:
     assert fold(None, observation(adding=[2]), observation()).sparse is None
+
+
+def test_old_epoch_starts_are_dropped() -> None:
+    old, new = EpochStart(10.0, 4), EpochStart(11.0, 5)
+    sparse = SparseState(epoch_starts=[old, new])
+    assert recent_epoch_starts(sparse, 9.9 + EPOCH_START_SECONDS) is sparse.epoch_starts
+    assert recent_epoch_starts(sparse, 10.0 + EPOCH_START_SECONDS) == [new]
+    assert recent_epoch_starts(sparse, 11.0 + EPOCH_START_SECONDS) == []
 
 
 def copying(log_end: int | None) -> Observation:
@@ -58,6 +70,10 @@ def test_progress_of_an_added_replica_is_dated_by_its_last_move(
     log_ends: list[int | None], progress: Adding
 ) -> None:
     assert sparse_after(*map(copying, log_ends)).adding == [progress]
+
+
+def test_a_replica_that_is_silent_when_it_is_added_has_no_progress() -> None:
+    assert sparse_after(observation(), copying(None)).adding == [Adding(2, None, 11.0)]
 
 
 def test_each_added_replica_has_its_own_progress() -> None:
