@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 import structlog
-from stamina.instrumentation import set_on_retry_hooks
 
 from tidemark.core.errors import TidemarkError
 from tidemark.core.records import Alert, View, decode_record
@@ -20,9 +19,9 @@ from tidemark_exporters.export.http import Site, serve
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.source import Message, TopicReader
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.notify.assemble import make_delivery, make_transports
-from tidemark_exporters.notify.ledger import Ledger
-from tidemark_exporters.notify.metrics import DeliveryMetrics
+from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
+from tidemark_exporters.notify.http_client import make_clients
+from tidemark_exporters.notify.intake import SeenIds
 from tidemark_exporters.pages.history import follow
 from tidemark_exporters.pages.routes import Pages
 
@@ -59,10 +58,11 @@ class Exporter:
         self.table = Table()
         self._counters = EventCounters()
         self._renderer = Renderer(settings.export)
-        self._seen = Ledger()
+        self._seen = SeenIds()
         # What is still being read up to its end as of the start: not ready before.
         self._waiting = {"partition views", "alerts"}
-        transports = make_transports(settings, notify=notify)
+        routes = settings.notify.routes if notify else []
+        clients = {route.name: make_clients(route) for route in routes}
         pages = Pages(self.table, settings.export.stale_seconds, self._waits_for)
         self.site = Site(self.own.render, pages, self._waits_for)
         self.server = serve(self.site, settings.export.listen)
@@ -76,7 +76,7 @@ class Exporter:
             TopicReader(settings.kafka, topics.replica_state): self.own.events,
             TopicReader(settings.kafka, topics.dead_letters): self.own.dead_letters,
         }
-        self.delivery = make_delivery(settings, transports, self._alerts.end)
+        self.delivery = make_delivery(settings, clients, self._alerts.end)
         self._delivery_metrics = DeliveryMetrics(self.own.registry, self.delivery)
         self._stopped = threading.Event()
         self._failure: Exception | None = None
@@ -86,8 +86,6 @@ class Exporter:
         for topic in (topics.partition_views, topics.alerts):
             self.own.records_read.labels(topic=topic)
             self.own.undecodable.labels(topic=topic)
-        # The couriers tell of a receiver that fails; stamina would tell of every attempt.
-        set_on_retry_hooks([])
 
     def start(self) -> None:
         self._views.start()
@@ -107,7 +105,7 @@ class Exporter:
         log.info(
             "exporter started",
             listen=self._settings.export.listen,
-            receivers=len(self.delivery.workers),
+            receivers=len(self.delivery.senders),
         )
 
     def wait(self, stop: threading.Event) -> None:
@@ -209,10 +207,7 @@ class Exporter:
         record = None if message.value is None else self._decode(message.value, self._alerts.topic)
         if not isinstance(record, Alert):
             return None
-        if (
-            self._seen.first_sight(record.id)
-            and message.offset >= self._alerts.end[message.partition]
-        ):
+        if self._seen.add(record.id) and message.offset >= self._alerts.end[message.partition]:
             self._counters.count(record)
         return record
 

@@ -51,7 +51,10 @@ def shipped(webhook: str) -> dict[str, Any]:
 
 
 class RealAlertmanager:
-    """One instance; `stop` and `start` are a restart that keeps its storage. It posts to `webhook`, or where `document` says."""
+    """One instance, which posts to `webhook` unless `document` configures it otherwise.
+
+    `stop` and `start` are a restart that keeps its storage.
+    """
 
     def __init__(self, folder: Path, webhook: str, document: dict[str, Any] | None = None) -> None:
         self._binary = need("prometheus-alertmanager")

@@ -1,4 +1,4 @@
-"""What the tests of delivery share: one local Kafka, and the two minutes in which the receivers are down."""
+"""The tests of delivery share one local Kafka, and the two minutes without receivers."""
 
 from __future__ import annotations
 

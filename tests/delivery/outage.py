@@ -1,7 +1,7 @@
-"""Two real minutes without receivers: a webhook and an Alertmanager refuse connections while alerts fire, change and end.
+"""Two real minutes in which a webhook and an Alertmanager refuse connections.
 
-`tidemark export` is a process of its own, and reads real topics. Everything else here is what surrounds it: the stream
-that writes, the receivers that come back.
+Meanwhile alerts fire, change and resolve. `tidemark export` is a process of its own and reads real
+topics. This module plays what surrounds it: the stream that writes, the receivers that return.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from tidemark.local.receiver import Received, WebhookReceiver
 from tidemark.settings import Alertmanager, Receiver
 
 DOWN_SECONDS = 120.0
-# Retries come five seconds apart; what came and went unheard ends at Alertmanager half a minute after it was told.
+# Retries are five seconds apart. An alert that came and went meanwhile ends at Alertmanager half a
+# minute after it was posted.
 TOLD_SECONDS = 60.0
-# What would come twice has come: until that end Alertmanager was told everything again already.
+# A repetition would have come: by that end everything was posted to Alertmanager again.
 AFTER_SECONDS = 6.0
-# A message for each alert, so that what is told twice shows.
+# A message for each alert, so that a repetition shows.
 DOCUMENT_ROUTE = {
     "receiver": "hook",
     "group_by": ["..."],
@@ -241,11 +242,12 @@ class Outage:
 
     def _measure(self) -> None:
         for name, series in {
-            "webhook: attempts in vain": 'tidemark_delivery_attempts_total{outcome="again",receiver="hook"}',
-            "webhook: alerts that wait": 'tidemark_delivery_queue_length{receiver="hook"}',
-            "webhook: seconds that the oldest waits": 'tidemark_delivery_oldest_seconds{receiver="hook"}',
+            "attempts in vain": 'attempts_total{outcome="again",receiver="hook"}',
+            "alerts that wait": 'queue_length{receiver="hook"}',
+            "seconds that the oldest waits": 'oldest_seconds{receiver="hook"}',
         }.items():
-            self.figures[name] = self._exporter.metric(series) or 0.0
+            found = self._exporter.metric(f"tidemark_delivery_{series}")
+            self.figures[f"webhook: {name}"] = found or 0.0
 
     def _fire(self, name: str, alertname: str = "KafkaFollowerLag", **labels: str) -> None:
         self._alerts[name] = self._open[name] = happened(len(self._alerts), alertname, **labels)

@@ -1,4 +1,4 @@
-"""`tidemark export` as a process, with a real Kafka: both ways of delivery, a dry run, a receiver that is down, kill -9."""
+"""`tidemark export` with a real Kafka: both ways of delivery, a dry run, an outage, kill -9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A receiver that was down for two minutes gets everything when it returns, once for each fingerprint and state."""
+"""A receiver that was down for two minutes gets each state of each alert once when it returns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Passes stop, and both the exporter and Prometheus say so to one Alertmanager, configured as deploy/ has it: one message.
+"""Passes stop, and both exporter and Prometheus notify one Alertmanager: one message.
 
+Alertmanager is configured as in deploy/.
 The rules are those of dashboards/, with minutes as seconds.
 """
 
@@ -48,7 +49,7 @@ def quick_rules() -> str:
 
 
 class Scene:
-    """An exporter that delivers to an Alertmanager, and a Prometheus over it that notifies the same one."""
+    """An exporter and a Prometheus that scrapes it, which notify the same Alertmanager."""
 
     def __init__(
         self, stage: Stage, prometheus: str, manager: RealAlertmanager, hook: WebhookReceiver
@@ -90,9 +91,8 @@ class Scene:
         )
 
     def scraped(self) -> bool:
-        found = self._ask(
-            f"{self._prometheus}/api/v1/query?query=increase(tidemark_event_records_total[{WINDOW}])>0"
-        )
+        query = f"increase(tidemark_event_records_total[{WINDOW}])>0"
+        found = self._ask(f"{self._prometheus}/api/v1/query?query={query}")
         return bool(found and found["data"]["result"])
 
     def at_alertmanager(self) -> set[tuple[str, bool]]:
@@ -153,7 +153,10 @@ def test_passes_that_stop_are_one_message_and_their_return_one(scene: Scene) -> 
     expected: list[tuple[str, str]] = []
     for collects, by_rule in ((False, COLLECTOR), (True, STALLED)):
         scene.collects, scene.judges = collects, False
-        scene.until(lambda rule=by_rule: rule in scene.rules_fire(), f"Prometheus finds {by_rule}")  # type: ignore[misc]
+        scene.until(
+            lambda rule=by_rule: rule in scene.rules_fire(),  # type: ignore[misc]
+            f"Prometheus finds {by_rule}",
+        )
         scene.until(
             lambda rule=by_rule: (rule, True) in scene.at_alertmanager(),  # type: ignore[misc]
             "and says so to Alertmanager",

@@ -1,4 +1,4 @@
-"""From an alert record to a message on both ways, with real Prometheus and Alertmanager: one for each cause, on each way."""
+"""From an alert record to a message, by Prometheus and directly: one for each cause on each way."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from tidemark.local.receiver import WebhookReceiver
 PLACES = [("orders", partition) for partition in range(4)]
 # A scrape, an evaluation, the group's wait, and a busy machine.
 TOLD_SECONDS = 30.0
-# Longer than a group waits, and than the interval after which more of a loss is told: what would come twice has come.
+# Longer than `group_wait`, and than the `group_interval` of a loss: a repetition would have come.
 AFTER_SECONDS = 12.0
-# A state fires after three passes; where these are seconds apart its condition began longer ago than a group waits.
+# A state fires after three passes. Where these are seconds apart, its condition began longer ago
+# than `group_wait`.
 BEGAN_SECONDS = 15.0
 
 
@@ -91,7 +92,7 @@ def test_one_message_for_one_cause_on_each_way(ways: Ways) -> None:
         # Broker 2 hangs: every partition it follows tells so, some of it later.
         source.fire(*(happened("KafkaFollowerLag", partition) for _, partition in PLACES))
         source.fire(*(happened("KafkaHwStalled", partition) for _, partition in PLACES))
-        # An election that may have been unclean, some time before: no page of the same name waits behind it.
+        # A suspected unclean election, some time before: no page of the same name waits behind it.
         source.fire(
             happened(
                 "KafkaUncleanElection",

@@ -1,7 +1,8 @@
-"""Both ways from a fault to a message, side by side over one exporter: by Prometheus' rules, and by `tidemark export` itself.
+"""Both ways from a fault to a message over one exporter: Prometheus' rules, and direct delivery.
 
-Each way has its own Alertmanager, with the configuration of deploy/, and its own webhook behind it. The two files of rules
-go to the first; to the second the exporter posts, and a Prometheus with the rules on Tidemark's own health alone.
+Each way has its own Alertmanager, configured as in deploy/, and its own webhook behind it. The
+first is notified by a Prometheus with both files of rules. The second gets the exporter's posts,
+and a Prometheus with the rules on Tidemark's own health notifies it too.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class Ways:
 
 @dataclass(frozen=True)
 class Message:
-    """One that tells of something new: when it came (Unix seconds), and the alerts that it is the first to call firing."""
+    """A message with news: when it came (Unix seconds), and the alerts first firing in it."""
 
     at: float
     alerts: list[Received]

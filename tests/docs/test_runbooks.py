@@ -26,7 +26,7 @@ from tidemark.detect.thresholds import Detection
 from tidemark.settings import Topics
 from tidemark.verbs.replay.folding import Replay
 from tidemark.verbs.replay.reading import Line
-from tidemark_exporters.notify.heartbeat import Heartbeat
+from tidemark_exporters.notify.lifecycle import Heartbeat
 from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.query import Query
 

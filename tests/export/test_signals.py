@@ -19,8 +19,7 @@ from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.own_metrics import OwnMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.text import header
-from tidemark_exporters.notify.delivery import Delivery
-from tidemark_exporters.notify.metrics import DeliveryMetrics
+from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 
 
 @pytest.mark.parametrize("name", SIGNALS)
@@ -60,7 +59,7 @@ def test_everything_exposed_is_declared_with_its_type_and_labels() -> None:
     renderer = exposition.Renderer(Export(kafka_exporter_names=True))
     snapshot = renderer.render(table, counters, NOW)
     own.refreshed(snapshot, 0.01, NOW)
-    DeliveryMetrics(own.registry, Delivery(Settings(), [], {})).refresh(NOW)
+    DeliveryMetrics(own.registry, make_delivery(Settings(), {}, {})).refresh(NOW)
     text = (snapshot.body + snapshot.counters + own.render()).decode()
     exposed = [
         metric
