@@ -48,9 +48,9 @@ def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_noti
         )
     configure_logs(settings.log_format)
     if dry_run_notify:
-        from tidemark_exporters.notify.rehearsal import rehearse
+        from tidemark_exporters.notify.dry_run import dry_run
 
-        rehearse(settings, click.echo)
+        dry_run(settings, click.echo)
         return
     # The client libraries load slowly: only once the configuration is known to be right.
     from tidemark_exporters.export.garbage_collector import freeze_heap

@@ -13,7 +13,6 @@ from typing import Final
 
 import msgspec
 import structlog
-from stamina.instrumentation import set_on_retry_hooks
 
 from tidemark.core.errors import TidemarkError
 from tidemark.core.records import Alert, View, decode_record
@@ -24,9 +23,9 @@ from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve
-from tidemark_exporters.notify.assemble import make_delivery, make_transports
-from tidemark_exporters.notify.ledger import Ledger
-from tidemark_exporters.notify.metrics import DeliveryMetrics
+from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
+from tidemark_exporters.notify.http_client import make_clients
+from tidemark_exporters.notify.intake import SeenIds
 from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.routes import Pages
 
@@ -66,9 +65,10 @@ class Exporter:
         self.table = Table()
         self._counters = EventCounters()
         self._renderer = Renderer(settings.export)
-        self._seen = Ledger()
+        self._seen = SeenIds()
         self._waiting = {VIEWS, ALERTS}
-        transports = make_transports(settings, notify=notify)
+        routes = settings.notify.routes if notify else []
+        clients = {route.name: make_clients(route) for route in routes}
         pages = Pages(self.table, settings.export.stale_seconds, self._waits_for)
         self.site = Site(self.metrics.render, pages, self._waits_for)
         self.server = serve(self.site, settings.export.listen)
@@ -82,7 +82,7 @@ class Exporter:
             TopicReader(settings.kafka, topics.replica_state): self.metrics.events,
             TopicReader(settings.kafka, topics.dead_letters): self.metrics.dead_letters,
         }
-        self.delivery = make_delivery(settings, transports, self._alerts.end)
+        self.delivery = make_delivery(settings, clients, self._alerts.end)
         self._delivery_metrics = DeliveryMetrics(self.metrics.registry, self.delivery)
         self._stopped = threading.Event()
         self._failure: Exception | None = None
@@ -92,8 +92,6 @@ class Exporter:
         for topic in (topics.partition_views, topics.alerts):
             self.metrics.records_read.labels(topic=topic)
             self.metrics.undecodable.labels(topic=topic)
-        # The senders report a receiver that fails; stamina would log every attempt.
-        set_on_retry_hooks([])
 
     def start(self) -> None:
         self._alerts.start(self.delivery.starts)
@@ -116,7 +114,7 @@ class Exporter:
         log.info(
             "exporter started",
             listen=self._settings.export.listen,
-            receivers=len(self.delivery.workers),
+            receivers=len(self.delivery.senders),
         )
 
     def wait(self, stop: threading.Event) -> None:
@@ -208,10 +206,7 @@ class Exporter:
         record = self._decode(message, self._alerts.topic)
         if not isinstance(record, Alert):
             return None
-        if (
-            self._seen.first_sight(record.id)
-            and message.offset >= self._alerts.end[message.partition]
-        ):
+        if self._seen.add(record.id) and message.offset >= self._alerts.end[message.partition]:
             self._counters.count(record)
         return record
 

@@ -29,7 +29,7 @@ from tests.dashboards.story import (
     alerts_of,
     views_of,
 )
-from tests.export.make import MemoryStore
+from tests.notify.rig import MemoryStore
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.records import encode_record
 from tidemark.kafka.topic_reader import Message
@@ -39,7 +39,7 @@ from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Receiver, Settings
 from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters import process
-from tidemark_exporters.notify.assemble import make_delivery
+from tidemark_exporters.notify.delivery import make_delivery
 
 SCENE_SECONDS = 6.0
 TICK_SECONDS = 0.5

@@ -30,9 +30,9 @@ DOWN_SECONDS = 120.0
 # Retries are five seconds apart. An alert that fired and resolved during the outage resolves at
 # Alertmanager half a minute after its delivery.
 TOLD_SECONDS = 60.0
-# What would come twice has come: until that end Alertmanager was told everything again already.
+# A repetition would have come: by that end everything was posted to Alertmanager again.
 AFTER_SECONDS = 6.0
-# A message for each alert, so that what is told twice shows.
+# A message for each alert, so that a repetition shows.
 DOCUMENT_ROUTE = {
     "receiver": "hook",
     "group_by": ["..."],
@@ -242,15 +242,12 @@ class Outage:
 
     def _measure(self) -> None:
         for name, series in {
-            "webhook: failed attempts": (
-                'tidemark_delivery_attempts_total{outcome="again",receiver="hook"}'
-            ),
-            "webhook: alerts that wait": 'tidemark_delivery_queue_length{receiver="hook"}',
-            "webhook: seconds that the oldest waits": (
-                'tidemark_delivery_oldest_seconds{receiver="hook"}'
-            ),
+            "failed attempts": 'attempts_total{outcome="again",receiver="hook"}',
+            "alerts that wait": 'queue_length{receiver="hook"}',
+            "seconds that the oldest waits": 'oldest_seconds{receiver="hook"}',
         }.items():
-            self.figures[name] = self._exporter.metric(series) or 0.0
+            found = self._exporter.metric(f"tidemark_delivery_{series}")
+            self.figures[f"webhook: {name}"] = found or 0.0
 
     def _fire(self, name: str, alertname: str = "KafkaFollowerLag", **labels: str) -> None:
         self._alerts[name] = self._open[name] = happened(len(self._alerts), alertname, **labels)

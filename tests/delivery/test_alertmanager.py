@@ -9,12 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.delivery.alertmanager import RealAlertmanager, free_port, wait_for
-from tests.export.make import MemoryStore, alert
+from tests.export.make import alert
+from tests.notify.rig import MemoryStore
 from tidemark.core.records import Alert, AlertState
 from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Settings
-from tidemark_exporters.notify.assemble import make_delivery, make_transports
-from tidemark_exporters.notify.delivery import Delivery
+from tidemark_exporters.notify.delivery import Delivery, make_delivery
+from tidemark_exporters.notify.http_client import make_clients
 
 RESTART_SECONDS = 60
 
@@ -31,9 +32,8 @@ class Pushing:
         settings.notify.heartbeat_receiver = "main"
         settings.notify.external_url = "http://tidemark.example"
         self.store = MemoryStore()
-        self.delivery: Delivery = make_delivery(
-            settings, make_transports(settings), {0: 0}, lambda *_: self.store
-        )
+        clients = {"main": make_clients(settings.notify.alertmanagers[0])}
+        self.delivery: Delivery = make_delivery(settings, clients, {0: 0}, lambda *_: self.store)
         self.offset = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
@@ -109,9 +109,8 @@ def test_an_alert_arrives_comes_back_after_a_restart_and_ends(
     assert told.labels == fired.labels
     assert told.annotations == fired.annotations
     (known,) = (each for each in manager.active() if each["labels"].get("partition") == "0")
-    assert (
-        known["generatorURL"]
-        == "http://tidemark.example/partition?cluster=east&topic=orders&partition=0"
+    assert known["generatorURL"] == (
+        "http://tidemark.example/partition?cluster=east&topic=orders&partition=0"
         f"#alert-{fired.fingerprint}"
     )
     wait_for(
@@ -119,7 +118,7 @@ def test_an_alert_arrives_comes_back_after_a_restart_and_ends(
         10,
         "the heart beats",
     )
-    wait_for(lambda: pushing.store.marks[0].offset == 1, 5, "what was taken is committed")
+    wait_for(lambda: pushing.store.commits[0].offset == 1, 5, "what was taken is committed")
 
     manager.stop()
     manager.start()
@@ -151,9 +150,9 @@ def test_one_bad_alert_costs_no_other(manager: RealAlertmanager, pushing: Pushin
     )
     assert "13" not in manager.partitions()
     wait_for(
-        lambda: pushing.store.marks[0].offset == 21, 5, "what was taken, or refused, is committed"
+        lambda: pushing.store.commits[0].offset == 21, 5, "what was taken, or refused, is committed"
     )
-    outcomes = pushing.delivery.reports()[0].outcomes
+    outcomes = pushing.delivery.senders[0].report().outcomes
     assert (outcomes["delivered"], outcomes["rejected"]) == (20, 1)
 
 

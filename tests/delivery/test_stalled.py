@@ -88,10 +88,8 @@ class Scene:
         )
 
     def scraped(self) -> bool:
-        found = self._ask(
-            f"{self._prometheus}/api/v1/query"
-            f"?query=increase(tidemark_event_records_total[{WINDOW}])>0"
-        )
+        query = f"increase(tidemark_event_records_total[{WINDOW}])>0"
+        found = self._ask(f"{self._prometheus}/api/v1/query?query={query}")
         return bool(found and found["data"]["result"])
 
     def at_alertmanager(self) -> set[tuple[str, bool]]:

@@ -22,8 +22,7 @@ from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.text_format import format_header
-from tidemark_exporters.notify.delivery import Delivery
-from tidemark_exporters.notify.metrics import DeliveryMetrics
+from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 
 
 @pytest.mark.parametrize("name", SIGNALS)
@@ -50,7 +49,7 @@ def test_a_metric_outside_of_the_table_cannot_be_rendered_or_registered() -> Non
 
 def export_registry() -> CollectorRegistry:
     metrics = ExportMetrics()
-    DeliveryMetrics(metrics.registry, Delivery(Settings(), [], {}))
+    DeliveryMetrics(metrics.registry, make_delivery(Settings(), {}, {}))
     return metrics.registry
 
 
@@ -102,7 +101,7 @@ def test_every_exposed_metric_has_its_type_and_labels() -> None:
     renderer = exposition.Renderer(Export(kafka_exporter_names=True))
     rendered = renderer.render(table, counters, NOW)
     own.record_refresh(rendered, 0.01, NOW)
-    DeliveryMetrics(own.registry, Delivery(Settings(), [], {})).refresh(NOW)
+    DeliveryMetrics(own.registry, make_delivery(Settings(), {}, {})).refresh(NOW)
     text = (rendered.body + rendered.counters + own.render()).decode()
     exposed = [
         metric

@@ -1,129 +1,128 @@
-"""Delivery as a whole: every receiver with its worker, and the exporter's own alerts."""
+"""Delivery as a whole: built from the settings, a sender for each receiver, with metrics."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Final
 
 import structlog
 
 from tidemark.core.records import Alert, OpenAlert, View
-from tidemark.settings import Settings
-from tidemark_exporters.notify.board import Board
-from tidemark_exporters.notify.commits import OffsetStore
-from tidemark_exporters.notify.courier import Courier
-from tidemark_exporters.notify.heartbeat import Heartbeat
-from tidemark_exporters.notify.lifecycle import Assertions, Watchdog
-from tidemark_exporters.notify.maintenance import Windows
-from tidemark_exporters.notify.outbox import Outbox
-from tidemark_exporters.notify.positions import Mark, Position
-from tidemark_exporters.notify.pusher import BatchTransport, Pusher
-from tidemark_exporters.notify.receiver import Transport
-from tidemark_exporters.notify.worker import Report, Worker
+from tidemark.metrics import SignalRegistry
+from tidemark.settings import Receiver, Settings
+from tidemark_exporters.notify.alertmanager import AlertmanagerState
+from tidemark_exporters.notify.holdback import Windows
+from tidemark_exporters.notify.http_client import Client
+from tidemark_exporters.notify.intake import ReceiverState
+from tidemark_exporters.notify.lifecycle import Heartbeat, OpenAlerts, StalledStreams
+from tidemark_exporters.notify.offsets import KafkaOffsets, Offsets, OffsetStore, Position
+from tidemark_exporters.notify.sender import Sender
+from tidemark_exporters.notify.webhook import WebhookState
 
-# How many records before the committed offset are read again, to know which ids and alerts a receiver was told of.
-READ_BACK = 5000
-
+OUTCOMES: Final = ("delivered", "rejected", "dropped")
+ATTEMPTS: Final = ("ok", "again", "rejected")
+# How many records before the committed offset are read again, for the ids and alerts in them.
+READ_BACK: Final = 5000
 
 log = structlog.get_logger()
 
 
-def nothing_open() -> list[OpenAlert]:
-    return []
-
-
 class Delivery:
-    """Hands alert records to the receivers' workers. `alerts` and `view` may be called from two threads."""
+    """Hands records to the senders. `alerts` and `view` may be called from two threads."""
 
     def __init__(
         self,
         settings: Settings,
-        workers: Sequence[Worker],
+        senders: Sequence[Sender],
         starts: dict[int, int],
+        windows: Windows,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.workers = workers
-        # Where to begin reading the alerts topic, by partition.
+        self.senders = senders
+        # Where to begin to read the alerts topic, by partition.
         self.starts = starts
+        self.windows = windows
         self._clock = clock
         self._stale_seconds = settings.export.stale_seconds
         self._lock = threading.Lock()
-        self._assertions = Assertions()
-        names = [cluster.name for cluster in settings.clusters]
-        self._watchdog = Watchdog(names, self._stale_seconds, settings.detect.runbook_url, clock())
-        self.windows = Windows(settings.notify.maintenance)
+        self._open_alerts = OpenAlerts()
+        self._stalled = StalledStreams(
+            [cluster.name for cluster in settings.clusters],
+            self._stale_seconds,
+            settings.detect.runbook_url,
+            clock(),
+        )
         self._open_windows: dict[str, float] = {}
         # Alerts that began before this may have had a record that was not read again.
         self._horizon = clock()
         self._threads: list[threading.Thread] = []
-        # Why a worker ended that should not have: nothing is delivered by it any more.
+        # Why a thread ended that must not: its sender delivers no more.
         self.failure: Exception | None = None
 
     def alerts(self, records: list[tuple[Alert, Position]]) -> None:
         """Records of one poll, in order."""
         with self._lock:
             for alert, _ in records:
-                self._assertions.take(alert)
+                self._open_alerts.take(alert)
                 self._horizon = min(self._horizon, alert.at)
-        for worker in self.workers:
-            worker.offer(records)
+        for sender in self.senders:
+            sender.offer(records)
 
     def view(self, view: View) -> None:
         if view.alerts:
             with self._lock:
-                self._assertions.vouch(view, self._clock())
+                self._open_alerts.take_view(view, self._clock())
 
     def tick(
-        self, newest: dict[str, float], open_now: Callable[[], Iterable[OpenAlert]] = nothing_open
+        self, newest: dict[str, float], open_now: Callable[[], Iterable[OpenAlert]] = tuple
     ) -> None:
-        """Judges what time alone changes; call it about once a second once the topics were read to their ends.
+        """Judges what only time changes. Call it once a second after the topics were read once.
 
-        `newest`: time of the newest pass that a view speaks of, by cluster. `open_now`: every alert that a view holds.
+        `newest` is the time of the newest pass by cluster. `open_now` returns the alerts of all
+        views.
         """
         now = self._clock()
         with self._lock:
-            judged = self._watchdog.judge(newest, now)
-            own = [*self._assertions.lost(newest, now, self._stale_seconds), *judged]
-            unheard, horizon = self._assertions.unheard(open_now, now), self._horizon
+            stalled = self._stalled.alerts(newest, now)
+            own = [*self._open_alerts.lost(newest, now, self._stale_seconds), *stalled]
+            adopted = self._open_alerts.unannounced(open_now, now)
+            horizon = self._horizon
         stale = {
             alert.labels["kafka_cluster"]: alert.evidence["stale_since"]
-            for alert in judged
-            if "stale_since" in alert.evidence
+            for alert in stalled
+            if alert.evidence
         }
-        if unheard:
+        if adopted:
             log.warning(
-                "alerts that stand in views but not on the topic of alerts are taken from the views",
-                alerts=len(unheard),
+                "alerts without a record on the alerts topic are taken from views",
+                alerts=len(adopted),
             )
-        for worker in self.workers:
-            worker.adopt(unheard, horizon)
-            worker.tick(newest, stale)
-            worker.offer_own(own)
-        self._tell_windows(self.windows.open(now))
+        for sender in self.senders:
+            sender.tick(newest, stale, own, adopted, horizon)
+        self._log_windows(now)
 
-    def _tell_windows(self, windows: dict[str, float]) -> None:
+    def _log_windows(self, now: float) -> None:
+        windows = self.windows.open(now)
         for name in windows.keys() - self._open_windows.keys():
             log.info(
                 "maintenance window begins: alerts that it explains are held back",
                 window=name,
-                seconds=windows[name] - self._clock(),
+                seconds=windows[name] - now,
             )
         for name in self._open_windows.keys() - windows.keys():
             log.info("maintenance window ends", window=name)
         self._open_windows = windows
 
-    def reports(self) -> list[Report]:
-        """What became of alerts since the last call, by receiver."""
-        return [report for worker in self.workers for report in worker.reports()]
-
     def start(self) -> None:
         self._threads = [
             threading.Thread(
-                target=self._guarded, args=(run,), name=f"notify-{worker.name}", daemon=True
+                target=self._guarded, args=(run,), name=f"notify-{sender.name}", daemon=True
             )
-            for worker in self.workers
-            for run in worker.runs()
+            for sender in self.senders
+            for run in sender.runs()
         ]
         for thread in self._threads:
             thread.start()
@@ -135,82 +134,82 @@ class Delivery:
             self.failure = error
 
     def stop(self, seconds: float) -> None:
-        """Lets the workers finish the post in hand and commit, for at most `seconds` together."""
+        """Lets senders finish the post in hand and commit, for at most `seconds` in all."""
         deadline = time.monotonic() + seconds
-        for worker in self.workers:
-            worker.stop()
+        for sender in self.senders:
+            sender.stop()
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-class Maker:
-    """Makes workers, and gathers where they want the alerts topic read from.
+def kafka_store(settings: Settings, ends: dict[int, int], name: str) -> OffsetStore:
+    """Where the progress of receiver `name` is kept: in a consumer group of its own."""
+    group = f"{settings.topics.prefix}.notify.{name}"
+    return KafkaOffsets(settings.kafka, settings.topics.alerts, group, ends)
 
-    `ends`: end offsets of the topic now. Commits beyond them belong to a topic that was deleted and made again.
+
+def make_delivery(
+    settings: Settings,
+    clients: Mapping[str, Sequence[Client]],
+    ends: dict[int, int],
+    make_store: Callable[[Settings, dict[int, int], str], OffsetStore] = kafka_store,
+    clock: Callable[[], float] = time.time,
+) -> Delivery:
+    """A sender for each receiver that has clients, one for each of its addresses.
+
+    `ends` are the end offsets of the alerts topic now, by partition. Commits beyond them are of a
+    topic that was deleted and created again. Raises ClusterError when offsets cannot be read.
     """
+    notify, runbook_url, now = settings.notify, settings.detect.runbook_url, clock()
+    windows, senders, starts = Windows(notify.maintenance), [], dict(ends)
+    for route in (each for each in notify.routes if each.name in clients):
+        store = make_store(settings, ends, route.name)
+        loaded = store.load().items()
+        commits = {n: commit for n, commit in loaded if n in ends and commit.offset <= ends[n]}
+        for number, start in starts.items():
+            back = commits[number].offset - READ_BACK if number in commits else 0
+            starts[number] = min(start, max(0, back))
+        beats = notify.heartbeat_receiver == route.name
+        heartbeat = Heartbeat(notify.heartbeat_seconds, runbook_url, now) if beats else None
+        kind: type[ReceiverState] = AlertmanagerState
+        if isinstance(route, Receiver):
+            kind = WebhookState
+        state = kind(route, notify, Offsets(commits, ends), windows.mute, now, heartbeat)
+        senders.append(Sender(state, clients[route.name], store, clock))
+    return Delivery(settings, senders, starts, windows, clock)
 
-    def __init__(
-        self, settings: Settings, ends: dict[int, int], clock: Callable[[], float] = time.time
-    ) -> None:
-        self._settings = settings
-        self._ends = ends
-        self._clock = clock
-        self._windows = Windows(settings.notify.maintenance)
-        self.starts: dict[int, int] = {}
 
-    def courier(self, index: int, transport: Transport, store: OffsetStore) -> Courier:
-        """The worker of `notify.receivers[index]`."""
-        notify = self._settings.notify
-        receiver = notify.receivers[index]
-        outbox = Outbox(
-            receiver,
-            self._marks(store),
-            self._ends,
-            notify.gather_seconds,
-            notify.queue_size,
-            self._windows.mutes,
-        )
-        return Courier(
-            receiver,
-            outbox,
-            transport,
-            store,
-            notify.external_url,
-            self._clock,
-            self._heartbeat(receiver.name),
-        )
+class DeliveryMetrics:
+    """Outcomes, attempts, waiting alerts and open windows. Used by one thread."""
 
-    def pusher(
-        self, index: int, transports: Iterable[BatchTransport], store: OffsetStore
-    ) -> Pusher:
-        """The worker of `notify.alertmanagers[index]`."""
-        notify = self._settings.notify
-        manager = notify.alertmanagers[index]
-        heartbeat = self._heartbeat(manager.name)
-        board = Board(
-            manager,
-            self._marks(store),
-            self._ends,
-            self._clock(),
-            notify.queue_size,
-            self._windows.mutes,
-            heartbeat,
-        )
-        return Pusher(manager.name, board, transports, store, notify.external_url, self._clock)
+    def __init__(self, registry: SignalRegistry, delivery: Delivery) -> None:
+        self._delivery = delivery
+        self._deliveries = registry.counter("tidemark_deliveries_total")
+        self._attempts = registry.counter("tidemark_delivery_attempts_total")
+        self._waiting = registry.gauge("tidemark_delivery_queue_length")
+        self._oldest = registry.gauge("tidemark_delivery_oldest_seconds")
+        self._succeeded = registry.gauge("tidemark_delivery_last_success_timestamp_seconds")
+        self._muted = registry.gauge("tidemark_delivery_muted")
+        self._window = registry.gauge("tidemark_maintenance_active")
+        for sender, outcome in product(delivery.senders, OUTCOMES):
+            self._deliveries.labels(sender.name, outcome)
 
-    def _heartbeat(self, name: str) -> Heartbeat | None:
-        notify = self._settings.notify
-        if notify.heartbeat_receiver != name:
-            return None
-        return Heartbeat(notify.heartbeat_seconds, self._settings.detect.runbook_url, self._clock())
-
-    def _marks(self, store: OffsetStore) -> dict[int, Mark]:
-        marks = {
-            number: mark
-            for number, mark in store.load().items()
-            if number in self._ends and mark.offset <= self._ends[number]
-        }
-        for number in self._ends:
-            start = max(0, marks[number].offset - READ_BACK) if number in marks else 0
-            self.starts[number] = min(start, self.starts.get(number, start))
-        return marks
+    def refresh(self, now: float) -> None:
+        """`now`: Unix seconds."""
+        for sender in self._delivery.senders:
+            report = sender.report()
+            for outcome, count in report.outcomes.items():
+                self._deliveries.labels(sender.name, outcome).inc(count)
+            self._muted.labels(sender.name).set(report.muted)
+            for address in report.addresses:
+                name = address.client.name
+                for outcome in ATTEMPTS:
+                    self._attempts.labels(name, outcome).inc(address.attempts[outcome])
+                self._waiting.labels(name).set(address.waiting)
+                waited = 0.0 if address.oldest is None else now - address.oldest
+                self._oldest.labels(name).set(max(0.0, waited))
+                if address.succeeded_at is not None:
+                    self._succeeded.labels(name).set(address.succeeded_at)
+        windows = self._delivery.windows
+        for name in windows.names:
+            self._window.labels(name).set(name in windows.open(now))

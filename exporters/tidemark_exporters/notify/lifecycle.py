@@ -1,157 +1,156 @@
-"""Closes three holes in the life of an alert: a stream that forgot it, one that fell silent, and a record that never came.
+"""Transitions of alerts without a record in the topic, and the exporter's own alerts. Pure.
 
-Open alerts stand in the views, which the stream repeats every 60 s. One that no view holds for five minutes while
-passes flow is over ("state_lost"). When passes do not flow nothing is over: the watchdog says so instead. One that a
-view holds and no record of the alerts topic told of (aged out, or not readable) is taken from the view.
+Open alerts are part of the views, which the stream repeats every 60 s. An alert that no view
+contains for five minutes while passes flow is over ("state_lost"). While passes do not flow, no
+alert ends: TidemarkStreamStalled fires instead. An alert that a view contains and no record
+announced (too old for the topic, or not readable) is taken from the view.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
-from tidemark.core.identity import fingerprint
+from msgspec import structs
+
+from tidemark.core.own_alerts import own_alert
 from tidemark.core.records import Alert, OpenAlert, View
 
 MAX_OPEN: Final = 50_000
 LOST_SECONDS: Final = 300.0
-# How long a configured cluster may take until its first view, from the exporter's start: Spark starts slowly.
+# How long a configured cluster may take until its first view: Spark starts slowly.
 FIRST_VIEW_SECONDS: Final = 120.0
-# How long the record of an alert may take longer than the view that holds it: they are two topics.
-UNHEARD_SECONDS: Final = 30.0
-# Passes flow again for so long before the watchdog's alert ends: a stream that stumbles on is told once, and what
-# Prometheus says of the same cause, which Alertmanager withholds meanwhile, is over before (a scrape and an evaluation,
-# a minute each by default).
+# How much later than the view that contains it an alert's record may arrive: they are two topics.
+UNANNOUNCED_SECONDS: Final = 30.0
+# How long passes flow before TidemarkStreamStalled resolves. A stream that stumbles raises it once,
+# and what Prometheus finds of the same cause, which Alertmanager inhibits meanwhile, is over before
+# (a scrape and an evaluation, a minute each by default).
 FRESH_SECONDS: Final = 120.0
-STALE: Final = "TidemarkStreamStalled"
-STALE_TEXT: Final = (
+# The readers tick once a second. After this long without a tick they count as dead.
+ALIVE_SECONDS: Final = 60.0
+
+WATCHDOG: Final = "TidemarkWatchdog"
+STALLED: Final = "TidemarkStreamStalled"
+STALLED_TEXT: Final = (
     "Until passes flow again no alert of this cluster fires or resolves. "
-    "Look at `tidemark collect` and `tidemark stream`, and at the Kafka that carries Tidemark's topics."
+    "Look at `tidemark collect` and `tidemark stream`, "
+    "and at the Kafka that carries Tidemark's topics."
 )
 FRESH_TEXT: Final = f"This alert ends once passes have flowed for {FRESH_SECONDS:.0f} s."
 
 
-class Assertions:
-    """Open alerts and when the stream last vouched for each. Bounded to MAX_OPEN, the oldest forgotten."""
+@dataclass(slots=True)
+class _Open:
+    alert: Alert
+    # The newest pass whose record or view contained it.
+    asserted_at: float
+
+
+class OpenAlerts:
+    """Open alerts, and when the stream last asserted each. Bounded: the oldest is forgotten."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, Alert] = OrderedDict()
-        self._asserted: dict[str, float] = {}
-        # Alerts in views that no record told of: since when (the exporter's clock), and the newest such view.
-        self._unheard: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        # By cluster: the newest pass when it was last looked at, and the pass since which they flow without a gap.
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        # Alerts of views without a record: since when (own clock), and the newest such view.
+        self._unannounced: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        # By cluster: the newest pass at the last call, and since which pass there was no gap.
         self._newest: dict[str, float] = {}
         self._flowing_since: dict[str, float] = {}
 
     def take(self, alert: Alert) -> None:
         """One alert record, in the order of the topic."""
-        mark = alert.fingerprint
-        self._unheard.pop(mark, None)
+        self._unannounced.pop(alert.fingerprint, None)
         if alert.state == "resolved":
-            self._forget(mark)
-            return
-        self._open[mark] = alert
-        self._asserted[mark] = max(alert.at, self._asserted.get(mark, 0.0))
-        if len(self._open) > MAX_OPEN:
-            self._forget(next(iter(self._open)))
+            self._open.pop(alert.fingerprint, None)
+        elif (known := self._open.get(alert.fingerprint)) is not None:
+            known.alert, known.asserted_at = alert, max(alert.at, known.asserted_at)
+        else:
+            self._open[alert.fingerprint] = _Open(alert, alert.at)
+            if len(self._open) > MAX_OPEN:
+                self._open.popitem(last=False)
 
-    def vouch(self, view: View, now: float) -> None:
-        """A view vouches for the alerts in it."""
+    def take_view(self, view: View, now: float) -> None:
+        """A view asserts the alerts in it."""
         for alert in view.alerts:
-            mark = alert.fingerprint
-            if mark in self._asserted:
-                self._asserted[mark] = max(view.at, self._asserted[mark])
+            if (known := self._open.get(alert.fingerprint)) is not None:
+                known.asserted_at = max(view.at, known.asserted_at)
                 continue
-            self._unheard[mark] = (self._unheard.get(mark, (now, 0.0))[0], view.at)
-            if len(self._unheard) > MAX_OPEN:
-                self._unheard.popitem(last=False)
+            since, _ = self._unannounced.get(alert.fingerprint, (now, 0.0))
+            self._unannounced[alert.fingerprint] = since, view.at
+            if len(self._unannounced) > MAX_OPEN:
+                self._unannounced.popitem(last=False)
 
-    def unheard(self, open_now: Callable[[], Iterable[OpenAlert]], now: float) -> list[Alert]:
-        """Firings of alerts that views have held for UNHEARD_SECONDS and still hold, while no record told of them.
+    def unannounced(self, open_now: Callable[[], Iterable[OpenAlert]], now: float) -> list[Alert]:
+        """Alerts that views have contained for UNANNOUNCED_SECONDS without a record; each once.
 
-        `open_now` is asked only when there may be any. Each is returned once.
+        `open_now` returns the alerts of all views; it is called only when there may be any.
         """
         due = {
             mark: at
-            for mark, (since, at) in self._unheard.items()
-            if now - since >= UNHEARD_SECONDS
+            for mark, (since, at) in self._unannounced.items()
+            if now - since >= UNANNOUNCED_SECONDS
         }
-        if not due:
-            return []
+        found = {each.fingerprint: each for each in (open_now() if due else ())}
+        alerts = [as_firing(found[mark]) for mark in due if mark in found]
         for mark in due:
-            del self._unheard[mark]
-        found = {
-            alert.fingerprint: _as_firing(alert) for alert in open_now() if alert.fingerprint in due
-        }
-        for mark, alert in found.items():
+            del self._unannounced[mark]
+        for alert in alerts:
             self.take(alert)
-            self._asserted[mark] = due[mark]
-        return list(found.values())
+            self._open[alert.fingerprint].asserted_at = due[alert.fingerprint]
+        return alerts
 
     def lost(self, newest: dict[str, float], now: float, stale_seconds: float) -> list[Alert]:
-        """Resolutions of the alerts that nobody vouches for any more; each is returned once.
+        """The ends of alerts that the stream asserts no longer; each once.
 
-        `newest`: the newest pass by cluster. A cluster whose passes do not flow loses nothing, and after a gap the stream
-        has five minutes to vouch anew.
+        `newest` is the newest pass by cluster. Where passes do not flow no alert ends, and after a
+        gap the stream has five minutes to assert its alerts again.
         """
-        self._look(newest, now, stale_seconds)
-        ended = []
-        for mark, alert in list(self._open.items()):
-            cluster = alert.labels.get("kafka_cluster", "")
-            since = self._flowing_since.get(cluster)
-            if (
-                since is not None
-                and newest[cluster] - max(since, self._asserted[mark]) > LOST_SECONDS
-            ):
-                ended.append(_state_lost(alert, newest[cluster]))
-                self._forget(mark)
-        return ended
-
-    def _look(self, newest: dict[str, float], now: float, stale_seconds: float) -> None:
-        for cluster, seen in newest.items():
-            gap = seen - self._newest.get(cluster, seen)
-            if now - seen > stale_seconds:
+        for cluster, pass_at in newest.items():
+            gap = pass_at - self._newest.get(cluster, pass_at)
+            if now - pass_at > stale_seconds:
                 self._flowing_since.pop(cluster, None)
             elif gap > stale_seconds or cluster not in self._flowing_since:
-                self._flowing_since[cluster] = seen
+                self._flowing_since[cluster] = pass_at
         self._newest = dict(newest)
+        ended = []
+        for mark, known in list(self._open.items()):
+            cluster = known.alert.labels.get("kafka_cluster", "")
+            since = self._flowing_since.get(cluster)
+            if since is None:
+                continue
+            if newest[cluster] - max(since, known.asserted_at) > LOST_SECONDS:
+                ended.append(_state_lost(known.alert, newest[cluster]))
+                del self._open[mark]
+        return ended
 
-    def _forget(self, mark: str) -> None:
-        self._open.pop(mark, None)
-        self._asserted.pop(mark, None)
 
-
-def _as_firing(alert: OpenAlert) -> Alert:
+def as_firing(alert: OpenAlert) -> Alert:
+    """An alert of a view as the record with which it fired."""
     return Alert(
-        id=alert.id,
-        fingerprint=alert.fingerprint,
+        **structs.asdict(alert),
         state="firing",
-        labels=alert.labels,
-        annotations=alert.annotations,
-        evidence=alert.evidence,
-        starts_at=alert.starts_at,
         at=alert.starts_at,
     )
 
 
 def _state_lost(alert: Alert, at: float) -> Alert:
-    return Alert(
+    return structs.replace(
+        alert,
         id=f"{alert.fingerprint}.{round(alert.starts_at * 1000):x}.state_lost",
-        fingerprint=alert.fingerprint,
         state="resolved",
-        labels=alert.labels,
-        annotations=alert.annotations,
-        evidence=alert.evidence,
-        starts_at=alert.starts_at,
         ends_at=at,
         reason="state_lost",
         at=at,
     )
 
 
-class Watchdog:
-    """Whether passes reach the exporter, by cluster. Its clock and the collectors' must agree to a few seconds."""
+class StalledStreams:
+    """Whether passes reach the exporter, by cluster: TidemarkStreamStalled.
+
+    The clocks of exporter and collectors must agree to a few seconds.
+    """
 
     def __init__(
         self, clusters: Iterable[str], stale_seconds: float, runbook_url: str, started_at: float
@@ -160,54 +159,82 @@ class Watchdog:
         self._stale_seconds = stale_seconds
         self._runbook_url = runbook_url
         self._started_at = started_at
-        # Clusters whose alert fires, and when no pass came last.
+        # By cluster of which the alert fires: when it was last without passes.
         self._stale_at: dict[str, float] = {}
 
-    def judge(self, newest: dict[str, float], now: float) -> list[Alert]:
+    def alerts(self, newest: dict[str, float], now: float) -> list[Alert]:
         """The alert of each cluster, configured or seen, in the state that it should be in now.
 
-        Its evidence has `stale_since` while no pass comes.
+        Its evidence has `stale_since` while no pass arrives.
         """
         return [
             self._alert(cluster, newest.get(cluster), now)
             for cluster in sorted(self._clusters | set(newest))
         ]
 
-    def _alert(self, cluster: str, seen: float | None, now: float) -> Alert:
-        stale, told = self._look(seen, now)
+    def _alert(self, cluster: str, pass_at: float | None, now: float) -> Alert:
+        if pass_at is None:
+            since, limit = self._started_at, max(FIRST_VIEW_SECONDS, self._stale_seconds)
+            observed = "no view of it has arrived since the exporter started"
+        else:
+            since, limit = pass_at, self._stale_seconds
+            observed = f"the newest pass that the stream has judged is {now - since:.0f} s old"
+        stale = now - since > limit
         if stale:
             self._stale_at[cluster] = now
         elif now - self._stale_at.get(cluster, now) >= FRESH_SECONDS:
             del self._stale_at[cluster]
-        firing = cluster in self._stale_at
-        labels = {"kafka_cluster": cluster, "alertname": STALE, "severity": "warning"}
-        mark = fingerprint(labels)
-        since = self._started_at if seen is None else seen
-        return Alert(
-            id=f"{mark}.{round(since * 1000):x}.{'firing' if firing else 'resolved'}",
-            fingerprint=mark,
-            state="firing" if firing else "resolved",
-            labels=labels,
-            annotations={
-                "summary": "No fresh passes reach the exporter.",
-                "description": f"Cluster {cluster}: {told}. {STALE_TEXT if stale else FRESH_TEXT}",
-                "runbook_url": f"{self._runbook_url}#{STALE.lower()}",
-            },
-            evidence={"newest_pass_at": seen, "stale_since": since} if stale else {},
+        alert = own_alert(
+            STALLED,
+            "warning",
+            "No fresh passes reach the exporter.",
+            f"Cluster {cluster}: {observed}. {STALLED_TEXT if stale else FRESH_TEXT}",
             starts_at=since,
-            ends_at=None if firing else now,
             at=now,
+            runbook_url=self._runbook_url,
+            firing=cluster in self._stale_at,
+            labels={"kafka_cluster": cluster},
+            evidence={"newest_pass_at": pass_at, "stale_since": since} if stale else {},
+        )
+        # The same transition has the same id after a restart.
+        return structs.replace(
+            alert, id=f"{alert.fingerprint}.{round(since * 1000):x}.{alert.state}"
         )
 
-    def _look(self, seen: float | None, now: float) -> tuple[bool, str]:
-        """Whether no pass comes, and in words."""
-        if seen is None:
-            patience = max(FIRST_VIEW_SECONDS, self._stale_seconds)
-            return (
-                now - self._started_at > patience,
-                "no view of it has arrived since the exporter started",
-            )
-        return (
-            now - seen > self._stale_seconds,
-            f"the newest pass that the stream has judged is {now - seen:.0f} s old",
+
+class Heartbeat:
+    """TidemarkWatchdog, the dead man's switch: an alert that always fires.
+
+    It is posted by the receiver's own thread, and only while the exporter's readers tick. Whatever
+    would keep a real alert from being delivered stops it too.
+    """
+
+    def __init__(self, seconds: float, runbook_url: str, started_at: float) -> None:
+        self._seconds = seconds
+        self._runbook_url = runbook_url
+        self._started_at = started_at
+        self._next = started_at
+        # When the readers ticked last.
+        self.ticked_at = started_at
+
+    def beats(self, now: float) -> bool:
+        return now - self.ticked_at <= ALIVE_SECONDS
+
+    def due(self, now: float) -> bool:
+        """Whether to post it now. The next call returns False until the next time."""
+        if now < self._next or not self.beats(now):
+            return False
+        self._next = now + self._seconds
+        return True
+
+    def alert(self, now: float) -> Alert:
+        """Each has an id of its own."""
+        return own_alert(
+            WATCHDOG,
+            "info",
+            "Tidemark delivers alerts.",
+            "This alert always fires. When it stops arriving, Tidemark can deliver no alert.",
+            starts_at=self._started_at,
+            at=now,
+            runbook_url=self._runbook_url,
         )

@@ -1,56 +1,202 @@
-"""A receiver's progress as offsets of a consumer group of its own, `<prefix>.notify.<receiver>`.
+"""How far one receiver is in the alerts topic, and where that is kept.
 
-The group has no members: the exporter reads the topic without it and only commits to it, so that a restart after
-`kill -9` waits for no session to time out. One exporter delivers at a time; run further ones with --no-notify.
+The committed offset is that of the oldest record that is not settled. Settled records beyond it
+(gathering and urgency post out of order) are listed in the commit's metadata, so that a restart
+does not post them again.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections import OrderedDict
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Annotated, Any, Final, NamedTuple, Protocol
 
+import msgspec
 from kafka import OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
+from msgspec import Meta, Struct
 
 from tidemark.core.errors import ClusterError
-from tidemark.kafka.client import make_consumer
+from tidemark.core.records import Alert
+from tidemark.kafka.client import make_consumer, reason_of
 from tidemark.settings import Connection
-from tidemark_exporters.notify.positions import Mark
 
+# Kafka refuses commit metadata over offset.metadata.max.bytes, 4,096 by default.
+MAX_METADATA_BYTES: Final = 4000
+MAX_OWN: Final = 32
 COMMIT_MS: Final = 3000
 LOAD_MS: Final = 15_000
 
+# (partition, offset) of a record.
+Position = tuple[int, int]
+# Offsets [from, to).
+Range = tuple[int, int]
+
+
+class State(NamedTuple):
+    """The state of an alert, and when it started."""
+
+    state: str
+    starts_at: float
+
+
+class Metadata(Struct, omit_defaults=True):
+    """What is stored beside a committed offset.
+
+    `done`: ranges [from, to) of settled offsets beyond it. `own`: the last state of alerts that
+    have no record in the topic, by fingerprint.
+    """
+
+    done: Annotated[list[Range], Meta(max_length=2000)] = []
+    own: Annotated[dict[str, State], Meta(max_length=MAX_OWN)] = {}
+
+
+class Commit(Struct, frozen=True):
+    """What is committed for one partition."""
+
+    offset: int
+    metadata: str = ""
+
+
+def read_metadata(text: str | None) -> Metadata:
+    """Empty where it cannot be read (another program's, cut off): records may be posted again."""
+    try:
+        return msgspec.json.decode(text or "{}", type=Metadata)
+    except msgspec.DecodeError:
+        return Metadata()
+
+
+class _Partition:
+    def __init__(self, committed: int | None = None, done: Iterable[Range] = ()) -> None:
+        self.committed = committed
+        self.done = list(done)
+        # The offset after the newest record read that no earlier run settled.
+        self.end = committed or 0
+        self.pending: set[int] = set()
+
+    def progress(self) -> tuple[int, list[Range]]:
+        """The offset to commit, and the ranges of settled offsets beyond it.
+
+        What is read and not pending is settled, and so are later ranges of an earlier run.
+        """
+        edges = [*sorted(self.pending), self.end]
+        ranges = [(left + 1, right) for left, right in pairwise(edges) if left + 1 < right]
+        ranges += [(start, end) for start, end in self.done if start >= self.end]
+        offset = next((end for start, end in ranges if start == edges[0]), edges[0])
+        return offset, [(start, end) for start, end in ranges if start > offset]
+
+
+class Offsets:
+    """Settled and pending offsets by partition. Bounded by what is pending: the alerts that wait.
+
+    `commits` are those of an earlier run, `partitions` all of the topic. `fresh` is true where no
+    earlier run has committed.
+    """
+
+    def __init__(self, commits: dict[int, Commit], partitions: Iterable[int] = ()) -> None:
+        self._partitions = {number: _Partition() for number in partitions}
+        self.fresh = not commits
+        self.own: OrderedDict[str, State] = OrderedDict()
+        for number, each in commits.items():
+            metadata = read_metadata(each.metadata)
+            self._partitions[number] = _Partition(each.offset, metadata.done)
+            self.own.update(metadata.own)
+
+    def settled_before(self, position: Position) -> bool:
+        """Whether an earlier run settled this record."""
+        number, offset = position
+        known = self._partitions.get(number)
+        if known is None or known.committed is None:
+            return False
+        return offset < known.committed or any(start <= offset < end for start, end in known.done)
+
+    def begin(self, position: Position) -> None:
+        """A record was read; it is pending until `settle`."""
+        number, offset = position
+        partition = self._partitions.setdefault(number, _Partition())
+        partition.end = max(partition.end, offset + 1)
+        partition.pending.add(offset)
+
+    def settle(self, position: Position | None) -> None:
+        """A record was delivered, or needs no delivery."""
+        if position is not None:
+            partition, offset = position
+            self._partitions[partition].pending.discard(offset)
+
+    def remember(self, alert: Alert) -> None:
+        """Keeps the state of an alert that has no record in the topic."""
+        self.own.pop(alert.fingerprint, None)
+        self.own[alert.fingerprint] = State(alert.state, alert.starts_at)
+        if len(self.own) > MAX_OWN:
+            self.own.popitem(last=False)
+
+    def commits(self) -> dict[int, Commit]:
+        """What to commit now. `own` is stored with the lowest partition."""
+        result: dict[int, Commit] = {}
+        for number in sorted(self._partitions):
+            offset, done = self._partitions[number].progress()
+            result[number] = Commit(offset, _encode(done, {} if result else dict(self.own)))
+        return result
+
+
+def _encode(done: list[Range], own: dict[str, State]) -> str:
+    """JSON that fits. The records of ranges left out are posted again after a restart."""
+    while True:
+        text = msgspec.json.encode(Metadata(done, own)).decode()
+        if len(text) <= MAX_METADATA_BYTES:
+            return "" if text == "{}" else text
+        done = done[: len(done) // 2]
+
+
+class OffsetStore(Protocol):
+    """Where a receiver's commits survive the process."""
+
+    def load(self) -> dict[int, Commit]:
+        """By partition, without those that were never committed."""
+
+    def save(self, commits: dict[int, Commit]) -> bool:
+        """False when it could not."""
+
+    def close(self) -> None:
+        """The store is not used any more."""
+
 
 class KafkaOffsets:
-    """Committed offsets of one group and topic. `load` raises ClusterError; used by one thread at a time."""
+    """An OffsetStore in a consumer group of the receiver's own, `<prefix>.notify.<receiver>`.
+
+    The group has no members: the exporter reads the topic without it and only commits to it, so
+    that a restart after `kill -9` waits for no session to time out. Used by one thread at a time.
+    """
 
     def __init__(
-        self, connection: Connection, topic: str, group: str, partitions: list[int]
+        self, connection: Connection, topic: str, group: str, partitions: Iterable[int]
     ) -> None:
         self._group = group
         self._partitions = {number: TopicPartition(topic, number) for number in partitions}
         self._consumer: Any = make_consumer(connection, group_id=group, enable_auto_commit=False)
         self._consumer.assign(list(self._partitions.values()))
 
-    def load(self) -> dict[int, Mark]:
-        """What was committed, by partition; partitions never committed are absent."""
-        marks = {}
+    def load(self) -> dict[int, Commit]:
+        """Raises ClusterError."""
+        commits = {}
         for number, partition in self._partitions.items():
             try:
                 found = self._consumer.committed(partition, metadata=True, timeout_ms=LOAD_MS)
             except kafka_errors.KafkaError as error:
-                reason = " ".join(str(error).split())[:200] or type(error).__name__
                 raise ClusterError(
-                    f"cannot read the offsets of group {self._group}: {reason}. Does the user have Read on the group?"
+                    f"cannot read the offsets of group {self._group}: {reason_of(error)}. "
+                    "Does the user have Read on the group?"
                 ) from None
             if found is not None and found.offset >= 0:
-                marks[number] = Mark(found.offset, found.metadata or "")
-        return marks
+                commits[number] = Commit(found.offset, found.metadata or "")
+        return commits
 
-    def save(self, marks: dict[int, Mark]) -> bool:
-        """Commits; False when Kafka did not take it in COMMIT_MS."""
+    def save(self, commits: dict[int, Commit]) -> bool:
+        """False when Kafka did not take it within COMMIT_MS."""
         offsets = {
-            self._partitions[number]: OffsetAndMetadata(mark.offset, mark.metadata, -1)
-            for number, mark in marks.items()
+            self._partitions[number]: OffsetAndMetadata(commit.offset, commit.metadata, -1)
+            for number, commit in commits.items()
         }
         try:
             self._consumer.commit(offsets, timeout_ms=COMMIT_MS)

@@ -1,153 +1,172 @@
-"""Batches that wait for one receiver: bounded, oldest dropped first, a loss never."""
+"""Alerts that wait for one webhook: grouped by cluster and suspected broker, and bounded. Pure.
+
+A batch is due `gather_seconds` after the time of its first alert, but half a second after its
+arrival at the earliest and `gather_seconds` after it at the latest. Losses and offline partitions
+are due at once and go first. `now` is Unix seconds.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
-from tidemark_exporters.notify.gather import MAX_BATCH, Batch, Entry
+from tidemark.core.records import Alert
+from tidemark_exporters.notify.offsets import Position
 
-# A loss that the receiver refused is tried again this often, until it takes it.
+LOSS: Final = "KafkaCommittedDataLoss"
+URGENT: Final = frozenset({LOSS, "KafkaOffline"})
+MIN_GATHER_SECONDS: Final = 0.5
+MAX_BATCH: Final = 500
+# A loss that was refused is posted again this often, until it is taken.
 REFUSED_SECONDS: Final = 60.0
 
 
-class DeliveryQueue:
-    """First in, first out, what is urgent before the rest. Holds `limit` alerts; losses do not count and are never dropped.
+def is_loss(alert: Alert) -> bool:
+    """A loss is never held back, dropped or given up."""
+    return alert.labels.get("alertname") == LOSS
 
-    Losses are bounded by what can be lost: one alert for each partition and incident. A fingerprint is always of the
-    same urgency, so its states stay in order.
+
+def is_urgent(alert: Alert) -> bool:
+    return alert.labels.get("alertname") in URGENT
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """An alert, its record in the alerts topic (None: it has none), and when it arrived."""
+
+    alert: Alert
+    position: Position | None = None
+    arrived: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Alerts of one post, by fingerprint. All are of one cluster and suspected broker."""
+
+    group_labels: dict[str, str]
+    urgent: bool
+    due_at: float
+    entries: dict[str, Entry] = field(default_factory=dict)
+    # It was posted: the receiver may have it, so it takes no alert in.
+    tried: bool = False
+
+    @property
+    def size(self) -> int:
+        """The number of its alerts that count towards the bound of the queue."""
+        return sum(not is_loss(entry.alert) for entry in self.entries.values())
+
+
+class Queue:
+    """First in, first out, urgent batches before others. Holds `limit` alerts besides the losses.
+
+    While a receiver is down, what is of one cause becomes one post. Losses are bounded by what can
+    be lost: one alert for each partition and incident. All states of an alert are of one group, and
+    a batch is due no later than the next one with the same alert, so they are posted in order.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, gather_seconds: float) -> None:
         self._limit = limit
-        self._urgent: deque[Batch] = deque()
-        self._others: deque[Batch] = deque()
-        # Losses that were refused, and when each is tried again.
-        self._refused: deque[tuple[float, Batch]] = deque()
+        self._gather_seconds = gather_seconds
+        self._batches: list[Batch] = []
         self._size = 0
-        # The batch being posted: neither dropped nor changed.
+        # The batch that is being posted: nothing of it is dropped.
         self._in_flight: Batch | None = None
 
-    def push(self, batch: Batch) -> list[Entry]:
-        """Appends a batch; returns the alerts that had to go for it.
-
-        While a receiver is down, what is of one cause becomes one post: a batch that nobody has tried to post takes it in.
-        """
-        self._recall(batch)
-        self._size += sum(not entry.is_loss for entry in batch.entries)
-        line = self._line(batch)
-        last = next((other for other in reversed(line) if other.group == batch.group), None)
-        if last is not None and not last.attempted and _fits(last, batch):
-            last.entries.extend(batch.entries)
-        else:
-            line.append(batch)
-        return self._shrink()
-
-    def _recall(self, batch: Batch) -> None:
-        """News of a loss that was refused: the older one is tried first."""
-        for item in list(self._refused):
-            if any(batch.has(entry.alert.fingerprint) for entry in item[1].entries):
-                self._refused.remove(item)
-                self._line(item[1]).append(item[1])
-
-    def _shrink(self) -> list[Entry]:
-        dropped: list[Entry] = []
-        while self._size > self._limit:
-            victim = self._oldest()
-            if victim is None:
-                break
-            owner, entry = victim
-            owner.entries.remove(entry)
-            self._size -= 1
-            dropped.append(entry)
-        if dropped:
-            self._urgent = deque(batch for batch in self._urgent if batch.entries)
-            self._others = deque(batch for batch in self._others if batch.entries)
+    def push(self, entry: Entry, now: float) -> list[Entry]:
+        """Takes an alert in. Returns the alerts that are dropped for it, the oldest first."""
+        batch = self._open_batch(entry.alert, now)
+        batch.entries[entry.alert.fingerprint] = entry
+        if len(batch.entries) == MAX_BATCH:
+            batch.due_at = now
+        self._size += not is_loss(entry.alert)
+        dropped = []
+        while self._size > self._limit and (oldest := self._drop_oldest()) is not None:
+            dropped.append(oldest)
         return dropped
 
-    def _oldest(self) -> tuple[Batch, Entry] | None:
-        for batch in (*self._others, *self._urgent):
-            if batch is not self._in_flight:
-                for entry in batch.entries:
-                    if not entry.is_loss:
-                        return batch, entry
+    def _open_batch(self, alert: Alert, now: float) -> Batch:
+        """The batch that takes the alert in. An earlier one with the same alert is due now."""
+        mark, last, urgent = alert.fingerprint, None, is_urgent(alert)
+        labels = {"kafka_cluster": alert.labels.get("kafka_cluster", "")}
+        if broker := alert.labels.get("broker"):
+            labels["broker"] = broker
+        same = (
+            each for each in self._batches if (each.group_labels, each.urgent) == (labels, urgent)
+        )
+        for last in same:
+            if mark in last.entries:
+                last.due_at = min(last.due_at, now)
+        if last is None or last.tried or mark in last.entries or len(last.entries) == MAX_BATCH:
+            gathered = max(alert.at + self._gather_seconds, now + MIN_GATHER_SECONDS)
+            due_at = now if urgent else min(now + self._gather_seconds, gathered)
+            last = Batch(labels, urgent, due_at)
+            self._batches.append(last)
+        return last
+
+    def _drop_oldest(self) -> Entry | None:
+        for batch in sorted(self._batches, key=lambda batch: batch.urgent):
+            for mark, entry in batch.entries.items():
+                if batch is not self._in_flight and not is_loss(entry.alert):
+                    del batch.entries[mark]
+                    self._size -= 1
+                    self._batches = [each for each in self._batches if each.entries]
+                    return entry
         return None
 
     def take(self, now: float) -> Batch | None:
-        """The batch to post now; it stays in the queue until `done` or `refused`, and `give_back` ends a failed attempt."""
-        while self._refused and self._refused[0][0] <= now:
-            batch = self._refused.popleft()[1]
-            self._line(batch).append(batch)
-        self._in_flight = next((line[0] for line in (self._urgent, self._others) if line), None)
+        """The batch to post now, if any; answered by `delivered`, `refused` or `failed`."""
+        due = [batch for batch in self._batches if batch.due_at <= now]
+        self._in_flight = min(due, key=lambda batch: not batch.urgent, default=None)
         if self._in_flight is not None:
-            self._in_flight.attempted = True
+            self._in_flight.tried = True
         return self._in_flight
 
-    def give_back(self) -> None:
+    def failed(self) -> None:
+        """The batch comes first again."""
         self._in_flight = None
 
-    def done(self, batch: Batch) -> None:
-        """Removes a batch that was taken."""
-        assert batch is self._in_flight
-        line = self._line(batch)
-        assert line[0] is batch
-        line.popleft()
-        self._in_flight = None
-        self._size -= sum(not entry.is_loss for entry in batch.entries)
+    def delivered(self) -> list[Entry]:
+        """The alerts that the receiver has taken."""
+        return self._replace()
 
-    def refused(self, batch: Batch, now: float) -> list[Entry]:
-        """The receiver will not have it: returns the alerts that are given up; losses stay, one by one, to be tried again."""
-        self.done(batch)
-        for entry in batch.entries:
-            if entry.is_loss:
-                self._refused.append(
-                    (now + REFUSED_SECONDS, Batch(batch.group, [entry], attempted=True))
-                )
-        return [entry for entry in batch.entries if not entry.is_loss]
+    def refused(self, now: float, *, of_content: bool) -> list[Entry]:
+        """The refused alerts. Losses stay, one by one, to be posted again; others are given up.
 
-    def split(self, batch: Batch) -> None:
-        """The receiver will not have it as it is: its halves take its place, so that one bad alert costs no other."""
-        self.done(batch)
-        middle = len(batch.entries) // 2
-        for half in (batch.entries[middle:], batch.entries[:middle]):
-            self._line(batch).appendleft(Batch(batch.group, half, attempted=True))
-            self._size += sum(not entry.is_loss for entry in half)
+        Where the content is at fault and of several alerts, its halves take the batch's place.
+        """
+        assert self._in_flight is not None
+        entries = list(self._in_flight.entries.items())
+        middle = len(entries) // 2
+        if of_content and middle:
+            self._replace(entries[:middle], entries[middle:], due_at=now)
+            return []
+        losses = [[(mark, entry)] for mark, entry in entries if is_loss(entry.alert)]
+        return self._replace(*losses, due_at=now + REFUSED_SECONDS)
 
-    def _line(self, batch: Batch) -> deque[Batch]:
-        return self._urgent if batch.group.urgent else self._others
-
-    def next_deadline(self) -> float | None:
-        """When `take` will next have something: 0 for now, None while nothing waits."""
-        if self._urgent or self._others:
-            return 0.0
-        return self._refused[0][0] if self._refused else None
-
-    def waiting(self) -> Iterator[Entry]:
-        """Every alert that waits and is not being posted, newest first."""
-        for batch in (
-            *(item[1] for item in reversed(self._refused)),
-            *reversed(self._others),
-            *reversed(self._urgent),
-        ):
-            if batch is not self._in_flight:
-                yield from reversed(batch.entries)
-
-    def oldest(self) -> float | None:
-        """When the alert arrived that has waited longest (Unix seconds)."""
-        heads = [
-            *(line[0] for line in (self._urgent, self._others) if line),
-            *(item[1] for item in self._refused),
+    def _replace(self, *parts: list[tuple[str, Entry]], due_at: float = 0.0) -> list[Entry]:
+        """Puts parts of the posted batch in its place. Returns its alerts."""
+        batch, self._in_flight = self._in_flight, None
+        assert batch is not None
+        rest = [
+            Batch(batch.group_labels, batch.urgent, due_at, dict(part), tried=True)
+            for part in parts
         ]
-        return min((entry.since for batch in heads for entry in batch.entries), default=None)
+        place = self._batches.index(batch)
+        self._batches[place : place + 1] = rest
+        self._size += sum(each.size for each in rest) - batch.size
+        return list(batch.entries.values())
 
-    def __len__(self) -> int:
-        batches = (*self._urgent, *self._others, *(item[1] for item in self._refused))
-        return sum(len(batch.entries) for batch in batches)
+    def next_at(self) -> float | None:
+        """When `take` next returns a batch, None while nothing waits."""
+        return min((batch.due_at for batch in self._batches), default=None)
 
+    def find(self, fingerprint: str) -> Entry | None:
+        """The newest state of an alert that waits."""
+        found = (batch.entries.get(fingerprint) for batch in reversed(self._batches))
+        return next((entry for entry in found if entry is not None), None)
 
-def _fits(batch: Batch, other: Batch) -> bool:
-    marks = {entry.alert.fingerprint for entry in batch.entries}
-    return len(marks) + len(other.entries) <= MAX_BATCH and not any(
-        entry.alert.fingerprint in marks for entry in other.entries
-    )
+    def waiting(self, now: float) -> tuple[int, float | None]:
+        """How many alerts wait, and when the oldest arrived of those that are due or were tried."""
+        late = [batch for batch in self._batches if batch.tried or batch.due_at <= now]
+        arrived = [entry.arrived for batch in late for entry in batch.entries.values()]
+        return sum(len(batch.entries) for batch in self._batches), min(arrived, default=None)

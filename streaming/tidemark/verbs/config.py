@@ -60,9 +60,9 @@ def _reach(settings: Settings) -> None:
 
 def _test_receiver(settings: Settings, name: str) -> None:
     # The exporters are installed only where they run.
-    from tidemark_exporters.notify.probe import probe
+    from tidemark_exporters.notify.test_notification import send_test_notification
 
-    success, lines = probe(settings, name)
+    success, lines = send_test_notification(settings, name)
     for line in lines:
         click.echo(line, err=not line.startswith("ok: "))
     if not success:

@@ -1,4 +1,4 @@
-"""What the dry run shows: who would be sent what; nothing is sent and nothing committed."""
+"""What the dry run shows; nothing is posted and nothing committed."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.export.make import MemoryStore, alert, open_alert, view
+from tests.export.make import alert, open_alert, view
 from tests.export.test_process import message
+from tests.notify.rig import MemoryStore
 from tidemark.core.errors import ConfigError
 from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Alertmanager, Receiver, Settings
 from tidemark.settings.maintenance import Maintenance
-from tidemark_exporters.notify import rehearsal
-from tidemark_exporters.notify.positions import Mark
-from tidemark_exporters.notify.rehearsal import rehearse
+from tidemark_exporters.notify import dry_run as module
+from tidemark_exporters.notify.dry_run import dry_run
+from tidemark_exporters.notify.offsets import Commit
 
 LONG_AGO = 1_000.0
 
@@ -46,7 +47,7 @@ class Topic:
 
 
 class ReadOnlyStore(MemoryStore):
-    def save(self, marks: dict[int, Mark]) -> bool:
+    def save(self, commits: dict[int, Commit]) -> bool:
         raise AssertionError("a dry run commits nothing")
 
 
@@ -59,7 +60,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         settings: Settings,
         views: list[Any],
         alerts: list[Any],
-        marks: dict[int, Mark] | None = None,
+        commits: dict[int, Commit] | None = None,
     ) -> list[str]:
         topics = {
             "tidemark.partition-views": [
@@ -68,12 +69,12 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
             "tidemark.alerts": [message(number, each) for number, each in enumerate(alerts)],
         }
         monkeypatch.setattr(Topic, "topics", topics)
-        monkeypatch.setattr(rehearsal, "TopicReader", Topic)
+        monkeypatch.setattr(module, "TopicReader", Topic)
         store = ReadOnlyStore()
-        store.marks = marks or {}
-        told: list[str] = []
-        rehearse(settings, told.append, lambda *_: store)
-        return told
+        store.commits = commits or {}
+        lines: list[str] = []
+        dry_run(settings, lines.append, lambda *_: store)
+        return lines
 
     return run
 
@@ -89,11 +90,11 @@ def routed() -> Settings:
     return settings
 
 
-def payloads(told: list[str]) -> list[Any]:
-    return [json.loads(line) for line in told if line.startswith(("{", "["))]
+def payloads(lines: list[str]) -> list[Any]:
+    return [json.loads(line) for line in lines if line.startswith(("{", "["))]
 
 
-def test_it_shows_where_each_open_alert_belongs_and_what_each_receiver_would_get(
+def test_it_shows_the_receivers_of_each_open_alert_and_the_posts_to_each_receiver(
     play: Play,
 ) -> None:
     lag, offline = (
@@ -104,34 +105,34 @@ def test_it_shows_where_each_open_alert_belongs_and_what_each_receiver_would_get
     views = [(b"a", view(alerts=[open_alert(each)])) for each in (lag,)] + [
         (b"b", view(alerts=[open_alert(offline), open_alert(note)]))
     ]
-    told = play(routed(), views, [lag, offline, note])
-    assert told[0] == "3 open alerts, and where each belongs:"
-    assert [line.split()[-2:] for line in told[2:5]] == [
-        ["00:16:40Z", "main"],
+    lines = play(routed(), views, [lag, offline, note])
+    assert lines[0] == "3 open alerts, and where each belongs:"
+    assert [line.split()[-2:] for line in lines[2:5]] == [
+        ["00:16:40.000", "main"],
         ["pager,", "main"],
-        ["07:59:57Z", "nobody"],
+        ["07:59:57.000", "none"],
     ]
-    assert "\x1b" not in "".join(told[:10])
-    pager, manager = payloads(told)
+    assert "\x1b" not in "".join(lines[:10])
+    pager, manager = payloads(lines)
     assert [each["labels"]["alertname"] for each in pager["alerts"]] == ["KafkaOffline"]
     assert pager["version"] == "4"
     assert sorted(each["labels"]["alertname"] for each in manager) == [
         "KafkaFollowerLag",
         "KafkaOffline",
     ]
-    assert "pager: 1 post would be sent" in told
-    assert "main: 1 post would be sent" in told
+    assert "pager: 1 post would be sent" in lines
+    assert "main: 1 post would be sent" in lines
 
 
 def test_what_was_delivered_is_not_shown_again(play: Play) -> None:
     fired = alert("KafkaOffline", severity="critical")
-    told = play(routed(), [(b"a", view(alerts=[open_alert(fired)]))], [fired], {0: Mark(1)})
-    assert "pager: nothing would be sent" in told
-    # An Alertmanager is told again and again.
-    assert len(payloads(told)) == 1
+    lines = play(routed(), [(b"a", view(alerts=[open_alert(fired)]))], [fired], {0: Commit(1)})
+    assert "pager: nothing would be sent" in lines
+    # An Alertmanager gets what is open again and again.
+    assert len(payloads(lines)) == 1
 
 
-def test_what_planned_work_holds_back_is_said(play: Play) -> None:
+def test_it_shows_what_a_window_holds_back(play: Play) -> None:
     settings = routed()
     settings.notify.maintenance = [
         Maintenance(
@@ -139,10 +140,10 @@ def test_what_planned_work_holds_back_is_said(play: Play) -> None:
         )
     ]
     fired = alert("KafkaOffline", severity="critical")
-    told = play(settings, [(b"a", view(alerts=[open_alert(fired)]))], [fired])
-    assert told[0] == "maintenance window rack is open until 2100-01-01 00:00:00Z"
-    assert told[3].endswith("pager, main (held back by rack)")
-    assert payloads(told) == []
+    lines = play(settings, [(b"a", view(alerts=[open_alert(fired)]))], [fired])
+    assert lines[0] == "maintenance window rack is open until 2100-01-01 00:00:00.000"
+    assert lines[3].endswith("pager, main (held back by rack)")
+    assert payloads(lines) == []
 
 
 def test_without_receivers_there_is_nothing_to_show(play: Play) -> None:

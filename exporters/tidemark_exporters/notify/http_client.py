@@ -1,4 +1,4 @@
-"""Posts over HTTP: authorization, time-outs, signature, and which failures are worth another attempt."""
+"""Posts JSON to one address: authorization, time-outs, signature, and which failures may pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 import requests
 from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
@@ -17,12 +18,13 @@ from urllib3.exceptions import HTTPError
 
 from tidemark import __version__
 from tidemark.core.errors import ConfigError
-from tidemark.settings import Receiver, Route
+from tidemark.settings import Alertmanager, Receiver, Route
 
-# What a receiver asks for by Retry-After, within bounds.
+ALERTMANAGER_PATH: Final = "/api/v2/alerts"
+# Bounds on Retry-After.
 MIN_RETRY_AFTER_SECONDS: Final = 0.5
 MAX_RETRY_AFTER_SECONDS: Final = 30.0
-# Besides all from 500: the receiver was too slow, or has too much to do.
+# Besides all from 500: the receiver was too slow or is overloaded.
 TRY_AGAIN: Final = frozenset({408, 425, 429})
 # The content is at fault: malformed, too large, not understood.
 CONTENT: Final = frozenset({400, 413, 422})
@@ -30,9 +32,9 @@ MAX_ANSWER_BYTES: Final = 512
 
 
 class NotDeliveredError(Exception):
-    """A post did not succeed. `again`: another attempt can help; `after_seconds`: what the receiver asked for.
+    """A post did not succeed. `again`: another attempt can help, after `after_seconds` if set.
 
-    `status` is the HTTP status if there was an answer, and `text` the beginning of that answer.
+    `status` is the HTTP status where there was an answer, and `text` the beginning of that answer.
     """
 
     def __init__(
@@ -52,61 +54,66 @@ class NotDeliveredError(Exception):
 
     @property
     def of_content(self) -> bool:
-        """Whether fewer or other alerts might have been taken."""
+        """Whether fewer or other alerts might be taken."""
         return self.status in CONTENT
 
 
 class Answer(NamedTuple):
-    """What a receiver said to a post that it took."""
+    """The answer to a post that was taken."""
 
     status: int
     text: str
 
 
-class Transport(Protocol):
-    """Brings one message to a receiver or raises NotDeliveredError."""
+class Client(Protocol):
+    """Posts to one address, or raises NotDeliveredError. `name` labels its metrics and logs."""
 
-    def post(self, message_id: str, body: bytes) -> Any: ...
+    name: str
+
+    def post(self, body: bytes, message_id: str | None) -> object:
+        """Posts once. The receiver sees the id, if any, in the header webhook-id."""
 
 
 class _Session(requests.Session):
-    """Follows no redirect, nor looks at one: even told not to, the library would read all of its body and parse its address."""
+    """Follows no redirect: the library would read all of its body and parse its address first."""
 
     def get_redirect_target(self, _resp: requests.Response) -> str | None:
         return None
 
 
-class Client:
-    """A session with one receiver; used by one thread. Raises ConfigError where a file that is named cannot be read."""
+class HttpClient:
+    """A session with one address, used by one thread.
 
-    def __init__(self, route: Route) -> None:
-        self._timeout = route.timeout_seconds
-        self._route = route
+    Secrets and the CA file are read at the start. Raises ConfigError where one cannot be.
+    """
+
+    def __init__(
+        self, route: Route, url: str, name: str | None = None, signer: Webhook | None = None
+    ) -> None:
+        self._route, self._url, self._signer = route, url, signer
+        self.name = route.name if name is None else name
         self._authorization = None if route.authorization_file is None else _authorization(route)
         if route.ca_file is not None:
-            read(route, "ca_file", route.ca_file)
-        self._ca_file = route.ca_file
+            _read(route, "ca_file")
         self._session = _Session()
+        # host:port alone: the rest of an address may be a secret.
+        self.host = _host(url)
 
-    def post(self, url: str, body: bytes, headers: dict[str, str]) -> Answer:
-        """Posts JSON once. Raises NotDeliveredError; no message of it contains the URL, which may hold a secret.
+    def post(self, body: bytes, message_id: str | None) -> Answer:
+        """Posts once, signed where there is a secret. Raises NotDeliveredError.
 
-        Only an answer says no: what else goes wrong (no route, a CA file that is being replaced) is worth another attempt.
+        No message of it contains the URL, which may hold a secret. Only an answer is a refusal:
+        other failures (no route, a CA file that is being replaced) may pass.
         """
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": f"tidemark/{__version__}",
-            **headers,
-        }
         try:
             # Only the beginning of the answer is read: a receiver cannot make us hold it.
             with self._session.post(
-                url,
+                self._url,
                 data=body,
-                headers=headers,
-                timeout=self._timeout,
+                headers=self._headers(body, message_id),
+                timeout=self._route.timeout_seconds,
                 stream=True,
-                verify=True if self._ca_file is None else self._ca_file,
+                verify=True if self._route.ca_file is None else self._route.ca_file,
                 auth=None if self._authorization is None else self._authorize,
             ) as answer:
                 return _judge(answer)
@@ -115,8 +122,18 @@ class Client:
         except (OSError, ValueError, HTTPError) as error:
             raise NotDeliveredError(_reason(error), again=True) from None
 
+    def _headers(self, body: bytes, message_id: str | None) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "User-Agent": f"tidemark/{__version__}"}
+        if message_id is not None:
+            headers["webhook-id"] = message_id
+            if self._signer is not None:
+                now = datetime.now(tz=UTC)
+                headers["webhook-timestamp"] = str(int(now.timestamp()))
+                headers["webhook-signature"] = self._signer.sign(message_id, now, body.decode())
+        return headers
+
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Reads the file anew: tokens are replaced while we run. One that cannot be read or sent for now leaves the last."""
+        """Reads the file again, as tokens are replaced. An unusable file changes nothing."""
         assert self._authorization is not None
         with suppress(ConfigError):
             self._authorization = _authorization(self._route)
@@ -124,37 +141,33 @@ class Client:
         return request
 
 
-class WebhookTransport:
-    """Posts to one webhook; used by one thread.
+def make_clients(route: Route) -> list[HttpClient]:
+    """One for a webhook, one for each instance of a set of Alertmanagers. Raises ConfigError."""
+    if isinstance(route, Alertmanager):
+        return [
+            HttpClient(
+                route,
+                url.rstrip("/").removesuffix(ALERTMANAGER_PATH) + ALERTMANAGER_PATH,
+                f"{route.name}/{_host(url)}",
+            )
+            for url in route.urls
+        ]
+    assert isinstance(route, Receiver)
+    url = _address(route) if route.url is None else route.url
+    return [HttpClient(route, url, signer=_signer(route))]
 
-    The URL and the secret are read from their files at the start. Raises ConfigError where they cannot be.
-    """
 
-    def __init__(self, receiver: Receiver) -> None:
-        self._url = receiver.url if receiver.url is not None else _address(receiver)
-        self._webhook = _signer(receiver)
-        self._client = Client(receiver)
-
-    def post(self, message_id: str, body: bytes) -> Answer:
-        """Posts once, signed where there is a secret. Raises NotDeliveredError."""
-        headers = {"webhook-id": message_id}
-        if self._webhook is not None:
-            now = datetime.now(tz=UTC)
-            headers["webhook-timestamp"] = str(int(now.timestamp()))
-            headers["webhook-signature"] = self._webhook.sign(message_id, now, body.decode())
-        return self._client.post(self._url, body, headers)
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def _reason(error: BaseException) -> str:
-    """The kind of failure and what the system says of it. The library's own text holds the address."""
+    """The kind of failure and the system's text. The library's own text holds the address."""
     cause: BaseException | None = error
     while cause is not None:
-        if (
-            isinstance(cause, OSError)
-            and cause.strerror
-            and not isinstance(cause, requests.RequestException)
-        ):
-            return f"{type(error).__name__}: {cause.strerror}"
+        text = cause.strerror if isinstance(cause, OSError) else None
+        if text and not isinstance(cause, requests.RequestException):
+            return f"{type(error).__name__}: {text}"
         cause = cause.__cause__ or cause.__context__
     return type(error).__name__
 
@@ -164,17 +177,14 @@ def _judge(answer: requests.Response) -> Answer:
     if 200 <= status < 300:
         return Answer(status, text)
     again = status >= 500 or status in TRY_AGAIN
+    after = _retry_after(answer) if again else None
     raise NotDeliveredError(
-        f"HTTP {status}",
-        again=again,
-        after_seconds=_retry_after(answer) if again else None,
-        status=status,
-        text=text,
+        f"HTTP {status}", again=again, after_seconds=after, status=status, text=text
     )
 
 
 def _beginning(answer: requests.Response) -> str:
-    """What one read of the body gives, as one line; the rest is left, so that no receiver can make us hold or wait for it."""
+    """One read of the body as one line; the rest is left, so that no receiver makes us wait."""
     read1 = getattr(answer.raw, "read1", None)
     try:
         first = read1(MAX_ANSWER_BYTES, decode_content=True) if read1 is not None else b""
@@ -184,7 +194,7 @@ def _beginning(answer: requests.Response) -> str:
 
 
 def _retry_after(answer: requests.Response) -> float | None:
-    """The Retry-After header (seconds, or a date) in seconds from now, bounded; None where it says nothing."""
+    """Retry-After (seconds, or a date) in seconds from now, bounded; None without one."""
     text = answer.headers.get("Retry-After", "")
     try:
         seconds = (
@@ -200,40 +210,42 @@ def _retry_after(answer: requests.Response) -> float | None:
 def _signer(receiver: Receiver) -> Webhook | None:
     if receiver.secret_file is None:
         return None
-    secret = read(receiver, "secret_file", receiver.secret_file)
+    secret = _read(receiver, "secret_file")
     try:
-        # The library passes over what is no base64, and would sign with something else.
+        # The library ignores what is no base64, and would sign with something else.
         b64decode(secret.removeprefix("whsec_"), validate=True)
         return Webhook(secret)
     except (ValueError, EmptyWebhookSecretError):
         raise ConfigError(
-            f"configuration: receiver `{receiver.name}`: {receiver.secret_file} holds no signing secret; write whsec_ and base64."
+            f"configuration: receiver `{receiver.name}`: {receiver.secret_file} "
+            "holds no signing secret; write whsec_ and base64."
         ) from None
 
 
 def _address(receiver: Receiver) -> str:
-    url = read(receiver, "url_file", receiver.url_file)
+    url = _read(receiver, "url_file")
     if not re.fullmatch(r"https?://[^/\s]\S*", url):
         raise ConfigError(
-            f"configuration: receiver `{receiver.name}`: url_file {receiver.url_file} holds no http:// or https:// address."
+            f"configuration: receiver `{receiver.name}`: url_file {receiver.url_file} "
+            "holds no http:// or https:// address."
         )
     return url
 
 
 def _authorization(route: Route) -> str:
     """The header's value. Checked here: a library that refuses it would print it."""
-    text = read(route, "authorization_file", route.authorization_file)
+    text = _read(route, "authorization_file")
     if not (text.isascii() and text.isprintable()):
-        where = f"authorization_file {route.authorization_file}"
         raise ConfigError(
-            f"configuration: receiver `{route.name}`: {where} is not one line of printable ASCII."
+            f"configuration: receiver `{route.name}`: authorization_file "
+            f"{route.authorization_file} is not one line of printable ASCII."
         )
     return text
 
 
-def read(route: Route, option: str, path: str | None) -> str:
-    """The text of a file that a receiver's option names. Raises ConfigError naming receiver, option and file."""
-    assert path is not None
+def _read(route: Route, option: str) -> str:
+    """The text of a file that an option names. Raises ConfigError."""
+    path = getattr(route, option)
     try:
         text = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -36,8 +36,8 @@ def test_a_receiver_that_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[
             == 0
         )
         ((_, payload),) = hook.deliveries()
-    (told,) = payload["alerts"]
-    assert told["labels"] == {"alertname": "TidemarkTest", "severity": "info"}
+    (posted,) = payload["alerts"]
+    assert posted["labels"] == {"alertname": "TidemarkTest", "severity": "info"}
     assert payload["groupLabels"] == {}
     printed = capsys.readouterr().out.splitlines()
     assert printed[1].startswith("ok: receiver `hook` at 127.0.0.1:")
@@ -46,7 +46,7 @@ def test_a_receiver_that_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "expected"),
     [
         (HTTPStatus.UNAUTHORIZED, "HTTP 401. It does not know who posts: check authorization_file"),
         (HTTPStatus.BAD_GATEWAY, "HTTP 502. It failed by itself; delivery would try again."),
@@ -54,21 +54,21 @@ def test_a_receiver_that_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[
     ],
 )
 def test_a_receiver_that_refuses_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: HTTPStatus, told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: HTTPStatus, expected: str
 ) -> None:
     with WebhookReceiver() as hook:
         hook.answer = status
         assert run(tmp_path, {"receivers": [{"name": "hook", "url": hook.url}]}) == 1
     printed = capsys.readouterr().err
-    assert told in printed
+    assert expected in printed
     assert "tidemark: receiver `hook` did not take the test notification." in printed
 
 
-def test_nobody_there_and_one_of_two_instances(
+def test_a_dead_instance_and_one_that_refuses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with WebhookReceiver() as hook:
-        # An instance that answers, though not as Alertmanager does: 400 with a batch that is no webhook payload.
+        # An instance that answers 400, as what is posted is no webhook payload.
         urls = [f"http://127.0.0.1:{free_port()}/s3cret", hook.url]
         assert run(tmp_path, {"alertmanagers": [{"name": "am", "urls": urls}]}, "am") == 1
     first, second = capsys.readouterr().err.splitlines()[:2]
@@ -79,7 +79,9 @@ def test_nobody_there_and_one_of_two_instances(
     assert "HTTP 400. It does not understand the payload" in second
 
 
-def test_a_receiver_nobody_configured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_receiver_that_is_not_configured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert (
         run(tmp_path, {"receivers": [{"name": "hook", "url": "http://127.0.0.1:1/"}]}, "hok") == 2
     )

@@ -1,0 +1,162 @@
+"""`tidemark export --dry-run-notify`: what would be posted now, and to which receivers.
+
+It is the delivery itself over the topics as they are now, with clients that only record what they
+are given. Nothing is posted. No offset is committed, as only a sender's threads commit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.core.records import Alert, OpenAlert, View, decode_record
+from tidemark.core.text import counted, table, utc
+from tidemark.kafka.topic_reader import Message, TopicReader
+from tidemark.settings import Settings
+from tidemark_exporters.notify.delivery import Delivery, kafka_store, make_delivery
+from tidemark_exporters.notify.intake import wants
+from tidemark_exporters.notify.lifecycle import as_firing
+from tidemark_exporters.notify.offsets import OffsetStore
+
+READ_SECONDS: Final = 120.0
+POLL_MS: Final = 200
+# All records count as having arrived this long ago: groups are due, and nothing is waited for.
+SETTLED_SECONDS: Final = 40.0
+
+LABELS: Final = ("ALERT", "SEVERITY", "CLUSTER", "PARTITION", "BROKER")
+
+Echo = Callable[[str], None]
+
+
+class _Recorder:
+    """A client that keeps what it is given."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.bodies: list[Any] = []
+
+    def post(self, body: bytes, _message_id: str | None) -> None:
+        self.bodies.append(json.loads(body))
+
+
+def dry_run(
+    settings: Settings,
+    echo: Echo,
+    make_store: Callable[[Settings, dict[int, int], str], OffsetStore] = kafka_store,
+) -> None:
+    """Reads both topics to their ends. Raises ConfigError, ClusterError or TidemarkError."""
+    if not settings.notify.routes:
+        raise ConfigError(
+            "--dry-run-notify: the configuration has no receivers; "
+            "list them under notify.receivers or notify.alertmanagers."
+        )
+    now = time.time()
+    clock = [now - SETTLED_SECONDS]
+    views = TopicReader(settings.kafka, settings.topics.partition_views)
+    alerts = TopicReader(settings.kafka, settings.topics.alerts)
+    # All instances of a set of Alertmanagers are posted the same.
+    recorders = {route.name: [_Recorder(route.name)] for route in settings.notify.routes}
+    delivery = make_delivery(settings, recorders, alerts.end, make_store, lambda: clock[0])
+    newest, open_alerts = _read_views(views, delivery)
+    _read_alerts(alerts, delivery)
+    clock[0] = now
+    delivery.tick(newest, lambda: open_alerts)
+    for sender in delivery.senders:
+        sender.post_due(sender.addresses[0])
+    _show_open(settings, delivery, [as_firing(alert) for alert in open_alerts], now, echo)
+    for (recorder,) in recorders.values():
+        _show_posts(recorder, now, echo)
+
+
+def _read_views(
+    reader: TopicReader, delivery: Delivery
+) -> tuple[dict[str, float], list[OpenAlert]]:
+    """The newest pass by cluster, and the alerts of all views."""
+    newest: dict[str, float] = {}
+    held: dict[bytes | None, list[OpenAlert]] = {}
+    for message, view in _records(reader):
+        held.pop(message.key, None)
+        if isinstance(view, View):
+            newest[view.kafka_cluster] = max(view.at, newest.get(view.kafka_cluster, 0.0))
+            held[message.key] = view.alerts
+            delivery.view(view)
+    return newest, [alert for alerts in held.values() for alert in alerts]
+
+
+def _read_alerts(reader: TopicReader, delivery: Delivery) -> None:
+    reader.start(delivery.starts)
+    for message, record in _records(reader):
+        if isinstance(record, Alert):
+            delivery.alerts([(record, (message.partition, message.offset))])
+
+
+def _records(reader: TopicReader) -> Iterable[tuple[Message, object]]:
+    """The messages of a topic up to its end, with their records; None for what is no record."""
+    deadline = time.monotonic() + READ_SECONDS
+    while not reader.caught_up():
+        for message in reader.poll(POLL_MS):
+            record = None
+            with suppress(msgspec.DecodeError):
+                record = decode_record(message.value or b"")
+            yield message, record
+        if time.monotonic() > deadline:
+            raise TidemarkError(
+                f"topic {reader.topic} could not be read to its end within {READ_SECONDS:.0f} s."
+            )
+    reader.close()
+
+
+def _show_open(
+    settings: Settings, delivery: Delivery, alerts: list[Alert], now: float, echo: Echo
+) -> None:
+    for name, until in delivery.windows.open(now).items():
+        echo(f"maintenance window {name} is open until {utc(until)}")
+    echo(f"{counted(len(alerts), 'open alert')}{', and where each belongs:' if alerts else ''}")
+    rows = []
+    for alert in sorted(alerts, key=lambda alert: alert.starts_at):
+        names = [route.name for route in settings.notify.routes if wants(route, alert)]
+        window = delivery.windows.mute(alert, now)
+        held = "" if window is None or not names else f" (held back by {window})"
+        receivers = f"{', '.join(names) or 'none'}{held}"
+        rows.append([*_cells(alert.labels), utc(alert.starts_at), receivers])
+    _show_table([*LABELS, "SINCE", "RECEIVERS"], rows, echo)
+
+
+def _show_posts(recorder: _Recorder, now: float, echo: Echo) -> None:
+    echo("")
+    if not recorder.bodies:
+        echo(f"{recorder.name}: nothing would be sent")
+        return
+    echo(f"{recorder.name}: {counted(len(recorder.bodies), 'post')} would be sent")
+    for number, body in enumerate(recorder.bodies, start=1):
+        alerts = body["alerts"] if isinstance(body, dict) else body
+        echo(f"post {number}: {counted(len(alerts), 'alert')}")
+        rows = [[_state(each, now), *_cells(each["labels"]), each["startsAt"]] for each in alerts]
+        _show_table(["STATE", *LABELS, "SINCE"], rows, echo)
+        echo(json.dumps(body, indent=2))
+
+
+def _state(posted: dict[str, Any], now: float) -> str:
+    """The status for a webhook; for Alertmanager the end decides."""
+    ends_at = datetime.fromisoformat(posted["endsAt"]).timestamp()
+    return str(posted.get("status") or ("firing" if ends_at > now else "resolved"))
+
+
+def _cells(labels: dict[str, str]) -> list[str]:
+    place = [labels[name] for name in ("topic", "partition") if labels.get(name)]
+    alert = [labels.get(name, "") for name in ("alertname", "severity", "kafka_cluster")]
+    return [*alert, "-".join(place), labels.get("broker", "")]
+
+
+def _show_table(head: Sequence[str], rows: list[list[str]], echo: Echo) -> None:
+    # Names of topics must not move the terminal's cursor.
+    safe = [[cell if cell.isprintable() else repr(cell) for cell in row] for row in rows]
+    for line in table([head, *safe]) if rows else ():
+        echo(f"  {line}")

@@ -1,0 +1,256 @@
+"""Posts one receiver's alerts: threads, retries, commits and counters, for every kind of receiver.
+
+Each address has a thread of its own, so that one that hangs delays no other, and so have commits.
+The `ReceiverState` chooses the posts and judges their answers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, NamedTuple
+
+import structlog
+
+from tidemark.core.records import Alert
+from tidemark_exporters.notify.http_client import Client, NotDeliveredError
+from tidemark_exporters.notify.intake import ReceiverState
+from tidemark_exporters.notify.offsets import Commit, OffsetStore, Position
+
+IDLE_SECONDS: Final = 1.0
+FIRST_WAIT_SECONDS: Final = 0.5
+LONGEST_WAIT_SECONDS: Final = 5.0
+# After an answer that refuses all alerts, such as 401.
+REFUSED_WAIT_SECONDS: Final = 30.0
+# How many refused alerts the log names.
+NAMED: Final = 5
+
+log = structlog.get_logger()
+
+
+@dataclass(eq=False)
+class Address:
+    """One address of a receiver, and how posting to it goes."""
+
+    number: int
+    client: Client
+    # Posts since the last report, by how they ended: ok, again, rejected.
+    attempts: Counter[str] = field(default_factory=Counter)
+    # How many alerts waited for it at the last report, and since when the oldest of them.
+    waiting: int = 0
+    oldest: float | None = None
+    succeeded_at: float | None = None
+    # Failures in a row, and when to post again (Unix seconds).
+    failures: int = 0
+    not_before: float = 0.0
+    # How many changes of the receiver's state it has seen.
+    seen: int = 0
+
+
+class Report(NamedTuple):
+    """The outcomes of a receiver's alerts since the last report, and its addresses."""
+
+    outcomes: Counter[str]
+    muted: int
+    addresses: list[Address]
+
+
+class Sender:
+    """One receiver. `offer`, `tick` and `report` may be called while its threads run."""
+
+    def __init__(
+        self,
+        state: ReceiverState,
+        clients: Sequence[Client],
+        store: OffsetStore,
+        clock: Callable[[], float],
+    ) -> None:
+        self.name = state.route.name
+        self.addresses = [Address(number, client) for number, client in enumerate(clients)]
+        self._state = state
+        self._store = store
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._changes = 0
+        self._running = 0
+        self._stopping = False
+        self._answered = False
+        self._committed: dict[int, Commit] = {}
+        self._commit_failing = False
+
+    def offer(self, records: Iterable[tuple[Alert, Position]]) -> None:
+        """Takes the records of one poll together: urgent alerts of one cause still share a post."""
+        with self._changed:
+            for alert, position in records:
+                self._state.offer(alert, position, self._clock())
+            self._notify()
+
+    def tick(
+        self,
+        newest: dict[str, float],
+        stale: dict[str, float],
+        own: Iterable[Alert] = (),
+        adopted: Iterable[Alert] = (),
+        horizon: float = 0.0,
+    ) -> None:
+        """Time goes on. For the arguments see `ReceiverState`: `tick`, `offer_own`, `adopt`."""
+        with self._changed:
+            now = self._clock()
+            for alert in adopted:
+                self._state.adopt(alert, horizon, now)
+            released = self._state.tick(newest, stale, now)
+            for alert in own:
+                self._state.offer_own(alert, now)
+            self._notify()
+        if released:
+            log.info(
+                "alerts that a maintenance window held back are delivered",
+                receiver=self.name,
+                alerts=released,
+            )
+
+    def _notify(self) -> None:
+        self._changes += 1
+        self._changed.notify_all()
+
+    def report(self) -> Report:
+        with self._changed:
+            report = Report(self._state.outcomes, len(self._state.muted), [])
+            self._state.outcomes = Counter()
+            for address in self.addresses:
+                waits = self._state.waiting(address.number, self._clock())
+                address.waiting, address.oldest = waits
+                report.addresses.append(replace(address))
+                address.attempts = Counter()
+            return report
+
+    def runs(self) -> list[Callable[[], None]]:
+        """What to run in threads, until `stop`."""
+        self._running = len(self.addresses)
+        return [*(partial(self._run, address) for address in self.addresses), self._run_commits]
+
+    def stop(self) -> None:
+        """Ends the threads after the post in hand. What is not delivered is not committed."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+
+    def _run(self, address: Address) -> None:
+        try:
+            while not self._stopping:
+                self.post_due(address)
+                with self._changed:
+                    self._changed.wait_for(
+                        lambda: self._stopping or address.seen != self._changes,
+                        timeout=self._idle_seconds(address),
+                    )
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def _idle_seconds(self, address: Address) -> float:
+        now, next_at = self._clock(), self._state.next_at()
+        due_at = max(address.not_before, now + IDLE_SECONDS if next_at is None else next_at)
+        return min(IDLE_SECONDS, max(0.0, due_at - now))
+
+    def _run_commits(self) -> None:
+        while not self._ended():
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._answered or self._ended(), timeout=IDLE_SECONDS
+                )
+                self._answered = False
+            self.commit()
+        self.commit()
+        self._store.close()
+
+    def _ended(self) -> bool:
+        return self._stopping and self._running == 0
+
+    def commit(self) -> None:
+        """Commits what was settled since the last commit, unless no address takes posts.
+
+        A commit that fails is made up for by the next.
+        """
+        with self._changed:
+            commits = self._state.offsets.commits()
+        if commits == self._committed or all(address.failures for address in self.addresses):
+            return
+        if self._store.save(commits):
+            self._committed, self._commit_failing = commits, False
+        elif not self._commit_failing:
+            self._commit_failing = True
+            log.warning(
+                "cannot commit what was delivered; a restart now would post it again",
+                receiver=self.name,
+            )
+
+    def post_due(self, address: Address) -> None:
+        """Posts to an address all that is due now, or until a post fails."""
+        while not self._stopping and self._post(address):
+            pass
+
+    def _post(self, address: Address) -> bool:
+        """One post; False where none is due."""
+        request, error = None, None
+        with self._changed:
+            now, address.seen = self._clock(), self._changes
+            if now >= address.not_before:
+                request = self._state.request(address.number, now)
+        if request is None:
+            return False
+        try:
+            address.client.post(*request)
+        except NotDeliveredError as reason:
+            error = reason
+        with self._changed:
+            refused = self._answer(address, error)
+        self._log(address, error, refused)
+        with self._changed:
+            self._answered = True
+            self._changed.notify_all()
+        return True
+
+    def _answer(self, address: Address, error: NotDeliveredError | None) -> list[Alert]:
+        """Counts a post and sets when the next one is allowed. Returns refused alerts."""
+        now, wait, refused = self._clock(), 0.0, []
+        if error is None:
+            self._state.delivered(address.number, now)
+            address.attempts["ok"] += 1
+            address.succeeded_at = now
+        elif error.again:
+            self._state.failed(address.number)
+            address.attempts["again"] += 1
+            backoff = FIRST_WAIT_SECONDS * 2 ** min(address.failures, 10)
+            wait = error.after_seconds or min(LONGEST_WAIT_SECONDS, backoff)
+        else:
+            refused = self._state.refused(address.number, now, of_content=error.of_content)
+            address.attempts["rejected"] += 1
+            wait = 0.0 if refused or error.of_content else REFUSED_WAIT_SECONDS
+        address.not_before = now + wait
+        return refused
+
+    def _log(self, address: Address, error: NotDeliveredError | None, refused: list[Alert]) -> None:
+        """Logs refused alerts, and of failures in a row the first one and the end."""
+        failing = error is not None and not (refused or error.of_content)
+        if error is not None and refused:
+            log.error(
+                "receiver refused alerts",
+                receiver=address.client.name,
+                reason=f"{error}: {error.text}" if error.text else str(error),
+                alerts=len(refused),
+                fingerprints=[alert.fingerprint for alert in refused[:NAMED]],
+            )
+        elif failing and not address.failures:
+            log.warning(
+                "receiver does not take alerts; trying until it does",
+                receiver=address.client.name,
+                reason=str(error),
+            )
+        elif error is None and address.failures:
+            log.info("receiver takes alerts again", receiver=address.client.name)
+        address.failures = address.failures + 1 if failing else 0

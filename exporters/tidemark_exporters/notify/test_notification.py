@@ -1,0 +1,82 @@
+"""`tidemark check-config --test-receiver`: one test notification, and what was answered."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import msgspec
+
+from tidemark.core.errors import ConfigError
+from tidemark.core.own_alerts import own_alert
+from tidemark.settings import Receiver, Route, Settings
+from tidemark_exporters.notify.http_client import HttpClient, NotDeliveredError, make_clients
+from tidemark_exporters.notify.payload import alertmanager_alert, webhook_body
+
+TEST: Final = "TidemarkTest"
+# At Alertmanager it ends by itself after this long.
+ENDS_AFTER_SECONDS: Final = 60.0
+# The cure for a status.
+CURES: Final = {
+    400: "It does not understand the payload: a webhook must take Alertmanager's version 4, "
+    "an Alertmanager its API v2.",
+    401: "It does not know who posts: check authorization_file, or the secret in the address.",
+    403: "It does not allow the post: check authorization_file, secret_file "
+    "and its list of senders.",
+    404: "Check the path of the address.",
+    405: "It takes no POST there: check the path of the address.",
+    413: "It takes no such large posts.",
+    429: "It asks for fewer posts; delivery waits and tries again.",
+}
+
+
+def send_test_notification(settings: Settings, name: str) -> tuple[bool, list[str]]:
+    """Whether all addresses of receiver `name` took it, and a line for each. Raises ConfigError."""
+    routes = {route.name: route for route in settings.notify.routes}
+    if name not in routes:
+        raise ConfigError(
+            f"--test-receiver: there is no receiver `{name}`; "
+            f"there are: {', '.join(sorted(routes)) or 'none'}."
+        )
+    lines = [_post(settings, routes[name], client) for client in make_clients(routes[name])]
+    return all(line.startswith("ok: ") for line in lines), lines
+
+
+def _post(settings: Settings, route: Route, client: HttpClient) -> str:
+    now, url = time.time(), settings.notify.external_url
+    alert = own_alert(
+        TEST,
+        "info",
+        "A test notification of Tidemark.",
+        "`tidemark check-config --test-receiver` sent it. Nothing is wrong.",
+        starts_at=now,
+        at=now,
+        runbook_url=settings.detect.runbook_url,
+    )
+    request: tuple[bytes, str | None]
+    if isinstance(route, Receiver):
+        request = webhook_body([alert], {}, route, url)
+    else:
+        posted = alertmanager_alert(alert, "firing", now, now, ENDS_AFTER_SECONDS, url)
+        request = msgspec.json.encode([posted]), None
+    kind = "receiver" if isinstance(route, Receiver) else "Alertmanager"
+    place, began = f"{kind} `{route.name}` at {client.host}", time.monotonic()
+    try:
+        answer = client.post(*request)
+    except NotDeliveredError as error:
+        return f"{place} did not take the test notification: {_reason(error, route)}"
+    took = round((time.monotonic() - began) * 1000)
+    text = _quote(answer.text)
+    return f"ok: {place} took the test notification: HTTP {answer.status} after {took} ms{text}"
+
+
+def _reason(error: NotDeliveredError, route: Route) -> str:
+    if error.status is None:
+        return f"{error} (time-out {route.timeout_seconds:g} s)."
+    again, never = "It failed by itself; delivery would try again.", "Delivery would not try again."
+    cure = CURES.get(error.status, again if error.again else never)
+    return f"HTTP {error.status}{_quote(error.text)}. {cure}"
+
+
+def _quote(text: str) -> str:
+    return f", saying: {text}" if text else ""

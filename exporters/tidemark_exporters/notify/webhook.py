@@ -1,0 +1,139 @@
+"""A webhook as a receiver: each transition of an alert is posted once, in batches. Pure."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from tidemark.core.records import Alert
+from tidemark.settings import Notify, Receiver
+from tidemark_exporters.notify.intake import (
+    FIRING,
+    RESOLVED,
+    Mute,
+    ReceiverState,
+    refreshed,
+)
+from tidemark_exporters.notify.lifecycle import Heartbeat
+from tidemark_exporters.notify.offsets import Offsets, State
+from tidemark_exporters.notify.payload import webhook_body
+from tidemark_exporters.notify.queue import Entry, Queue, is_loss
+
+MAX_STATES: Final = 50_000
+# Fired, but dropped or refused before it was posted: its end is not posted either.
+DROPPED: Final = "dropped"
+
+
+class WebhookState(ReceiverState):
+    """The queue of one webhook, and the last state of each alert. It has one address."""
+
+    def __init__(
+        self,
+        route: Receiver,
+        notify: Notify,
+        offsets: Offsets,
+        mute: Mute,
+        now: float,
+        heartbeat: Heartbeat | None = None,
+    ) -> None:
+        super().__init__(route, notify, offsets, mute, now, heartbeat)
+        self._receiver = route
+        self._queue = Queue(notify.queue_size, notify.gather_seconds)
+        # Bounded: an alert that is forgotten may be posted a second time.
+        self._states: OrderedDict[str, State] = OrderedDict(offsets.own)
+        # The heartbeat that is being posted, instead of a batch of the queue.
+        self._beat: Alert | None = None
+
+    def _known(self, fingerprint: str) -> State | None:
+        return self._states.get(fingerprint)
+
+    def _note(self, alert: Alert, state: str) -> None:
+        self._states.pop(alert.fingerprint, None)
+        self._states[alert.fingerprint] = State(state, alert.starts_at)
+        if len(self._states) > MAX_STATES:
+            self._states.popitem(last=False)
+
+    def _recall(self, alert: Alert, _now: float) -> None:
+        if alert.state != "update":
+            self._note(alert, alert.state)
+
+    def _refresh(self, alert: Alert) -> None:
+        mark = alert.fingerprint
+        entry = self._backlog.find(mark) or self.muted.get(mark) or self._queue.find(mark)
+        if entry is not None and entry.alert.state == FIRING:
+            entry.alert = refreshed(entry.alert, alert)
+
+    def _begin(self, entry: Entry) -> None:
+        self._note(entry.alert, FIRING)
+
+    def _release(self, entry: Entry, now: float) -> None:
+        super()._release(entry, now)
+        if len(self.muted) > self._notify.queue_size:
+            self._drop(self.muted.popitem(last=False)[1], "dropped")
+
+    def _send(self, entry: Entry, now: float) -> None:
+        for dropped in self._queue.push(entry, now):
+            self._drop(dropped, "dropped")
+
+    def _drop(self, entry: Entry, outcome: str) -> None:
+        alert = entry.alert
+        if self._states.get(alert.fingerprint) == (FIRING, alert.starts_at):
+            self._note(alert, DROPPED)
+        self._settle(entry.position, outcome)
+
+    def _end(self, entry: Entry, now: float) -> None:
+        known = self._states.get(entry.alert.fingerprint)
+        self._note(entry.alert, RESOLVED)
+        if known is None and self._backlog.is_old(entry.alert, now) and self.offsets.fresh:
+            # Its firing has left the topic, and this receiver never got it.
+            self._settle(entry.position, "history")
+        elif known is not None and known.state == DROPPED:
+            self._settle(entry.position, "dropped")
+        elif self._receiver.send_resolved:
+            self._send(entry, now)
+        else:
+            self.offsets.settle(entry.position)
+
+    def _forget(self, ended: Alert) -> None:
+        self._note(ended, RESOLVED)
+
+    def request(self, _number: int, now: float) -> tuple[bytes, str | None] | None:
+        self._beat, labels = None, {}
+        if self._heartbeat is not None and self._heartbeat.due(now):
+            self._beat = self._heartbeat.alert(now)
+            alerts = [self._beat]
+        elif (batch := self._queue.take(now)) is not None:
+            alerts, labels = [entry.alert for entry in batch.entries.values()], batch.group_labels
+        else:
+            return None
+        return webhook_body(alerts, labels, self._receiver, self._notify.external_url)
+
+    def delivered(self, _number: int, _now: float) -> None:
+        entries = [] if self._beat is not None else self._queue.delivered()
+        for entry in entries:
+            self._settle(entry.position, "delivered")
+            if entry.position is None:
+                self.offsets.remember(entry.alert)
+
+    def refused(self, _number: int, now: float, *, of_content: bool) -> list[Alert]:
+        if self._beat is not None:
+            return [self._beat]
+        refused = self._queue.refused(now, of_content=of_content)
+        for entry in refused:
+            if not is_loss(entry.alert):
+                self._drop(entry, "rejected")
+                if entry.position is None:
+                    self.offsets.remember(entry.alert)
+        return [entry.alert for entry in refused]
+
+    def failed(self, _number: int) -> None:
+        """A heartbeat that failed is replaced by the next."""
+        if self._beat is None:
+            self._queue.failed()
+
+    def next_at(self) -> float | None:
+        return self._queue.next_at()
+
+    def waiting(self, _number: int, now: float) -> tuple[int, float | None]:
+        count, oldest = self._queue.waiting(now)
+        return count + len(self._backlog), oldest

@@ -1,0 +1,132 @@
+"""Delivery as a whole: what it is built of, and what its metrics and logs show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.export.make import NOW, alert
+from tests.notify.rig import (
+    UNAUTHORIZED,
+    Clock,
+    FakeAlertmanager,
+    FakeWebhook,
+    MemoryStore,
+    window,
+)
+from tidemark.metrics import SignalRegistry
+from tidemark.settings import Alertmanager, Receiver, Settings
+from tidemark_exporters.notify.delivery import READ_BACK, DeliveryMetrics, make_delivery
+from tidemark_exporters.notify.offsets import Commit
+
+BOTH = ("hook", "main/am:9093")
+
+
+class Both:
+    """A webhook and an Alertmanager, with metrics."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.clients: dict[str, list[Any]] = {
+            "hook": [FakeWebhook(self.clock)],
+            "main": [FakeAlertmanager(self.clock)],
+        }
+        settings = Settings()
+        settings.notify.receivers = [Receiver(name="hook", url="http://127.0.0.1:1/")]
+        settings.notify.alertmanagers = [Alertmanager(name="main", urls=["http://am:9093"])]
+        settings.notify.maintenance = [window(NOW - 3600, NOW + 600, topics=["quiet"])]
+        self.delivery = make_delivery(
+            settings, self.clients, {0: 0}, lambda *_: MemoryStore(), self.clock
+        )
+        self.registry = SignalRegistry()
+        self.metrics = DeliveryMetrics(self.registry, self.delivery)
+
+    def fail(self, failure: Exception | None) -> None:
+        for (client,) in self.clients.values():
+            client.failure = failure
+
+    def step(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.delivery.tick({"east": self.clock.now})
+        for sender in self.delivery.senders:
+            sender.post_due(sender.addresses[0])
+        self.metrics.refresh(self.clock.now)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(f"tidemark_{name}", labels)
+
+
+def test_stalled_delivery_shows() -> None:
+    rig = Both()
+    rig.fail(UNAUTHORIZED)
+    loss = alert("KafkaCommittedDataLoss", severity="critical", incident="ab")
+    rig.delivery.alerts([(loss, (0, 0))])
+    rig.step(3)
+    rig.step(40)
+    for receiver in BOTH:
+        assert rig.value("delivery_queue_length", receiver=receiver) == 1
+        assert rig.value("delivery_oldest_seconds", receiver=receiver) == 43
+        assert rig.value("delivery_last_success_timestamp_seconds", receiver=receiver) is None
+        assert rig.value("delivery_attempts_total", receiver=receiver, outcome="ok") == 0
+    rig.fail(None)
+    rig.step(60)
+    for receiver in BOTH:
+        assert rig.value("delivery_queue_length", receiver=receiver) == 0
+        assert rig.value("delivery_oldest_seconds", receiver=receiver) == 0
+        assert rig.value("delivery_last_success_timestamp_seconds", receiver=receiver) == NOW + 103
+        assert rig.value("delivery_attempts_total", receiver=receiver, outcome="ok") == 1
+    for receiver in ("hook", "main"):
+        assert rig.value("deliveries_total", receiver=receiver, outcome="delivered") == 1
+        assert rig.value("deliveries_total", receiver=receiver, outcome="dropped") == 0
+
+
+def test_a_window_shows_in_metrics_and_logs(capsys: pytest.CaptureFixture[str]) -> None:
+    rig = Both()
+    rig.delivery.alerts([(alert(topic="quiet"), (0, 0)), (alert(topic="loud"), (0, 1))])
+    rig.step(3)
+    assert rig.value("maintenance_active", window="rack") == 1
+    for receiver in ("hook", "main"):
+        assert rig.value("delivery_muted", receiver=receiver) == 1
+        assert rig.value("deliveries_total", receiver=receiver, outcome="delivered") == 1
+    assert rig.value("delivery_queue_length", receiver="hook") == 0
+    # No alert ends meanwhile as forgotten by the stream.
+    for _ in range(2):
+        rig.step(299)
+    rig.step(3)
+    assert rig.value("maintenance_active", window="rack") == 0
+    for receiver in ("hook", "main"):
+        assert rig.value("delivery_muted", receiver=receiver) == 0
+    logged = capsys.readouterr().out
+    assert logged.count("maintenance window begins") == 1
+    assert logged.count("maintenance window ends") == 1
+    assert "alerts that a maintenance window held back are delivered" in logged
+
+
+def test_reading_begins_before_the_commit_and_no_commit_of_another_topic_is_used() -> None:
+    settings = Settings()
+    stores = {"hook": MemoryStore(), "new": MemoryStore()}
+
+    def starts() -> dict[int, int]:
+        clients = {each.name: [FakeWebhook(Clock())] for each in settings.notify.receivers}
+        return make_delivery(
+            settings, clients, {0: 20_000}, lambda _settings, _ends, name: stores[name]
+        ).starts
+
+    settings.notify.receivers = [Receiver(name="hook", url="http://127.0.0.1:1/")]
+    assert starts() == {0: 0}
+    stores["hook"].commits = {0: Commit(15_000)}
+    assert starts() == {0: 15_000 - READ_BACK}
+    stores["hook"].commits = {0: Commit(20_001)}
+    assert starts() == {0: 0}
+    # One reader serves all receivers: it begins where the last of them is.
+    settings.notify.receivers.append(Receiver(name="new", url="http://127.0.0.1:1/"))
+    stores["hook"].commits = {0: Commit(15_000)}
+    assert starts() == {0: 0}
+
+
+def test_without_clients_nothing_is_delivered_and_reading_begins_at_the_end() -> None:
+    settings = Settings()
+    settings.notify.receivers = [Receiver(name="hook", url="http://127.0.0.1:1/")]
+    delivery = make_delivery(settings, {}, {0: 20_000})
+    assert (list(delivery.senders), delivery.starts) == ([], {0: 20_000})

@@ -1,0 +1,343 @@
+"""Posting to real HTTP servers on this machine: signature, what is tried again, what is not."""
+
+from __future__ import annotations
+
+import base64
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standardwebhooks.webhooks import Webhook
+
+from tidemark.core.errors import ConfigError
+from tidemark.settings import Alertmanager, Receiver, Route
+from tidemark_exporters.notify.http_client import (
+    MAX_ANSWER_BYTES,
+    MAX_RETRY_AFTER_SECONDS,
+    MIN_RETRY_AFTER_SECONDS,
+    Answer,
+    HttpClient,
+    NotDeliveredError,
+    make_clients,
+)
+
+STATUSES = [
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 429 Slow\r\n",
+    b"HTTP/1.1 302 F\r\nLocation: http://[\r\n",
+    b"HTTP/1.1 99999 x\r\n",
+    b"",
+]
+SCRAPS = [
+    *(
+        b"Content-Length: 1, 2\r\n",
+        b"Content-Length: -5\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Content-Encoding: gzip\r\n",
+    ),
+    *(
+        b"Retry-After: \xb2\r\n",
+        b"Retry-After: Fri, 31 Dec 9999 23:59:59 -2359\r\n",
+        b"Set-Cookie: a=\xff; domain=\x00\r\n",
+    ),
+    *(
+        b"bad\r\n",
+        b"\r\n",
+        b"zz\r\n",
+        b"\x1f\x8b\x08garbage",
+        b"5\r\nhello\r\n",
+        b"\xff\xfe\x00",
+        b"X" * 70_000 + b"\r\n",
+    ),
+]
+
+
+class Hook(HTTPServer):
+    """Answers with `status` and `headers`, and keeps what it was sent."""
+
+    status = 200
+    extra: dict[str, str] = {}
+    answer = b""
+    seen: list[tuple[dict[str, str], bytes]]
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, Hook)
+        server.seen.append(
+            (dict(self.headers.items()), self.rfile.read(int(self.headers["Content-Length"])))
+        )
+        self.send_response(server.status)
+        for name, value in {"Content-Length": str(len(server.answer)), **server.extra}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(server.answer)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    server = Hook(("127.0.0.1", 0), Handler)
+    server.seen = []
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def receiver(server: Hook, **changes: Any) -> Receiver:
+    return Receiver(
+        name="hook", url=f"http://127.0.0.1:{server.server_port}/in?key=hidden", **changes
+    )
+
+
+def client(route: Route) -> HttpClient:
+    (only,) = make_clients(route)
+    return only
+
+
+def post(sender: HttpClient) -> Answer:
+    return sender.post(b"{}", "msg_1")
+
+
+def failure(sender: HttpClient) -> NotDeliveredError:
+    with pytest.raises(NotDeliveredError) as failed:
+        post(sender)
+    return failed.value
+
+
+def config_error(route: Route) -> str:
+    """One line that names the receiver."""
+    with pytest.raises(ConfigError, match=r"^configuration: receiver `hook`: .*\.$") as failed:
+        make_clients(route)
+    assert "\n" not in str(failed.value)
+    return str(failed.value)
+
+
+def test_a_post_carries_the_body_and_who_sends_it(hook: Hook) -> None:
+    client(receiver(hook)).post(b'{"a":1}', "msg_1")
+    ((headers, body),) = hook.seen
+    assert body == b'{"a":1}'
+    assert headers["Content-Type"] == "application/json"
+    assert headers["webhook-id"] == "msg_1"
+    assert headers["User-Agent"].startswith("tidemark/")
+    assert "webhook-signature" not in headers
+
+
+def test_a_set_of_alertmanagers_has_a_client_for_each_instance(hook: Hook) -> None:
+    here = f"127.0.0.1:{hook.server_port}"
+    urls = [f"http://u:secret@{here}/x/", "https://am-2/api/v2/alerts"]
+    first, second = make_clients(Alertmanager(name="main", urls=urls))
+    assert [first.name, second.name] == [f"main/{here}", "main/am-2"]
+    assert [first.host, second.host] == [here, "am-2"]
+    assert [first._url, second._url] == [
+        f"http://u:secret@{here}/x/api/v2/alerts",
+        "https://am-2/api/v2/alerts",
+    ]
+    first.post(b"[]", None)
+    assert not any(name.startswith("webhook-") for name in hook.seen[0][0])
+
+
+def test_the_signature_verifies(hook: Hook, tmp_path: Path) -> None:
+    secret = "whsec_" + base64.b64encode(b"0123456789abcdef01234567").decode()
+    (tmp_path / "secret").write_text(secret + "\n")
+    signing = client(receiver(hook, secret_file=str(tmp_path / "secret")))
+    signing.post('{"name":"é"}'.encode(), "msg_1")
+    ((headers, body),) = hook.seen
+    assert Webhook(secret).verify(body, headers) == {"name": "é"}
+
+
+@pytest.mark.parametrize(
+    ("status", "again"),
+    [(500, True), (503, True), (429, True), (408, True), (400, False), (404, False), (302, False)],
+)
+def test_which_answers_are_worth_another_attempt(hook: Hook, status: int, again: bool) -> None:
+    hook.status = status
+    failed = failure(client(receiver(hook)))
+    assert (str(failed), failed.again) == (f"HTTP {status}", again)
+    assert len(hook.seen) == 1
+
+
+@pytest.mark.parametrize("place", ["/elsewhere", "http://[", "http://\u00ff", ""])
+def test_no_redirect_is_followed(hook: Hook, place: str) -> None:
+    hook.status, hook.extra = 302, {"Location": place}
+    assert str(failure(client(receiver(hook)))) == "HTTP 302"
+    assert len(hook.seen) == 1
+
+
+def test_any_answer_is_an_answer_or_a_failure_without_the_address() -> None:
+    """Scraps of HTTP in any order raise NotDeliveredError and nothing else."""
+    chance = random.Random(1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            for _ in range(200):
+                connection, _ = server.accept()
+                scraps = chance.choices(SCRAPS, k=chance.randint(0, 6))
+                with connection, suppress(OSError):
+                    connection.recv(65536)
+                    connection.sendall(b"".join([chance.choice(STATUSES), *scraps]))
+
+        threading.Thread(target=answer, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/s3cret"
+        sender = client(Receiver(name="hook", url=url, timeout_seconds=2))
+        texts = []
+        for _ in range(200):
+            try:
+                post(sender)
+            except NotDeliveredError as error:
+                texts.append(str(error))
+    assert texts
+    assert not any("s3cret" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("7", 7.0),
+        ("3600", MAX_RETRY_AFTER_SECONDS),
+        # No receiver makes us post without a pause.
+        ("0", MIN_RETRY_AFTER_SECONDS),
+        ("Fri, 31 Dec 1999 23:59:59 GMT", MIN_RETRY_AFTER_SECONDS),
+        ("Fri, 31 Dec 2199 23:59:59 GMT", MAX_RETRY_AFTER_SECONDS),
+        ("Fri, 31 Dec 0001 23:59:59 -0000", MIN_RETRY_AFTER_SECONDS),
+        ("soon", None),
+        ("-1", None),
+        ("\u00b2", None),
+    ],
+)
+def test_retry_after_is_respected_within_bounds(
+    hook: Hook, header: str, expected: float | None
+) -> None:
+    hook.status, hook.extra = 429, {"Retry-After": header}
+    assert failure(client(receiver(hook))).after_seconds == expected
+
+
+def test_retry_after_may_be_a_date(hook: Hook) -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
+    hook.status, hook.extra = 503, {"Retry-After": date}
+    assert failure(client(receiver(hook))).after_seconds == pytest.approx(19, abs=2)
+
+
+def test_a_refused_connection_may_pass_and_the_address_is_not_printed(hook: Hook) -> None:
+    sender = client(receiver(hook))
+    hook.shutdown()
+    hook.server_close()
+    failed = failure(sender)
+    assert failed.again
+    assert "hidden" not in str(failed)
+
+
+def test_only_an_answer_is_a_refusal(hook: Hook, tmp_path: Path) -> None:
+    ca_file = tmp_path / "ca"
+    ca_file.write_text("none")
+    url = f"https://127.0.0.1:{hook.server_port}/"
+    sender = client(Receiver(name="hook", url=url, ca_file=str(ca_file)))
+    ca_file.unlink()
+    assert failure(sender).again
+
+
+@pytest.mark.parametrize(
+    "text", ["hooks.example.org/s3cret", "http:///s3cret", "http://a/s3cret\nhttp://b/s3cret"]
+)
+def test_a_file_without_an_address_is_one_clear_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "url").write_text(text)
+    error = config_error(Receiver(name="hook", url_file=str(tmp_path / "url")))
+    assert error.endswith("url holds no http:// or https:// address.")
+    assert "url_file" in error
+    assert "s3cret" not in error
+
+
+def test_the_address_may_come_from_a_file(hook: Hook, tmp_path: Path) -> None:
+    (tmp_path / "url").write_text(f"http://127.0.0.1:{hook.server_port}/\n")
+    post(client(Receiver(name="hook", url_file=str(tmp_path / "url"))))
+    assert len(hook.seen) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"\xff\xfe", b"whsec_", b"whsec_not base64 \xc3\xa9", b"my-secret_of-16_"],
+)
+def test_a_secret_that_is_none_is_one_clear_line(
+    hook: Hook, tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    assert str(path) in config_error(receiver(hook, secret_file=str(path)))
+
+
+def test_the_authorization_comes_from_its_file_and_wins_over_netrc(
+    hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password other\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    (tmp_path / "token").write_text("Bearer s3cret\n")
+    post(client(receiver(hook, authorization_file=str(tmp_path / "token"))))
+    ((headers, _),) = hook.seen
+    assert headers["Authorization"] == "Bearer s3cret"
+
+
+def test_a_token_may_be_replaced_while_the_exporter_runs(hook: Hook, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("Bearer old\n")
+    sender = client(receiver(hook, authorization_file=str(token)))
+    post(sender)
+    token.write_text("Bearer new\n")
+    post(sender)
+    token.unlink()
+    post(sender)
+    sent = [headers["Authorization"] for headers, _ in hook.seen]
+    assert sent == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+@pytest.mark.parametrize(
+    "text", ["Bearer s3cret\nBearer other", "Bearer s3cret\u20ac", "Bearer s3cret\x00"]
+)
+def test_an_authorization_that_is_no_header_is_one_clear_line_and_never_replaces_one(
+    hook: Hook, tmp_path: Path, text: str
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("Bearer old\n")
+    sender = client(receiver(hook, authorization_file=str(token)))
+    token.write_text(text)
+    post(sender)
+    assert [headers["Authorization"] for headers, _ in hook.seen] == ["Bearer old"]
+    error = config_error(receiver(hook, authorization_file=str(token)))
+    assert f"authorization_file {token} is not one line of printable ASCII" in error
+    assert "s3cret" not in error
+
+
+@pytest.mark.parametrize("option", ["authorization_file", "ca_file"])
+def test_a_file_that_is_not_there_is_one_clear_line(hook: Hook, option: str) -> None:
+    error = config_error(receiver(hook, **{option: "/nowhere/file"}))
+    assert f"cannot read {option} /nowhere/file: No such file" in error
+
+
+def test_the_beginning_of_an_answer_is_kept(hook: Hook) -> None:
+    hook.answer = b"thank\n you" + b"!" * 2000
+    assert post(client(receiver(hook))).text.startswith("thank you!!!")
+    hook.status = 400
+    failed = failure(client(receiver(hook)))
+    assert (failed.status, failed.of_content) == (400, True)
+    assert failed.text.startswith("thank you")
+    assert len(failed.text) <= MAX_ANSWER_BYTES
+
+
+def test_a_receiver_that_accepts_and_does_not_answer_times_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        failed = failure(client(Receiver(name="hook", url=url, timeout_seconds=0.1)))
+    assert str(failed).startswith("ReadTimeout")
+    assert failed.again

@@ -1,0 +1,197 @@
+"""When a batch is due, what shares one, and what a full queue drops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.export.make import NOW, alert
+from tidemark_exporters.notify.queue import MAX_BATCH, REFUSED_SECONDS, Batch, Entry, Queue
+
+LOSS = "KafkaCommittedDataLoss"
+
+
+def push(
+    queue: Queue, name: str = "KafkaFollowerLag", now: float = NOW, **labels: Any
+) -> list[str]:
+    """The partitions of what is dropped for it."""
+    labels = {"at": NOW, **labels}
+    return partitions(queue.push(Entry(alert(name, **labels), None, now), now))
+
+
+def partitions(entries: list[Entry]) -> list[str]:
+    return [entry.alert.labels["partition"] for entry in entries]
+
+
+def take(queue: Queue, now: float) -> list[Entry]:
+    """The alerts of the batch that is due."""
+    batch = queue.take(now)
+    return [] if batch is None else list(batch.entries.values())
+
+
+def drain(queue: Queue, now: float = NOW + 2) -> list[list[Entry]]:
+    taken = []
+    while entries := take(queue, now):
+        queue.delivered()
+        taken.append(entries)
+    return taken
+
+
+def test_a_batch_is_due_two_seconds_after_the_time_of_its_first_alert() -> None:
+    queue = Queue(10, 2.0)
+    push(queue, at=NOW - 0.5)
+    push(queue, "KafkaUnderReplicated", at=NOW + 0.4, now=NOW + 0.4)
+    assert queue.next_at() == NOW + 1.5
+    assert queue.take(NOW + 1.49) is None
+    assert queue.waiting(NOW + 1.49) == (2, None)
+    assert queue.waiting(NOW + 1.5) == (2, NOW)
+    assert len(take(queue, NOW + 1.5)) == 2
+    queue.delivered()
+    assert queue.next_at() is None
+
+
+@given(age=st.floats(-100, 1000))
+def test_it_waits_half_a_second_at_least_and_two_at_most(age: float) -> None:
+    queue = Queue(10, 2.0)
+    push(queue, at=NOW - age)
+    due_at = queue.next_at()
+    assert due_at is not None
+    assert NOW + 0.5 <= due_at <= NOW + 2.0
+
+
+def test_loss_and_offline_are_due_at_once() -> None:
+    queue = Queue(10, 2.0)
+    push(queue)
+    push(queue, "KafkaOffline")
+    push(queue, LOSS)
+    (batch,) = drain(queue, NOW)
+    assert [entry.alert.labels["alertname"] for entry in batch] == ["KafkaOffline", LOSS]
+    assert queue.waiting(NOW)[0] == 1
+
+
+def test_clusters_and_brokers_do_not_mix() -> None:
+    queue = Queue(10, 2.0)
+    options: list[dict[str, Any]] = [{}, {"cluster": "west"}, {"broker": "3"}, {"broker": None}]
+    for labels in options:
+        push(queue, **labels)
+    found = []
+    while (batch := queue.take(NOW + 2)) is not None:
+        found.append(batch.group_labels)
+        queue.delivered()
+    assert found == [
+        {"kafka_cluster": "east", "broker": "2"},
+        {"kafka_cluster": "west", "broker": "2"},
+        {"kafka_cluster": "east", "broker": "3"},
+        {"kafka_cluster": "east"},
+    ]
+
+
+def test_an_alert_is_once_in_a_batch() -> None:
+    queue = Queue(10, 2.0)
+    push(queue)
+    push(queue, state="resolved", at=NOW + 1, now=NOW + 1)
+    assert [[e.alert.state for e in batch] for batch in drain(queue, NOW + 1)] == [["firing"]]
+    assert [[e.alert.state for e in batch] for batch in drain(queue, NOW + 3)] == [["resolved"]]
+
+
+def test_a_full_batch_is_due() -> None:
+    queue = Queue(10_000, 2.0)
+    for number in range(MAX_BATCH + 1):
+        push(queue, partition=str(number))
+    (batch,) = drain(queue, NOW)
+    assert len(batch) == MAX_BATCH
+    assert queue.waiting(NOW)[0] == 1
+
+
+def test_a_full_queue_drops_its_oldest_but_never_a_loss() -> None:
+    queue = Queue(2, 2.0)
+    assert push(queue, LOSS, partition="loss") == []
+    assert push(queue, partition="0") == []
+    assert push(queue, broker="3", partition="1") == []
+    assert push(queue, partition="2") == ["0"]
+    assert push(queue, partition="3") == ["2"]
+    for number in range(5):
+        assert push(queue, LOSS, partition=f"loss{number}") == []
+    assert queue.waiting(NOW)[0] == 8
+    assert [partitions(batch) for batch in drain(queue)][1:] == [["3"], ["1"]]
+
+
+def test_urgent_alerts_are_dropped_last() -> None:
+    queue = Queue(1, 2.0)
+    push(queue, "KafkaOffline", partition="0")
+    assert push(queue, partition="1") == ["1"]
+
+
+def test_the_batch_in_flight_is_not_changed() -> None:
+    queue = Queue(1, 2.0)
+    push(queue, partition="0")
+    assert partitions(take(queue, NOW + 2)) == ["0"]
+    assert push(queue, partition="1") == ["1"]
+    assert partitions(queue.delivered()) == ["0"]
+    assert queue.waiting(NOW)[0] == 0
+    assert push(queue, partition="2") == []
+
+
+def test_a_batch_that_failed_comes_again_first_and_takes_nothing_in() -> None:
+    queue = Queue(10, 2.0)
+    push(queue, partition="0")
+    first = queue.take(NOW + 2)
+    queue.failed()
+    push(queue, partition="1")
+    assert isinstance(first, Batch)
+    assert queue.take(NOW + 4) is first
+    assert partitions(list(first.entries.values())) == ["0"]
+
+
+def test_what_waits_of_one_cause_becomes_one_post() -> None:
+    queue = Queue(1000, 2.0)
+    for number in range(5):
+        push(queue, partition=str(number))
+        push(queue, broker="3", partition=str(number))
+    # The end of an alert stays behind its beginning, and what comes later behind that.
+    push(queue, partition="0", state="resolved")
+    push(queue, partition="9")
+    assert [
+        [(e.alert.labels["broker"], e.alert.labels["partition"], e.alert.state) for e in batch]
+        for batch in drain(queue)
+    ] == [
+        [("2", str(number), "firing") for number in range(5)],
+        [("3", str(number), "firing") for number in range(5)],
+        [("2", "0", "resolved"), ("2", "9", "firing")],
+    ]
+
+
+def test_a_loss_overtakes_what_is_not_urgent() -> None:
+    queue = Queue(10, 2.0)
+    push(queue, partition="0")
+    push(queue, LOSS, partition="1")
+    assert [partitions(batch) for batch in drain(queue)] == [["1"], ["0"]]
+
+
+def test_a_refused_loss_is_posted_again_each_minute_and_before_its_end() -> None:
+    queue = Queue(10, 2.0)
+    push(queue, LOSS, partition="1")
+    push(queue, "KafkaOffline", partition="2")
+    assert len(take(queue, NOW)) == 2
+    assert partitions(queue.refused(NOW, of_content=False)) == ["1", "2"]
+    retry_at = NOW + REFUSED_SECONDS
+    assert queue.take(retry_at - 1) is None
+    assert queue.next_at() == retry_at
+    assert partitions(take(queue, retry_at)) == ["1"]
+    queue.refused(retry_at, of_content=True)
+    push(queue, LOSS, partition="1", state="resolved", now=retry_at)
+    states = [[entry.alert.state for entry in batch] for batch in drain(queue, retry_at)]
+    assert states == [["firing"], ["resolved"]]
+    assert queue.waiting(NOW)[0] == 0
+
+
+def test_a_split_batch_keeps_its_place_and_its_order() -> None:
+    queue = Queue(10, 2.0)
+    for number in range(3):
+        push(queue, partition=str(number))
+    push(queue, broker="3")
+    assert len(take(queue, NOW + 2)) == 3
+    assert queue.refused(NOW + 2, of_content=True) == []
+    assert [partitions(batch) for batch in drain(queue)] == [["0"], ["1", "2"], ["0"]]

@@ -1,0 +1,238 @@
+"""A webhook: transitions in batches, each posted once, whatever fails."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.export.make import NOW, alert
+from tests.notify.rig import (
+    DOWN,
+    GONE,
+    LOSS,
+    Lives,
+    Rig,
+    Steps,
+    life,
+    per_alert,
+    random_lives,
+    random_steps,
+    records,
+    transitions,
+)
+from tidemark_exporters.notify.queue import is_loss
+
+
+def test_an_alert_and_its_end_are_two_posts() -> None:
+    rig = Rig()
+    rig.deliver(*life())
+    assert rig.address.sizes() == [1, 1]
+
+
+def test_alerts_of_one_cause_are_one_post() -> None:
+    rig = Rig()
+    rig.deliver(*(alert(partition=str(number)) for number in range(30)), alert(broker="3"))
+    assert sorted(rig.address.sizes()) == [1, 30]
+
+
+def test_urgent_alerts_of_one_poll_are_one_post_at_once() -> None:
+    rig = Rig()
+    rig.write(
+        alert(), *(alert("KafkaOffline", severity="critical", partition=str(n)) for n in range(3))
+    )
+    rig.read()
+    rig.post()
+    assert rig.address.sizes() == [3]
+    rig.run(2)
+    assert rig.address.sizes() == [3, 1]
+
+
+def test_a_refused_batch_is_given_up_and_does_not_block_the_next() -> None:
+    """Nor is the end of what was refused posted."""
+    rig = Rig()
+    fired, ended = life(partition="0")
+    rig.address.failure = GONE
+    rig.deliver(fired)
+    rig.address.failure = None
+    rig.deliver(ended, alert(partition="1"))
+    assert rig.address.notified == transitions([alert(partition="1")])
+    report = rig.sender.report()
+    assert report.outcomes == {"rejected": 1, "dropped": 1, "delivered": 1}
+    assert report.addresses[0].attempts == {"rejected": 1, "ok": 1}
+    assert report.addresses[0].waiting == 0
+    assert rig.committed == 3
+
+
+def test_a_loss_is_kept_where_the_receiver_refuses_everything() -> None:
+    rig = Rig()
+    rig.address.failure = GONE
+    rig.deliver(alert(**LOSS), alert())
+    rig.address.failure = None
+    rig.deliver(alert(partition="1"))
+    assert rig.address.notified == transitions([alert(partition="1")])
+    assert rig.committed == 0
+    rig.run(60)
+    assert rig.address.notified[1:] == transitions([alert(**LOSS)])
+    assert rig.committed == 3
+
+
+def test_ends_are_left_out_on_request() -> None:
+    rig = Rig(send_resolved=False)
+    rig.deliver(*life())
+    assert [state for _, state in rig.address.notified] == ["firing"]
+    assert rig.committed == 2
+
+
+def test_a_full_queue_drops_the_oldest_with_its_end_and_keeps_every_loss() -> None:
+    rig = Rig(queue_size=2)
+    rig.address.failure = DOWN
+    loss = alert(**LOSS)
+    first, *others = (life(partition=str(number)) for number in range(4))
+    rig.deliver(loss, first[0])
+    for each in others:
+        rig.deliver(each[0])
+    rig.address.failure = None
+    rig.deliver(first[1], after=8)
+    kept = [loss, others[1][0], others[2][0]]
+    assert sorted(rig.address.notified) == sorted(transitions(kept))
+    assert rig.sender.report().outcomes["dropped"] == 3
+    assert rig.committed == 6
+
+
+def test_after_an_outage_there_is_one_post_for_each_cause() -> None:
+    rig = Rig()
+    rig.address.failure = DOWN
+    rig.deliver(alert(partition="0"))
+    for number in range(1, 20):
+        rig.deliver(alert(partition=str(number)), alert(broker="3", partition=str(number)))
+    rig.address.failure = None
+    rig.run(6)
+    assert rig.address.sizes() == [1, 19, 19]
+
+
+def test_an_alert_older_than_the_topic_was_posted_by_an_earlier_run() -> None:
+    rig = Rig()
+    rig.deliver(alert("KafkaOffline", severity="critical"))
+    rig.restart()
+    rig.read()
+    rig.unrecorded = [alert(starts_at=NOW - 1_000_000)]
+    rig.run(35)
+    assert len(rig.address.notified) == 1
+    # Its end is news.
+    ended = alert(state="resolved", starts_at=NOW - 1_000_000, at=NOW + 50)
+    rig.unrecorded = []
+    rig.deliver(ended)
+    assert rig.address.notified[1:] == transitions([ended])
+
+
+class KilledError(BaseException):
+    """The process died here."""
+
+
+def test_a_kill_between_post_and_commit_repeats_that_post_alone_under_the_same_id() -> None:
+    rig = Rig()
+    rig.deliver(alert(partition="0"))
+    accepted = rig.address.post
+
+    def accept_and_die(body: bytes, message_id: str | None) -> None:
+        accepted(body, message_id)
+        raise KilledError
+
+    rig.address.post = accept_and_die
+    with pytest.raises(KilledError):
+        rig.deliver(alert(partition="1"))
+    rig.address.post = accepted
+    rig.restart()
+    rig.deliver()
+    assert [each["labels"]["partition"] for each in rig.address.posted] == ["0", "1", "1"]
+    assert rig.address.ids[1] == rig.address.ids[2]
+
+
+def test_the_heart_beats_while_the_readers_tick_and_each_beat_is_a_message_of_its_own() -> None:
+    rig = Rig(heartbeat=True)
+    rig.run(130)
+    labels = {"alertname": "TidemarkWatchdog", "severity": "info"}
+    assert [each["labels"] for each in rig.address.posted] == [labels] * 3
+    assert len(set(rig.address.ids)) == 3
+    assert {post["status"] for post in rig.address.posts} == {"firing"}
+    rig.silence_readers(300)
+    assert len(rig.address.posts) == 4
+    assert rig.sender.report().outcomes == {}
+
+
+def test_a_heartbeat_that_failed_is_replaced_by_the_next() -> None:
+    rig = Rig(heartbeat=True)
+    rig.address.failure = DOWN
+    rig.run(300)
+    rig.address.failure = None
+    rig.run(60)
+    assert len(rig.address.posts) == 1
+    rig.address.failure = GONE
+    rig.run(60)
+    rig.address.failure = None
+    rig.deliver(alert())
+    assert rig.sender.report().outcomes == {"delivered": 1}
+
+
+NONE = st.just(0)
+FEW = st.integers(1, 9)
+
+
+@settings(max_examples=200)
+@given(
+    lives=random_lives("012", "KafkaFollowerLag", "KafkaOffline", "KafkaCommittedDataLoss"),
+    steps=random_steps(
+        read=FEW, run=st.integers(0, 3), down=NONE, up=NONE, restart=NONE, repeat=FEW
+    ),
+)
+def test_whatever_fails_every_transition_arrives_once(lives: Lives, steps: Steps) -> None:
+    rig = Rig()
+    written = records(lives)
+    rig.write(*written)
+    for action, amount in [*steps, ("up", 0)]:
+        rig.act(action, amount)
+    rig.deliver(after=8)
+    assert per_alert(rig.address.notified) == per_alert(transitions(written))
+    assert rig.committed == len(rig.log)
+
+
+@settings(max_examples=150)
+@given(
+    lives=random_lives("01234", "KafkaFollowerLag", "KafkaCommittedDataLoss"),
+    steps=random_steps(
+        read=FEW,
+        run=st.sampled_from([0, 1, 3, 61]),
+        **dict.fromkeys(("down", "refuse", "picky", "up", "mute", "unmute"), NONE),
+    ),
+)
+def test_whatever_a_receiver_answers_nothing_comes_twice_and_every_loss_comes(
+    lives: Lives, steps: Steps
+) -> None:
+    rig = Rig(queue_size=3)
+    muted = False
+    rig.state._mute = lambda each, _: "rack" if muted and not is_loss(each) else None
+    rig.write(*records(lives))
+    for action, amount in [*steps, ("up", 0), ("unmute", 0)]:
+        if action in {"mute", "unmute"}:
+            muted = action == "mute"
+        else:
+            rig.act(action, amount)
+        rig.step(0)
+    rig.deliver(after=70)
+    posted = [(e["fingerprint"], e["status"], e["startsAt"]) for e in rig.address.posted]
+    assert len(posted) == len(set(posted))
+    losses = per_alert(transitions(each for each in rig.log if is_loss(each)))
+    arrived = per_alert(rig.address.notified)
+    assert {mark: arrived.get(mark) for mark in losses} == losses
+    assert rig.committed == len(rig.log)
+
+
+def test_what_was_refused_after_an_outage_is_committed() -> None:
+    rig = Rig()
+    rig.address.failure = DOWN
+    rig.deliver(*life())
+    assert rig.committed is None
+    rig.address.failure = GONE
+    rig.run(6)
+    assert rig.committed == 2
