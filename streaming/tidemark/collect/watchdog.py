@@ -16,6 +16,7 @@ import structlog
 
 from tidemark.core.own_alerts import own_alert
 from tidemark.core.text import rfc3339
+from tidemark.core.webhook import alert_document, webhook_document
 
 log = structlog.get_logger()
 
@@ -32,8 +33,6 @@ REPEAT_SECONDS: Final = 60.0
 RETRY_SECONDS: Final = 5.0
 END_SECONDS: Final = 900.0
 POST_SECONDS: Final = 5.0
-# Alertmanager's endsAt of an alert that has not ended.
-NOT_ENDED: Final = "0001-01-01T00:00:00Z"
 
 # The cluster and the reason.
 Key = tuple[str, str]
@@ -125,27 +124,11 @@ class CollectorWatchdog(threading.Thread):
             firing=state.until is None,
             labels={"kafka_cluster": cluster, "collector": self._collector, "reason": reason},
         )
-        posted = {
-            "status": alert.state,
-            "labels": alert.labels,
-            "annotations": alert.annotations,
-            "startsAt": rfc3339(alert.starts_at),
-            "endsAt": NOT_ENDED if alert.ends_at is None else rfc3339(alert.ends_at),
-            "generatorURL": "",
-            "fingerprint": alert.fingerprint,
-        }
-        return {
-            "version": "4",
-            "groupKey": f'{{}}:{{alertname="{ALERT}", kafka_cluster="{cluster}"}}',
-            "truncatedAlerts": 0,
-            "status": alert.state,
-            "receiver": "tidemark-watchdog",
-            "groupLabels": {"alertname": ALERT, "kafka_cluster": cluster},
-            "commonLabels": alert.labels,
-            "commonAnnotations": alert.annotations,
-            "externalURL": "",
-            "alerts": [posted],
-        }
+        return webhook_document(
+            "tidemark-watchdog",
+            [alert_document(alert)],
+            {"alertname": ALERT, "kafka_cluster": cluster},
+        )
 
     def _post(self, body: dict[str, Any]) -> bool:
         """Whether the receiver accepted it. The address may hold a secret, so it is not logged."""
