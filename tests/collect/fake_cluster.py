@@ -6,7 +6,7 @@ import pytest
 
 from tests.collect.fake_broker import VERSIONS, FakeBroker, Log
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.pack import Record
+from tidemark.collect.pack import EventRecord
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Event, Observation, Pass
 from tidemark.settings import Cluster, Collect
@@ -29,7 +29,7 @@ class FakeCluster:
         )
         settings = Collect(collector="k", broker_timeout_seconds=1.0, metadata_seconds=1e-6)
         self.passes = PassRunner(cluster, settings, 4, 1_000)
-        self.records: list[Record] = []
+        self.records: list[EventRecord] = []
 
     def topic(self, name: str, end: int, epoch: int = 0) -> None:
         """A topic with one fully replicated partition on all three brokers, led by broker 1."""

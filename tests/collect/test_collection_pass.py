@@ -5,7 +5,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, Log
 from tests.collect.fake_cluster import FakeCluster, outcomes, with_versions
-from tidemark.collect.pack import Record
+from tidemark.collect.pack import EventRecord
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Gone, Observation, Pass
 
@@ -214,7 +214,7 @@ def test_a_partition_with_a_lost_observation_is_missed_and_observed_again(
     cluster.topic("t", 7)
     cluster.run(6)
 
-    async def work() -> list[Record]:
+    async def work() -> list[EventRecord]:
         return await cluster.passes.run({("t", 0)})
 
     events = [

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tidemark.collect.pack import Packer, Record, missed_ranges
+from tidemark.collect.pack import EventRecord, Packer, missed_ranges
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import MAX_BYTES, MAX_EVENTS, Batch, Gone, Observation, Pass
 
@@ -14,7 +14,7 @@ def packed(
     events: list[tuple[int, Observation | Gone]],
     groups: int = 2,
     missed: list[tuple[int, tuple[str, int]]] | None = None,
-) -> list[Record]:
+) -> list[EventRecord]:
     packer = Packer("c", "k", 5, 3, groups)
     for group, event in events:
         packer.add(group, event)

@@ -10,7 +10,7 @@ from kafka.errors import KafkaTimeoutError
 from kafka.future import Future
 
 from tidemark.collect import publish
-from tidemark.collect.pack import Record
+from tidemark.collect.pack import EventRecord
 from tidemark.collect.publish import KafkaPublisher, LinePublisher
 from tidemark.core.errors import ClusterError
 from tidemark.settings import Settings
@@ -48,8 +48,8 @@ class Producer:
         self.closed = True
 
 
-def record(text: str, droppable: bool = True, size: int = 10) -> Record:
-    return Record(
+def record(text: str, droppable: bool = True, size: int = 10) -> EventRecord:
+    return EventRecord(
         1, text.encode().ljust(size), "c", (("t", int(text)),) if droppable else (), droppable
     )
 
@@ -148,6 +148,6 @@ def test_no_record_is_lost_while_the_topic_has_no_metadata(
 def test_lines_end_in_newlines_and_need_one_group() -> None:
     out = io.BytesIO()
     publisher = LinePublisher(out)
-    publisher.put([Record(0, b"{}", "c", (), False), Record(0, b"[]", "c", (), False)])
+    publisher.put([EventRecord(0, b"{}", "c", (), False), EventRecord(0, b"[]", "c", (), False)])
     publisher.close(1.0)
     assert (out.getvalue(), publisher.groups, publisher.published) == (b"{}\n[]\n", 1, 2)

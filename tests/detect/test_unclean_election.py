@@ -13,11 +13,11 @@ from tidemark.core.sparse_state import MetadataPosition, SparseState
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition
 from tidemark.detect.unclean_election import ID, evaluate
-from tidemark.evolve.elections import Verdict
+from tidemark.evolve.elections import ElectionVerdict
 
 # Broker 2 leads since epoch 5; not every election before it was seen.
 EVIDENCE: dict[str, Any] = {
-    "verdict": Verdict.SUSPECTED.value,
+    "verdict": ElectionVerdict.SUSPECTED.value,
     "leader_epoch_before": 3,
     "leader_epoch_after": 5,
     "last_known_eligible_leader_replicas_before": None,

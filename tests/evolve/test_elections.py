@@ -9,7 +9,7 @@ import pytest
 from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import MetadataPosition, SparseState
-from tidemark.evolve.elections import RECENT_SECONDS, Election, Verdict, judge_election
+from tidemark.evolve.elections import RECENT_SECONDS, Election, ElectionVerdict, judge_election
 
 
 def before(**fields: Any) -> PartitionState:
@@ -32,13 +32,13 @@ def recorded(offset: int, *, adjacent: bool = True) -> SparseState:
     return SparseState(metadata=MetadataPosition(offset, 0, 0.0, adjacent=adjacent))
 
 
-def verdict(old: PartitionState, new: PartitionState) -> Verdict | None:
+def verdict(old: PartitionState, new: PartitionState) -> ElectionVerdict | None:
     election = judge_election(old, new)
     return None if election is None else election.verdict
 
 
 def test_from_no_leader_to_one_outside_of_the_in_sync_set_is_unclean() -> None:
-    assert judge_election(before(), after()) == Election(Verdict.UNCLEAN, 2, 4, 5)
+    assert judge_election(before(), after()) == Election(ElectionVerdict.UNCLEAN, 2, 4, 5)
 
 
 @pytest.mark.parametrize(
@@ -68,40 +68,40 @@ NONE_IN_SYNC: dict[str, Any] = {"in_sync_replicas": []}
     ("old", "new", "expected"),
     [
         # There was a leader: broker 2 may have joined under it.
-        (before(leader=1), after(), Verdict.SUSPECTED),
+        (before(leader=1), after(), ElectionVerdict.SUSPECTED),
         # An epoch was missed.
-        (before(), after(leader_epoch=6), Verdict.SUSPECTED),
+        (before(), after(leader_epoch=6), ElectionVerdict.SUSPECTED),
         # The in-sync set was empty and the eligible replicas are unknown.
-        (before(**NONE_IN_SYNC, eligible_leader_replicas=None), after(), Verdict.SUSPECTED),
-        (before(**NONE_IN_SYNC), after(), Verdict.UNCLEAN),
+        (before(**NONE_IN_SYNC, eligible_leader_replicas=None), after(), ElectionVerdict.SUSPECTED),
+        (before(**NONE_IN_SYNC), after(), ElectionVerdict.UNCLEAN),
         # With a replica in sync, eligible ones do not matter.
-        (before(eligible_leader_replicas=None), after(), Verdict.UNCLEAN),
+        (before(eligible_leader_replicas=None), after(), ElectionVerdict.UNCLEAN),
     ],
 )
 def test_what_is_unknown_before_an_election_allows_a_suspicion_at_most(
-    old: PartitionState, new: PartitionState, expected: Verdict
+    old: PartitionState, new: PartitionState, expected: ElectionVerdict
 ) -> None:
     assert verdict(old, new) is expected
 
 
 def test_the_election_of_an_eligible_replica_is_named_only_where_no_election_was_missed() -> None:
     old = before(**NONE_IN_SYNC, eligible_leader_replicas=[3, 2])
-    assert judge_election(old, after()) == Election(Verdict.ELIGIBLE, 2, 4, 5)
+    assert judge_election(old, after()) == Election(ElectionVerdict.ELIGIBLE, 2, 4, 5)
     assert judge_election(old, after(leader_epoch=6)) is None
 
 
 @pytest.mark.parametrize(
     ("last_known", "fields", "expected"),
     [
-        ([2], {}, Verdict.LAST_KNOWN_LEADER),
-        ([3], {}, Verdict.UNCLEAN),
-        ([2], {"in_sync_replicas": [1]}, Verdict.UNCLEAN),
-        ([2], {"eligible_leader_replicas": [3]}, Verdict.UNCLEAN),
-        ([2], {"leader": 1}, Verdict.SUSPECTED),
+        ([2], {}, ElectionVerdict.LAST_KNOWN_LEADER),
+        ([3], {}, ElectionVerdict.UNCLEAN),
+        ([2], {"in_sync_replicas": [1]}, ElectionVerdict.UNCLEAN),
+        ([2], {"eligible_leader_replicas": [3]}, ElectionVerdict.UNCLEAN),
+        ([2], {"leader": 1}, ElectionVerdict.SUSPECTED),
     ],
 )
 def test_the_last_known_leader_is_named_only_where_no_other_replica_was_left(
-    last_known: list[int], fields: dict[str, Any], expected: Verdict
+    last_known: list[int], fields: dict[str, Any], expected: ElectionVerdict
 ) -> None:
     known = {"last_known_eligible_leader_replicas": last_known}
     assert verdict(before(**{**NONE_IN_SYNC, **known, **fields}), after()) is expected
@@ -110,19 +110,19 @@ def test_the_last_known_leader_is_named_only_where_no_other_replica_was_left(
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (recorded(10), recorded(11), Verdict.UNCLEAN),
-        (recorded(10, adjacent=False), recorded(11), Verdict.UNCLEAN),
+        (recorded(10), recorded(11), ElectionVerdict.UNCLEAN),
+        (recorded(10, adjacent=False), recorded(11), ElectionVerdict.UNCLEAN),
         # The same record, now with a sample: what lies between the samples is unknown.
-        (recorded(11), recorded(11), Verdict.SUSPECTED),
-        (recorded(10), recorded(12, adjacent=False), Verdict.SUSPECTED),
-        (None, recorded(11), Verdict.SUSPECTED),
-        (recorded(10), None, Verdict.SUSPECTED),
-        (SparseState(), recorded(11), Verdict.SUSPECTED),
-        (recorded(10), SparseState(), Verdict.SUSPECTED),
+        (recorded(11), recorded(11), ElectionVerdict.SUSPECTED),
+        (recorded(10), recorded(12, adjacent=False), ElectionVerdict.SUSPECTED),
+        (None, recorded(11), ElectionVerdict.SUSPECTED),
+        (recorded(10), None, ElectionVerdict.SUSPECTED),
+        (SparseState(), recorded(11), ElectionVerdict.SUSPECTED),
+        (recorded(10), SparseState(), ElectionVerdict.SUSPECTED),
     ],
 )
 def test_the_verdict_is_exact_from_one_record_of_the_metadata_log_to_the_next(
-    old: SparseState | None, new: SparseState | None, expected: Verdict
+    old: SparseState | None, new: SparseState | None, expected: ElectionVerdict
 ) -> None:
     assert verdict(before(leader=1, sparse=old), after(sparse=new)) is expected
 
@@ -138,14 +138,16 @@ def joined(*, members: list[int] | None = None, epoch: int = 5, **answer: Any) -
 
 
 def test_a_leader_that_only_one_broker_could_not_name_may_have_let_the_next_one_join() -> None:
-    assert verdict(before(), joined()) is Verdict.SUSPECTED
-    assert verdict(before(leaderless=True), joined()) is Verdict.UNCLEAN, "two brokers agree"
+    assert verdict(before(), joined()) is ElectionVerdict.SUSPECTED
+    assert verdict(before(leaderless=True), joined()) is ElectionVerdict.UNCLEAN, (
+        "two brokers agree"
+    )
     for elected in (joined(members=[2]), joined(leader_epoch=4), joined(error="refused")):
         # Nothing proves that broker 1 could have been elected.
-        assert verdict(before(), elected) is Verdict.UNCLEAN
+        assert verdict(before(), elected) is ElectionVerdict.UNCLEAN
     read = joined()
     read.sparse = recorded(11)
-    assert verdict(before(sparse=recorded(10)), read) is Verdict.UNCLEAN
+    assert verdict(before(sparse=recorded(10)), read) is ElectionVerdict.UNCLEAN
 
 
 REPLACED: dict[str, Any] = {"leader": 1, "assigned": [1, 3], "in_sync_replicas": [1, 3]}
@@ -165,38 +167,38 @@ SILENT = ReplicaState(1, log_end_offset=9, leader_epoch=5, error="refused")
         (
             before(**REPLACED),
             after(assigned=[2, 1], in_sync_replicas=[2], replicas=[STAYING]),
-            Verdict.SUSPECTED,
+            ElectionVerdict.SUSPECTED,
         ),
         (
             before(**REPLACED),
             after(assigned=[2, 1], in_sync_replicas=[2, 1], replicas=[SILENT]),
-            Verdict.SUSPECTED,
+            ElectionVerdict.SUSPECTED,
         ),
         (
             before(**REPLACED),
             after(assigned=[2, 4], in_sync_replicas=[4]),
-            Verdict.SUSPECTED,
+            ElectionVerdict.SUSPECTED,
         ),
         (
             before(**REPLACED),
             after(assigned=[2, 4], in_sync_replicas=[2, 4], leader_epoch=6),
-            Verdict.SUSPECTED,
+            ElectionVerdict.SUSPECTED,
         ),
         # The leader was assigned before, or the assignment is unknown.
         (
             before(**REPLACED | {"assigned": [1, 2, 3]}),
             after(assigned=[2, 4], in_sync_replicas=[2, 4]),
-            Verdict.SUSPECTED,
+            ElectionVerdict.SUSPECTED,
         ),
         (
             before(**REPLACED | {"assigned": []}),
             after(assigned=[2, 4], in_sync_replicas=[2, 4]),
-            Verdict.SUSPECTED,
+            ElectionVerdict.SUSPECTED,
         ),
     ],
 )
 def test_a_leader_that_was_not_assigned_came_with_a_reassignment(
-    old: PartitionState, new: PartitionState, expected: Verdict | None
+    old: PartitionState, new: PartitionState, expected: ElectionVerdict | None
 ) -> None:
     assert verdict(old, new) is expected
 
@@ -206,21 +208,21 @@ def test_a_leader_that_was_not_assigned_came_with_a_reassignment(
     [
         (before(leader=1), joined(), None),
         # It leads alone, or not with every former member.
-        (before(leader=1), joined(members=[2]), Verdict.SUSPECTED),
-        (before(leader=1), joined(members=[1]), Verdict.SUSPECTED),
-        (before(leader=1, in_sync_replicas=[1, 3]), joined(), Verdict.SUSPECTED),
+        (before(leader=1), joined(members=[2]), ElectionVerdict.SUSPECTED),
+        (before(leader=1), joined(members=[1]), ElectionVerdict.SUSPECTED),
+        (before(leader=1, in_sync_replicas=[1, 3]), joined(), ElectionVerdict.SUSPECTED),
         # A former member does not answer, was not sampled, or does not know the new epoch.
-        (before(leader=1), joined(error="timed_out"), Verdict.SUSPECTED),
-        (before(leader=1), joined(broker=3), Verdict.SUSPECTED),
-        (before(leader=1), joined(leader_epoch=4), Verdict.SUSPECTED),
+        (before(leader=1), joined(error="timed_out"), ElectionVerdict.SUSPECTED),
+        (before(leader=1), joined(broker=3), ElectionVerdict.SUSPECTED),
+        (before(leader=1), joined(leader_epoch=4), ElectionVerdict.SUSPECTED),
         # More than one election: the one between is unknown.
-        (before(leader=1), joined(epoch=6), Verdict.SUSPECTED),
+        (before(leader=1), joined(epoch=6), ElectionVerdict.SUSPECTED),
         # No former member is known.
-        (before(leader=1, in_sync_replicas=[]), joined(), Verdict.SUSPECTED),
+        (before(leader=1, in_sync_replicas=[]), joined(), ElectionVerdict.SUSPECTED),
     ],
 )
 def test_a_leader_that_is_in_sync_with_all_former_members_joined_before_its_election(
-    old: PartitionState, new: PartitionState, expected: Verdict | None
+    old: PartitionState, new: PartitionState, expected: ElectionVerdict | None
 ) -> None:
     assert verdict(old, new) is expected
 
@@ -249,19 +251,19 @@ def taken_over(at: float = 101.0, end: int = 9, epoch: int = 5) -> PartitionStat
         # Every committed record is there; the ones above the high watermark need not be.
         (led(), taken_over(), None),
         (led(leader=None), taken_over(epoch=6), None),
-        (led(), taken_over(end=8), Verdict.SUSPECTED),
+        (led(), taken_over(end=8), ElectionVerdict.SUSPECTED),
         # The time of the former leader's sample counts, not that of the observation.
         (led(), taken_over(100.0 + RECENT_SECONDS), None),
-        (led(), taken_over(100.1 + RECENT_SECONDS), Verdict.SUSPECTED),
-        (led(84.0), taken_over(), Verdict.SUSPECTED),
-        (led(None), taken_over(), Verdict.SUSPECTED),
-        (led(replicas=[]), taken_over(), Verdict.SUSPECTED),
+        (led(), taken_over(100.1 + RECENT_SECONDS), ElectionVerdict.SUSPECTED),
+        (led(84.0), taken_over(), ElectionVerdict.SUSPECTED),
+        (led(None), taken_over(), ElectionVerdict.SUSPECTED),
+        (led(replicas=[]), taken_over(), ElectionVerdict.SUSPECTED),
         # Nothing is known of its epoch.
-        (led(committed=[]), taken_over(), Verdict.SUSPECTED),
-        (led(committed=[Committed(3, 9, 50.0, 10, 1)]), taken_over(), Verdict.SUSPECTED),
+        (led(committed=[]), taken_over(), ElectionVerdict.SUSPECTED),
+        (led(committed=[Committed(3, 9, 50.0, 10, 1)]), taken_over(), ElectionVerdict.SUSPECTED),
     ],
 )
 def test_a_leader_with_every_record_committed_a_moment_before_had_joined(
-    old: PartitionState, new: PartitionState, expected: Verdict | None
+    old: PartitionState, new: PartitionState, expected: ElectionVerdict | None
 ) -> None:
     assert verdict(old, new) is expected

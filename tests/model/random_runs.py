@@ -7,11 +7,11 @@ from random import Random
 
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.replica_manager.broker import create
-from tidemark.model.replica_manager.state import Broker, Cluster
+from tidemark.model.replica_manager.state import Broker, ClusterModel
 from tidemark.model.scenarios.run import ScenarioRun
 
 Step = Callable[[ScenarioRun, int], None]
-Condition = Callable[[Cluster, Broker], bool]
+Condition = Callable[[ClusterModel, Broker], bool]
 
 
 def _step_if(condition: Condition, step: Step) -> Step:
@@ -22,11 +22,11 @@ def _step_if(condition: Condition, step: Step) -> Step:
     return guarded
 
 
-def _is_running(_cluster: Cluster, broker: Broker) -> bool:
+def _is_running(_cluster: ClusterModel, broker: Broker) -> bool:
     return broker.running
 
 
-def _is_dead_but_not_fenced(cluster: Cluster, broker: Broker) -> bool:
+def _is_dead_but_not_fenced(cluster: ClusterModel, broker: Broker) -> bool:
     return not broker.running and broker.id in cluster.controller.alive
 
 
@@ -73,7 +73,7 @@ def random_run(
     return run
 
 
-def check_offsets(before: Cluster, after: Cluster) -> None:
+def check_offsets(before: ClusterModel, after: ClusterModel) -> None:
     """What holds under every protocol and every fault."""
     for old, new in zip(before.brokers, after.brokers, strict=True):
         assert 0 <= new.high_watermark <= new.log_end_offset
@@ -102,7 +102,7 @@ def check_offsets(before: Cluster, after: Cluster) -> None:
     assert set(after.acked) <= set(after.committed)
 
 
-def check_leader(cluster: Cluster) -> None:
+def check_leader(cluster: ClusterModel) -> None:
     """LeaderCompleteness: the elected leader, once it leads, holds all committed records."""
     decision, committed = cluster.controller, cluster.committed
     for each in cluster.brokers:
@@ -111,7 +111,7 @@ def check_leader(cluster: Cluster) -> None:
             assert each.log[: len(committed)] == committed, f"{each.id} lacks committed records"
 
 
-def check_candidates(cluster: Cluster) -> None:
+def check_candidates(cluster: ClusterModel) -> None:
     """StrongIsr, and LeaderCandidateCompleteness of KIP-966.
 
     Every replica that can be elected cleanly holds all committed records.

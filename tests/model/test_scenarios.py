@@ -9,7 +9,7 @@ import pytest
 from tests.model.golden import assert_golden
 from tidemark.model.log import first_difference
 from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.replica_manager.state import Cluster
+from tidemark.model.replica_manager.state import ClusterModel
 from tidemark.model.scenarios import SCENARIOS
 from tidemark.model.scenarios.render import missing_records, render_scenario, render_table, verdict
 from tidemark.model.scenarios.run import RunStep, ScenarioRun
@@ -28,7 +28,7 @@ def ids(records: tuple[tuple[int, int], ...]) -> list[int]:
     return [record_id for _, record_id in records]
 
 
-def lost(cluster: Cluster) -> list[int]:
+def lost(cluster: ClusterModel) -> list[int]:
     """Committed records that the leader at the end does not hold. There must be a leader."""
     leader = cluster.controller.leader
     assert leader is not None and cluster.broker(leader).leads
@@ -45,7 +45,7 @@ def only_step(run: ScenarioRun, words: str) -> RunStep:
     return step
 
 
-def before(run: ScenarioRun, step: RunStep) -> Cluster:
+def before(run: ScenarioRun, step: RunStep) -> ClusterModel:
     """The cluster before a step."""
     return run.steps[run.steps.index(step) - 1].cluster
 

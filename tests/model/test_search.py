@@ -12,7 +12,7 @@ from tidemark.model.invariants import INVARIANTS
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.render import trace_lines
-from tidemark.model.search import Verdict, check, walk
+from tidemark.model.search import SearchResult, check, walk
 from tidemark.model.state import Constants, ModelState
 
 # Two replicas, logs of two records, two records in total, leader epochs 0 to 2.
@@ -33,7 +33,7 @@ SHORTEST = {
 
 def search(
     protocol: str, invariant: str, constants: Constants = SMALL, max_states: int = 1_000_000
-) -> Verdict:
+) -> SearchResult:
     return check(PROTOCOLS[protocol], constants, [INVARIANTS[invariant]], max_states)
 
 
@@ -183,7 +183,7 @@ def test_every_invariant_holds_with_min_isr_2(protocol: str, max_epoch: int) -> 
 
 def test_a_search_that_reaches_the_cap_claims_nothing() -> None:
     verdict = check(PROTOCOLS["kip-320"], SMALL, ALL, max_states=500)
-    assert verdict == Verdict(holds=None, complete=False, states=500)
+    assert verdict == SearchResult(holds=None, complete=False, states=500)
     whole = check(PROTOCOLS["kip-320"], SMALL, ALL)
     assert check(PROTOCOLS["kip-320"], SMALL, ALL, max_states=whole.states).holds is True
 
@@ -215,7 +215,7 @@ def test_the_same_seed_gives_the_same_walks() -> None:
 
 def test_a_walk_never_claims_that_something_holds() -> None:
     verdict = walk(PROTOCOLS["kip-320"], SMALL, ALL, Random(1), max_states=2_000)
-    assert verdict == Verdict(holds=None, complete=False, states=2_000)
+    assert verdict == SearchResult(holds=None, complete=False, states=2_000)
     # The walks also end in a space that is smaller than the cap.
     tiny = Constants(log_size=1, records=1, max_epoch=0)
     assert walk(PROTOCOLS["kip-320"], tiny, ALL, Random(1), max_states=500).states < 500

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.export.make import NOW, alert
-from tidemark_exporters.notify.queue import MAX_BATCH, REFUSED_SECONDS, Batch, Entry, Queue
+from tidemark_exporters.notify.queue import MAX_BATCH, REFUSED_SECONDS, AlertBatch, Entry, Queue
 
 LOSS = "KafkaCommittedDataLoss"
 
@@ -140,7 +140,7 @@ def test_a_batch_that_failed_comes_again_first_and_takes_nothing_in() -> None:
     first = queue.take(NOW + 2)
     queue.failed()
     push(queue, partition="1")
-    assert isinstance(first, Batch)
+    assert isinstance(first, AlertBatch)
     assert queue.take(NOW + 4) is first
     assert partitions(list(first.entries.values())) == ["0"]
 

@@ -20,7 +20,7 @@ from tidemark.evolve.fast_path import fold_offsets
 from tidemark.evolve.observation import evolve
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
-from tidemark.reduce.judge import EMPTY, Judge, WatchedPartition
+from tidemark.reduce.judge import EMPTY, DecodedPartition, Judge
 from tidemark.reduce.rows import RawRecord
 from tidemark.reduce.views import partition_digest
 
@@ -40,7 +40,7 @@ class CheckedJudge(Judge):
 
     def judge_events(
         self,
-        watched: WatchedPartition,
+        watched: DecodedPartition,
         before: PartitionState | None,
         flags: Activity,
         context: Context,
@@ -53,7 +53,7 @@ class CheckedJudge(Judge):
         return super().judge_events(watched, before, flags, context)
 
     def judge_states(
-        self, watched: WatchedPartition, context: Context, *, missed: bool
+        self, watched: DecodedPartition, context: Context, *, missed: bool
     ) -> list[Alert]:
         """The same for states, with the alerts before the judgement."""
         check_states(watched.state, watched.flags, context)
@@ -71,13 +71,13 @@ class CheckedFold(Fold):
     def batch(self, batch: Batch) -> None:
         for event in batch.events:
             super().batch(replace(batch, events=[event]))
-            for watched in self._watched.values():
+            for watched in self._decoded.values():
                 assert watched.flags == activity_of(watched.state)
 
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
         """Every partition is checked at every pass, also one that is not judged."""
         super()._pass(batch, cluster, event)
-        for watched in self._watched.values():
+        for watched in self._decoded.values():
             context = self._judge.context(watched, cluster, event.ended_at, event.period_ms)
             check_states(watched.state, watched.flags, context)
 

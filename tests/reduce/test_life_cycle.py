@@ -17,12 +17,12 @@ from tidemark.reduce import life_cycle
 from tidemark.reduce.life_cycle import (
     TRANSITIONS,
     Alerts,
+    Judgement,
     LifeCycle,
     Phase,
     Rules,
     Scope,
-    Signal,
-    Step,
+    Transition,
     labels_of,
 )
 
@@ -43,7 +43,7 @@ def judge(*conditions: Condition) -> Callable[[LifeCycle, TrackedAlert], Alerts]
 
 
 def delete(cycle: LifeCycle, alert: TrackedAlert) -> Alerts:
-    return cycle.end([alert], Signal.DELETED, lambda _: True)
+    return cycle.end([alert], Judgement.DELETED, lambda _: True)
 
 
 def expire(cycle: LifeCycle, alert: TrackedAlert) -> Alerts:
@@ -56,37 +56,37 @@ def acknowledge(cycle: LifeCycle, alert: TrackedAlert) -> Alerts:
 
 # How each entry of TRANSITIONS is reached. Times are seconds; the judgement is at 150.
 REACHED: dict[
-    tuple[Phase, Signal], tuple[TrackedAlert, Callable[[LifeCycle, TrackedAlert], Alerts]]
+    tuple[Phase, Judgement], tuple[TrackedAlert, Callable[[LifeCycle, TrackedAlert], Alerts]]
 ] = {
-    (Phase.PENDING, Signal.HELD): (PENDING, judge(HELD)),
-    (Phase.PENDING, Signal.DUE): (replace(PENDING, held=2), judge(HELD)),
-    (Phase.PENDING, Signal.ABSENT): (PENDING, judge()),
-    (Phase.PENDING, Signal.DELETED): (PENDING, delete),
-    (Phase.FIRING, Signal.HELD): (FIRING, judge(HELD)),
-    (Phase.FIRING, Signal.REVISED): (FIRING, judge(Condition("warning", "", revision="2"))),
-    (Phase.FIRING, Signal.ESCALATED): (FIRING, judge(Condition("critical", "worse"))),
-    (Phase.FIRING, Signal.ABSENT): (FIRING, judge()),
-    (Phase.FIRING, Signal.CLEARED): (replace(FIRING, clean=1), judge()),
-    (Phase.FIRING, Signal.EXPIRED): (EVENT, expire),
-    (Phase.FIRING, Signal.ACKED): (EVENT, acknowledge),
-    (Phase.FIRING, Signal.DELETED): (FIRING, delete),
+    (Phase.PENDING, Judgement.HELD): (PENDING, judge(HELD)),
+    (Phase.PENDING, Judgement.DUE): (replace(PENDING, held=2), judge(HELD)),
+    (Phase.PENDING, Judgement.ABSENT): (PENDING, judge()),
+    (Phase.PENDING, Judgement.DELETED): (PENDING, delete),
+    (Phase.FIRING, Judgement.HELD): (FIRING, judge(HELD)),
+    (Phase.FIRING, Judgement.REVISED): (FIRING, judge(Condition("warning", "", revision="2"))),
+    (Phase.FIRING, Judgement.ESCALATED): (FIRING, judge(Condition("critical", "worse"))),
+    (Phase.FIRING, Judgement.ABSENT): (FIRING, judge()),
+    (Phase.FIRING, Judgement.CLEARED): (replace(FIRING, clean=1), judge()),
+    (Phase.FIRING, Judgement.EXPIRED): (EVENT, expire),
+    (Phase.FIRING, Judgement.ACKED): (EVENT, acknowledge),
+    (Phase.FIRING, Judgement.DELETED): (FIRING, delete),
 }
 
 
-class RecordedTable(dict[tuple[Phase, Signal], Step]):
+class RecordedTable(dict[tuple[Phase, Judgement], Transition]):
     """Notes which entries were used."""
 
     def __init__(self) -> None:
         super().__init__(TRANSITIONS)
-        self.used: list[tuple[Phase, Signal]] = []
+        self.used: list[tuple[Phase, Judgement]] = []
 
-    def __getitem__(self, key: tuple[Phase, Signal]) -> Step:
+    def __getitem__(self, key: tuple[Phase, Judgement]) -> Transition:
         self.used.append(key)
         return super().__getitem__(key)
 
 
 @pytest.mark.parametrize("entry", TRANSITIONS, ids=lambda entry: f"{entry[0].name}-{entry[1].name}")
-def test_every_transition(entry: tuple[Phase, Signal], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_transition(entry: tuple[Phase, Judgement], monkeypatch: pytest.MonkeyPatch) -> None:
     table, step = RecordedTable(), TRANSITIONS[entry]
     monkeypatch.setattr(life_cycle, "TRANSITIONS", table)
     alert, act = REACHED[entry]
@@ -113,13 +113,13 @@ def test_an_escalation_resolves_the_alert_as_it_was_and_fires_it_as_it_is() -> N
 
 
 @pytest.mark.parametrize(
-    ("phase", "signal"),
-    [key for key in product((Phase.PENDING, Phase.FIRING), Signal) if key not in TRANSITIONS],
+    ("phase", "judgement"),
+    [key for key in product((Phase.PENDING, Phase.FIRING), Judgement) if key not in TRANSITIONS],
 )
-def test_an_unknown_transition_is_a_programmer_error(phase: Phase, signal: Signal) -> None:
+def test_an_unknown_transition_is_a_programmer_error(phase: Phase, judgement: Judgement) -> None:
     alert = FIRING if phase is Phase.FIRING else PENDING
     with pytest.raises(KeyError):
-        LifeCycle(SCOPE, RULES, 150.0).end([alert], signal, lambda _: True)
+        LifeCycle(SCOPE, RULES, 150.0).end([alert], judgement, lambda _: True)
 
 
 @pytest.mark.parametrize(("held_since", "fires"), [(150.0, False), (140.0, True)])

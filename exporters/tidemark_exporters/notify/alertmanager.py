@@ -24,7 +24,7 @@ from tidemark_exporters.notify.intake import (
     refreshed,
 )
 from tidemark_exporters.notify.lifecycle import Heartbeat
-from tidemark_exporters.notify.offsets import Offsets, Position, State
+from tidemark_exporters.notify.offsets import KnownState, Offsets, Position
 from tidemark_exporters.notify.payload import alertmanager_alert
 from tidemark_exporters.notify.queue import MAX_BATCH, Entry, is_loss, is_urgent
 
@@ -55,8 +55,8 @@ class CurrentAlert:
     positions: dict[str, Position] = field(default_factory=dict)
 
     @property
-    def state(self) -> State:
-        return State(RESOLVED if self.is_resolved else FIRING, self.alert.starts_at)
+    def state(self) -> KnownState:
+        return KnownState(RESOLVED if self.is_resolved else FIRING, self.alert.starts_at)
 
     @property
     def is_resolved(self) -> bool:
@@ -74,15 +74,15 @@ class Item(NamedTuple):
         return self.current.alert.fingerprint
 
     @property
-    def state(self) -> State:
-        return State(self.posted_as, self.current.alert.starts_at)
+    def state(self) -> KnownState:
+        return KnownState(self.posted_as, self.current.alert.starts_at)
 
 
 @dataclass(slots=True)
 class Instance:
     """One instance of the set: alerts that it has taken, and batches to post to it."""
 
-    posted: dict[str, State] = field(default_factory=dict)
+    posted: dict[str, KnownState] = field(default_factory=dict)
     # Alerts that it refused, and until when each is left out.
     refused: dict[str, float] = field(default_factory=dict)
     batches: list[list[Item]] = field(default_factory=list)
@@ -115,7 +115,7 @@ class AlertmanagerState(ReceiverState):
                 del self._alerts[mark]
         return super().tick(newest, stale, now)
 
-    def _known(self, fingerprint: str) -> State | None:
+    def _known(self, fingerprint: str) -> KnownState | None:
         current = self._alerts.get(fingerprint)
         return None if current is None else current.state
 

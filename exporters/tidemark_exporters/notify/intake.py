@@ -18,7 +18,7 @@ from tidemark.core.records import Alert
 from tidemark.settings import Notify, Route
 from tidemark_exporters.notify.holdback import Backlog
 from tidemark_exporters.notify.lifecycle import Heartbeat
-from tidemark_exporters.notify.offsets import Offsets, Position, State
+from tidemark_exporters.notify.offsets import KnownState, Offsets, Position
 from tidemark_exporters.notify.queue import Entry
 
 FIRING: Final = "firing"
@@ -114,7 +114,7 @@ class ReceiverState(ABC):
 
     def offer_own(self, alert: Alert, now: float) -> None:
         """Takes an alert without a record, in the state that it should be in now."""
-        known = self._known(alert.fingerprint) or State(RESOLVED, 0.0)
+        known = self._known(alert.fingerprint) or KnownState(RESOLVED, 0.0)
         if not wants(self.route, alert):
             return
         if alert.state == FIRING and known.state != FIRING:
@@ -199,7 +199,7 @@ class ReceiverState(ABC):
         self.outcomes[outcome] += 1
 
     @abstractmethod
-    def _known(self, fingerprint: str) -> State | None:
+    def _known(self, fingerprint: str) -> KnownState | None:
         """The state and start that an alert was taken in with last."""
 
     @abstractmethod

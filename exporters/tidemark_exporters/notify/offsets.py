@@ -34,7 +34,7 @@ Position = tuple[int, int]
 Range = tuple[int, int]
 
 
-class State(NamedTuple):
+class KnownState(NamedTuple):
     """The state of an alert, and when it started."""
 
     state: str
@@ -49,7 +49,7 @@ class Metadata(Struct, omit_defaults=True):
     """
 
     done: Annotated[list[Range], Meta(max_length=2000)] = []
-    own: Annotated[dict[str, State], Meta(max_length=MAX_OWN)] = {}
+    own: Annotated[dict[str, KnownState], Meta(max_length=MAX_OWN)] = {}
 
 
 class Commit(Struct, frozen=True):
@@ -97,7 +97,7 @@ class Offsets:
     def __init__(self, commits: dict[int, Commit], partitions: Iterable[int] = ()) -> None:
         self._partitions = {number: _Partition() for number in partitions}
         self.fresh = not commits
-        self.own: OrderedDict[str, State] = OrderedDict()
+        self.own: OrderedDict[str, KnownState] = OrderedDict()
         for number, each in commits.items():
             metadata = read_metadata(each.metadata)
             self._partitions[number] = _Partition(each.offset, metadata.done)
@@ -127,7 +127,7 @@ class Offsets:
     def remember(self, alert: Alert) -> None:
         """Keeps the state of an alert that has no record in the topic."""
         self.own.pop(alert.fingerprint, None)
-        self.own[alert.fingerprint] = State(alert.state, alert.starts_at)
+        self.own[alert.fingerprint] = KnownState(alert.state, alert.starts_at)
         if len(self.own) > MAX_OWN:
             self.own.popitem(last=False)
 
@@ -140,7 +140,7 @@ class Offsets:
         return result
 
 
-def _encode(done: list[Range], own: dict[str, State]) -> str:
+def _encode(done: list[Range], own: dict[str, KnownState]) -> str:
     """JSON that fits. The records of ranges left out are posted again after a restart."""
     while True:
         text = msgspec.json.encode(Metadata(done, own)).decode()

@@ -40,7 +40,7 @@ class Entry:
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class AlertBatch:
     """Alerts of one post, by fingerprint. All are of one cluster and suspected broker."""
 
     group_labels: dict[str, str]
@@ -67,10 +67,10 @@ class Queue:
     def __init__(self, limit: int, gather_seconds: float) -> None:
         self._limit = limit
         self._gather_seconds = gather_seconds
-        self._batches: list[Batch] = []
+        self._batches: list[AlertBatch] = []
         self._size = 0
         # The batch that is being posted: nothing of it is dropped.
-        self._in_flight: Batch | None = None
+        self._in_flight: AlertBatch | None = None
 
     def push(self, entry: Entry, now: float) -> list[Entry]:
         """Takes an alert in. Returns the alerts that are dropped for it, the oldest first."""
@@ -84,7 +84,7 @@ class Queue:
             dropped.append(oldest)
         return dropped
 
-    def _open_batch(self, alert: Alert, now: float) -> Batch:
+    def _open_batch(self, alert: Alert, now: float) -> AlertBatch:
         """The batch that takes the alert in. An earlier one with the same alert is due now."""
         mark, last, urgent = alert.fingerprint, None, is_urgent(alert)
         labels = {"kafka_cluster": alert.labels.get("kafka_cluster", "")}
@@ -99,7 +99,7 @@ class Queue:
         if last is None or last.tried or mark in last.entries or len(last.entries) == MAX_BATCH:
             gathered = max(alert.at + self._gather_seconds, now + MIN_GATHER_SECONDS)
             due_at = now if urgent else min(now + self._gather_seconds, gathered)
-            last = Batch(labels, urgent, due_at)
+            last = AlertBatch(labels, urgent, due_at)
             self._batches.append(last)
         return last
 
@@ -113,7 +113,7 @@ class Queue:
                     return entry
         return None
 
-    def take(self, now: float) -> Batch | None:
+    def take(self, now: float) -> AlertBatch | None:
         """The batch to post now, if any; answered by `delivered`, `refused` or `failed`."""
         due = [batch for batch in self._batches if batch.due_at <= now]
         self._in_flight = min(due, key=lambda batch: not batch.urgent, default=None)
@@ -148,7 +148,7 @@ class Queue:
         batch, self._in_flight = self._in_flight, None
         assert batch is not None
         rest = [
-            Batch(batch.group_labels, batch.urgent, due_at, dict(part), tried=True)
+            AlertBatch(batch.group_labels, batch.urgent, due_at, dict(part), tried=True)
             for part in parts
         ]
         place = self._batches.index(batch)

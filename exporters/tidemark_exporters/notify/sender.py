@@ -50,7 +50,7 @@ class Address:
     seen: int = 0
 
 
-class Report(NamedTuple):
+class SenderReport(NamedTuple):
     """The outcomes of a receiver's alerts since the last report, and its addresses."""
 
     outcomes: Counter[str]
@@ -116,9 +116,9 @@ class Sender:
         self._changes += 1
         self._changed.notify_all()
 
-    def report(self) -> Report:
+    def report(self) -> SenderReport:
         with self._changed:
-            report = Report(self._state.outcomes, len(self._state.muted), [])
+            report = SenderReport(self._state.outcomes, len(self._state.muted), [])
             self._state.outcomes = Counter()
             for address in self.addresses:
                 waits = self._state.waiting(address.number, self._clock())

@@ -15,7 +15,7 @@ from tidemark_exporters.notify.intake import (
     refreshed,
 )
 from tidemark_exporters.notify.lifecycle import Heartbeat
-from tidemark_exporters.notify.offsets import Offsets, State
+from tidemark_exporters.notify.offsets import KnownState, Offsets
 from tidemark_exporters.notify.payload import webhook_body
 from tidemark_exporters.notify.queue import Entry, Queue, is_loss
 
@@ -40,16 +40,16 @@ class WebhookState(ReceiverState):
         self._receiver = route
         self._queue = Queue(notify.queue_size, notify.gather_seconds)
         # Bounded: an alert that is forgotten may be posted a second time.
-        self._states: OrderedDict[str, State] = OrderedDict(offsets.own)
+        self._states: OrderedDict[str, KnownState] = OrderedDict(offsets.own)
         # The heartbeat that is being posted, instead of a batch of the queue.
         self._beat: Alert | None = None
 
-    def _known(self, fingerprint: str) -> State | None:
+    def _known(self, fingerprint: str) -> KnownState | None:
         return self._states.get(fingerprint)
 
     def _note(self, alert: Alert, state: str) -> None:
         self._states.pop(alert.fingerprint, None)
-        self._states[alert.fingerprint] = State(state, alert.starts_at)
+        self._states[alert.fingerprint] = KnownState(state, alert.starts_at)
         if len(self._states) > MAX_STATES:
             self._states.popitem(last=False)
 

@@ -19,7 +19,7 @@ from tidemark_exporters.pages.resources import (
     build_partition,
     build_topic,
 )
-from tidemark_exporters.pages.snapshot import TableSnapshot, WatchedPartition
+from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 # Partitions on the first page, and past alerts on a page about something else.
 MAX_PARTITIONS: Final = 15
@@ -52,7 +52,7 @@ def clusters(request: PageRequest) -> Context:
     snapshot = request.snapshot
     Query(request.raw_query, ())
     unhealthy = [each for each in snapshot.partitions if each.state is not HEALTHY]
-    worst = sorted(unhealthy, key=WatchedPartition.rank)[:MAX_PARTITIONS]
+    worst = sorted(unhealthy, key=ListedPartition.rank)[:MAX_PARTITIONS]
     return {
         "title": "Clusters",
         "clusters": [build_cluster(snapshot, name) for name in snapshot.clusters],

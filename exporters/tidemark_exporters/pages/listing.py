@@ -19,7 +19,7 @@ from tidemark_exporters.pages.resources import (
     build_partition,
     build_topic,
 )
-from tidemark_exporters.pages.snapshot import TableSnapshot, WatchedPartition
+from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 Resource = TypeVar("Resource")
 
@@ -75,11 +75,11 @@ def list_partitions(
 ) -> Listing[PartitionResource]:
     found = _filtered(snapshot, query)
     if (query.choice("sort", SORTS) or default_sort) == "worst":
-        found.sort(key=WatchedPartition.rank)
+        found.sort(key=ListedPartition.rank)
     return Listing(found, query, build_partition)
 
 
-def _filtered(snapshot: TableSnapshot, query: Query) -> list[WatchedPartition]:
+def _filtered(snapshot: TableSnapshot, query: Query) -> list[ListedPartition]:
     """The partitions that the query asks for, by name."""
     cluster, topic = known_cluster(snapshot, query), query.given.get("topic")
     part = (query.given.get("q") or "").casefold()
@@ -100,7 +100,7 @@ def _filtered(snapshot: TableSnapshot, query: Query) -> list[WatchedPartition]:
     ]
 
 
-def _has_state(partition: WatchedPartition, state: str) -> bool:
+def _has_state(partition: ListedPartition, state: str) -> bool:
     """Whether one of its states, not only the worst, is the one asked for."""
     if state == "unhealthy":
         return partition.state is not HEALTHY

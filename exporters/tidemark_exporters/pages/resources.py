@@ -10,7 +10,7 @@ from msgspec import Struct
 from tidemark.core.records import Alert, View
 from tidemark_exporters.pages.alerts import count_by_severity, select_alerts
 from tidemark_exporters.pages.health import worst_state
-from tidemark_exporters.pages.snapshot import TableSnapshot, WatchedPartition
+from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 # Partitions that a broker's `impacts` lists; `stop` counts all.
 MAX_IMPACTS: Final = 1_000
@@ -157,7 +157,7 @@ def build_topic(snapshot: TableSnapshot, cluster: str, topic: str) -> TopicResou
     )
 
 
-def build_partition(partition: WatchedPartition) -> PartitionResource:
+def build_partition(partition: ListedPartition) -> PartitionResource:
     return PartitionResource(
         kafka_cluster=partition.cluster,
         topic=partition.topic,

@@ -35,7 +35,7 @@ Key = TypeVar("Key")
 AnyAggregate = TypeVar("AnyAggregate", PartitionAggregate, BrokerAggregate)
 
 
-class WatchedPartition(NamedTuple):
+class ListedPartition(NamedTuple):
     """A partition with its row of the table, its states, worst first, and its open alerts."""
 
     cluster: str
@@ -80,13 +80,13 @@ class TableSnapshot:
         }
         alerts = table.alerts_by_key()
         self.partitions = sorted(
-            (_watched_partition(key, row, alerts.get(key, [])) for key, row in rows.items()),
+            (_listed_partition(key, row, alerts.get(key, [])) for key, row in rows.items()),
             key=lambda each: (each.cluster, each.topic, each.partition),
         )
         self._cluster_aggregates = _copy_aggregates(table.cluster_aggregates)
         self._topic_aggregates = _copy_aggregates(table.topic_aggregates)
         self._broker_aggregates = _copy_aggregates(table.broker_aggregates)
-        self.topics: dict[tuple[str, str], list[WatchedPartition]] = {}
+        self.topics: dict[tuple[str, str], list[ListedPartition]] = {}
         for each in self.partitions:
             self.topics.setdefault((each.cluster, each.topic), []).append(each)
         self.clusters = sorted({*self.newest, *self.cluster_views})
@@ -117,7 +117,7 @@ class TableSnapshot:
     def stale_clusters(self) -> list[str]:
         return [cluster for cluster in self.clusters if self.is_stale(cluster)]
 
-    def find_partition(self, cluster: str, topic: str, partition: int) -> WatchedPartition | None:
+    def find_partition(self, cluster: str, topic: str, partition: int) -> ListedPartition | None:
         partitions = self.topics.get((cluster, topic), [])
         return next((each for each in partitions if each.partition == partition), None)
 
@@ -213,10 +213,10 @@ def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggreg
     return copies
 
 
-def _watched_partition(key: str, row: PartitionRow, alerts: list[OpenAlert]) -> WatchedPartition:
+def _listed_partition(key: str, row: PartitionRow, alerts: list[OpenAlert]) -> ListedPartition:
     """The partition's number comes from the key; where that has none, from the view."""
     number = key.rpartition("/")[2]
     is_number = number.isdecimal() and number.isascii() and len(number) < 11
     partition = int(number) if is_number else row.view.partition or 0
     states = partition_states(row, alerts)
-    return WatchedPartition(row.cluster, row.topic, partition, row, states, alerts)
+    return ListedPartition(row.cluster, row.topic, partition, row, states, alerts)

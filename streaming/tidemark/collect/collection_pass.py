@@ -23,7 +23,7 @@ from tidemark.collect.inventory import Inventory
 from tidemark.collect.metadata_image import TopicPartition
 from tidemark.collect.metadata_reader import MetadataReader
 from tidemark.collect.observer import Observer
-from tidemark.collect.pack import Packer, Record
+from tidemark.collect.pack import EventRecord, Packer
 from tidemark.collect.quorum_nodes import QuorumNodes
 from tidemark.collect.request_plan import BrokerPlan
 from tidemark.collect.sampler import Sampler
@@ -83,7 +83,7 @@ class PassRunner:
         small = len(self.inventory.partitions) <= SMALL_CLUSTER
         return self._settings.pass_seconds or (1.0 if small else 5.0)
 
-    async def run(self, missed_elsewhere: set[TopicPartition]) -> list[Record]:
+    async def run(self, missed_elsewhere: set[TopicPartition]) -> list[EventRecord]:
         """One pass. Returns its records, with the pass records last. Broker failures never raise.
 
         `missed_elsewhere`: partitions whose earlier observations were lost before they were

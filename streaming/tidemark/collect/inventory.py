@@ -24,7 +24,7 @@ from tidemark.core.identity import group_of
 from tidemark.settings import Cluster
 
 
-class Report(NamedTuple):
+class PartitionReport(NamedTuple):
     """One partition in one broker's image."""
 
     image: MetadataImage
@@ -166,7 +166,7 @@ class Inventory:
         changes: MetadataChanges,
     ) -> None:
         reports = [
-            Report(image, t.topic_id, t.partitions[number])
+            PartitionReport(image, t.topic_id, t.partitions[number])
             for image, t in images
             if number in t.partitions
         ]

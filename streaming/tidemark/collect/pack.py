@@ -15,7 +15,7 @@ from tidemark.core.events import MAX_BYTES, MAX_EVENTS, VERSION, Event, Observat
 MAX_MISSED_BYTES: Final = 64 * 1024
 
 
-class Record(NamedTuple):
+class EventRecord(NamedTuple):
     """One Kafka record, or one line: Kafka partition, bytes, and the partitions observed in it."""
 
     group: int
@@ -52,7 +52,7 @@ class Packer:
         self._head = msgspec.json.encode(head)[:-1] + b',"events":['
         self._max_size = MAX_BYTES - len(self._head) - 2
         self._open = [_OpenRecord() for _ in range(groups)]
-        self._records: list[Record] = []
+        self._records: list[EventRecord] = []
 
     def add(self, group: int, event: Event) -> None:
         """An event of a partition of `group`."""
@@ -73,7 +73,9 @@ class Packer:
         for group in range(len(self._open)):
             self.add(group, event)
 
-    def finish(self, event: Pass, missed: Iterable[tuple[int, TopicPartition]]) -> list[Record]:
+    def finish(
+        self, event: Pass, missed: Iterable[tuple[int, TopicPartition]]
+    ) -> list[EventRecord]:
         """Ends every group with the pass record, which lists the missed partitions of the group."""
         by_group: list[list[TopicPartition]] = [[] for _ in self._open]
         for group, place in missed:
@@ -90,7 +92,7 @@ class Packer:
             payload = self._head + b",".join(record.events) + b"]}"
             partitions = tuple(record.partitions)
             self._records.append(
-                Record(group, payload, self._cluster, partitions, record.droppable)
+                EventRecord(group, payload, self._cluster, partitions, record.droppable)
             )
             self._open[group] = _OpenRecord()
 

@@ -19,7 +19,7 @@ import structlog
 from kafka.errors import KafkaError
 
 from tidemark.collect.metadata_image import TopicPartition
-from tidemark.collect.pack import Record
+from tidemark.collect.pack import EventRecord
 from tidemark.core.errors import TidemarkError
 from tidemark.kafka.client import make_producer
 from tidemark.settings import Settings
@@ -44,7 +44,7 @@ class Publisher:
         # When a record was last acknowledged or written (monotonic).
         self.published_at = time.monotonic()
 
-    def put(self, records: list[Record]) -> None:
+    def put(self, records: list[EventRecord]) -> None:
         raise NotImplementedError
 
     def take_missed(self, cluster: str) -> set[TopicPartition]:  # noqa: ARG002 - by default none
@@ -65,7 +65,7 @@ class LinePublisher(Publisher):
         self.broken = False
         self._out = out or sys.stdout.buffer
 
-    def put(self, records: list[Record]) -> None:
+    def put(self, records: list[EventRecord]) -> None:
         if self.broken:
             return
         try:
@@ -95,7 +95,7 @@ class KafkaPublisher(Publisher):
         self._settings = settings
         self._make = make
         self._queue_bytes = queue_bytes
-        self._queue: deque[Record] = deque()
+        self._queue: deque[EventRecord] = deque()
         self._queued = 0
         self._in_flight = 0
         self._missed: dict[str, set[TopicPartition]] = {}
@@ -104,7 +104,7 @@ class KafkaPublisher(Publisher):
         self._thread = threading.Thread(target=self._run, name="tidemark-publish", daemon=True)
         self._thread.start()
 
-    def put(self, records: list[Record]) -> None:
+    def put(self, records: list[EventRecord]) -> None:
         with self._changed:
             for record in records:
                 self._queue.append(record)
@@ -126,7 +126,7 @@ class KafkaPublisher(Publisher):
         self._thread.join(seconds + 1.0)
 
     def _make_room(self, only_droppable: bool) -> None:
-        kept: deque[Record] = deque()
+        kept: deque[EventRecord] = deque()
         for record in self._queue:
             if self._queued > self._queue_bytes and (record.droppable or not only_droppable):
                 self._queued -= _size(record)
@@ -135,11 +135,11 @@ class KafkaPublisher(Publisher):
                 kept.append(record)
         self._queue = kept
 
-    def _lose(self, record: Record) -> None:
+    def _lose(self, record: EventRecord) -> None:
         self.dropped += 1
         self._missed.setdefault(record.cluster, set()).update(record.partitions)
 
-    def _next(self) -> Record | None:
+    def _next(self) -> EventRecord | None:
         """The next record to send; null once closed, with an empty queue or out of time."""
         with self._changed:
             while True:
@@ -208,7 +208,7 @@ class KafkaPublisher(Publisher):
             return None
         return producer
 
-    def _settle(self, record: Record, error: Any, *_: Any) -> None:
+    def _settle(self, record: EventRecord, error: Any, *_: Any) -> None:
         """After the record was acknowledged (`error` is null), or was not."""
         with self._changed:
             self._in_flight -= _size(record)
@@ -228,6 +228,6 @@ class KafkaPublisher(Publisher):
                 producer.close(timeout=seconds)
 
 
-def _size(record: Record) -> int:
+def _size(record: EventRecord) -> int:
     # The payload, and the size of the record around it.
     return len(record.payload) + 64 * (len(record.partitions) + 8)

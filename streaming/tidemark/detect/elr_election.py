@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.evolve.elections import Verdict, judge_election
+from tidemark.evolve.elections import ElectionVerdict, judge_election
 
 
 def evaluate(
@@ -20,7 +20,7 @@ def evaluate(
 ) -> Iterator[Condition]:
     """One condition when the leader was an eligible leader replica."""
     election = judge_election(before, after)
-    if election is None or election.verdict is not Verdict.ELIGIBLE:
+    if election is None or election.verdict is not ElectionVerdict.ELIGIBLE:
         return
     minimum, members = after.effective_min_in_sync_replicas, after.in_sync_replicas or []
     wait = ""

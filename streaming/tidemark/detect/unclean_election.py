@@ -12,21 +12,23 @@ from tidemark.core.partition import PartitionState
 from tidemark.core.records import Severity
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.evolve.elections import Election, Verdict, judge_election
+from tidemark.evolve.elections import Election, ElectionVerdict, judge_election
 
 ID = "UNCLEAN_ELECTION"
 _MEANING = {
-    Verdict.UNCLEAN: "Records that they had and it had not are lost.",
-    Verdict.SUSPECTED: "Not every election in between was seen, so it may have been clean.",
-    Verdict.LAST_KNOWN_LEADER: "No replica was in sync or eligible any more. Records that were "
-    "not on its disk when it stopped are lost.",
+    ElectionVerdict.UNCLEAN: "Records that they had and it had not are lost.",
+    ElectionVerdict.SUSPECTED: "Not every election in between was seen, so it may have been clean.",
+    ElectionVerdict.LAST_KNOWN_LEADER: (
+        "No replica was in sync or eligible any more. Records that were "
+        "not on its disk when it stopped are lost."
+    ),
 }
 
 
 class ElectionEvidence(Struct, kw_only=True):
     """The election, and the sets of replicas before it."""
 
-    verdict: Verdict
+    verdict: ElectionVerdict
     leader: int | None = None
     leader_before: int | None = None
     leader_epoch_before: int
@@ -46,7 +48,7 @@ def evaluate(
     """
     recorded = _is_recorded(before, after)
     election = judge_election(before, after)
-    if election is not None and election.verdict is not Verdict.ELIGIBLE:
+    if election is not None and election.verdict is not ElectionVerdict.ELIGIBLE:
         yield _condition(election, before, context, recorded=recorded)
     loss = after.loss_candidate
     for alert in context.alerts:
@@ -79,7 +81,7 @@ def _is_recorded(before: PartitionState, after: PartitionState) -> bool:
 def _is_suspicion(alert: TrackedAlert, known: ElectionEvidence) -> bool:
     """Whether recovering decides it: the election of a last known leader is recovering too."""
     last_known = known.last_known_eligible_leader_replicas_before
-    return known.verdict is Verdict.SUSPECTED and last_known != [alert.broker]
+    return known.verdict is ElectionVerdict.SUSPECTED and last_known != [alert.broker]
 
 
 def _condition(
@@ -88,10 +90,10 @@ def _condition(
     eligible = before.eligible_leader_replicas
     last_known = before.last_known_eligible_leader_replicas
     verdict = election.verdict
-    if verdict is Verdict.SUSPECTED and recorded and last_known != [election.leader]:
+    if verdict is ElectionVerdict.SUSPECTED and recorded and last_known != [election.leader]:
         # Elections in between were missed; the record says that one of them was unclean.
-        verdict = Verdict.UNCLEAN
-    severity: Severity = "critical" if verdict is Verdict.UNCLEAN else "warning"
+        verdict = ElectionVerdict.UNCLEAN
+    severity: Severity = "critical" if verdict is ElectionVerdict.UNCLEAN else "warning"
     return Condition(
         severity=severity,
         broker=election.leader,
@@ -117,7 +119,7 @@ def _condition(
 
 def _confirmed(alert: TrackedAlert, known: ElectionEvidence, proof: str) -> Condition:
     first = "the last known leader"
-    if known.verdict is Verdict.SUSPECTED:
+    if known.verdict is ElectionVerdict.SUSPECTED:
         first = "suspected at first"
     return Condition(
         severity="critical",
@@ -126,8 +128,8 @@ def _confirmed(alert: TrackedAlert, known: ElectionEvidence, proof: str) -> Cond
         epochs=(known.leader_epoch_before, known.leader_epoch_after),
         description=f"Unclean election: broker {alert.broker} leads since epoch "
         f"{known.leader_epoch_after}. It was {first}. {proof}.",
-        evidence=replace(known, verdict=Verdict.UNCLEAN),
-        revision=Verdict.UNCLEAN,
+        evidence=replace(known, verdict=ElectionVerdict.UNCLEAN),
+        revision=ElectionVerdict.UNCLEAN,
     )
 
 

@@ -17,7 +17,7 @@ from tidemark.evolve.losses import keeps_committed
 RECENT_SECONDS: Final = 15.0
 
 
-class Verdict(StrEnum):
+class ElectionVerdict(StrEnum):
     """How an election departed from the in-sync set; the values are those of the evidence."""
 
     UNCLEAN = "unclean"
@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 class Election:
     """An election from outside of the in-sync set."""
 
-    verdict: Verdict
+    verdict: ElectionVerdict
     leader: int
     epoch_before: int
     epoch_after: int
@@ -58,34 +58,34 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     vacant = before.leader is None and (before.leaderless or not joined)
     exact = next_epoch and (vacant or _is_next_record(before, after))
     verdict = _verdict(before, leader, exact=exact)
-    if verdict is Verdict.SUSPECTED:
+    if verdict is ElectionVerdict.SUSPECTED:
         if joined and before.leader is not None:
             return None
         if _took_over_all(before, after, known):
             return None
-    if verdict is Verdict.ELIGIBLE and not exact:
+    if verdict is ElectionVerdict.ELIGIBLE and not exact:
         return None
     return Election(verdict, leader, known, epoch)
 
 
-def _verdict(before: PartitionState, leader: int, *, exact: bool) -> Verdict:
+def _verdict(before: PartitionState, leader: int, *, exact: bool) -> ElectionVerdict:
     members, eligible = before.in_sync_replicas, before.eligible_leader_replicas
     if leader in (eligible or []):
-        return Verdict.ELIGIBLE
+        return ElectionVerdict.ELIGIBLE
     if not exact:
-        return Verdict.SUSPECTED
+        return ElectionVerdict.SUSPECTED
     if not members and not eligible:
         if before.last_known_eligible_leader_replicas == [leader]:
-            return Verdict.LAST_KNOWN_LEADER
+            return ElectionVerdict.LAST_KNOWN_LEADER
         if eligible is None:
-            return Verdict.SUSPECTED
-    return Verdict.UNCLEAN
+            return ElectionVerdict.SUSPECTED
+    return ElectionVerdict.UNCLEAN
 
 
 def note_election(after: PartitionState, before: PartitionState) -> None:
     """Remembers the epoch that an unclean election began, proven or suspected."""
     election = judge_election(before, after)
-    if election is not None and election.verdict is not Verdict.ELIGIBLE:
+    if election is not None and election.verdict is not ElectionVerdict.ELIGIBLE:
         after.unclean_epoch = after.leader_epoch
 
 

@@ -26,7 +26,7 @@ STEPS_PER_STATE: Final = 10
 Progress = Callable[[int], None]
 
 
-class Verdict(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search.
 
     `holds` is None if only a part of the space was searched and nothing broke. `states` counts
@@ -46,7 +46,7 @@ def check(
     invariants: Sequence[Invariant],
     max_states: int = MAX_STATES,
     progress: Progress | None = None,
-) -> Verdict:
+) -> SearchResult:
     """Searches breadth first, up to `max_states` states. A counterexample is as short as possible.
 
     The ghosts are kept only if an invariant reads them, because they make the space larger.
@@ -67,7 +67,7 @@ def check(
                     if successor in parents:
                         continue
                     if len(parents) >= max_states:
-                        return Verdict(holds=None, complete=False, states=len(parents))
+                        return SearchResult(holds=None, complete=False, states=len(parents))
                     parents[successor] = state
                     _report(progress, len(parents))
                     found = _first_broken(successor, constants, invariants)
@@ -76,7 +76,7 @@ def check(
                         return _broken(len(parents), found, trace)
                     following.append(successor)
         frontier = following
-    return Verdict(holds=True, complete=True, states=len(parents))
+    return SearchResult(holds=True, complete=True, states=len(parents))
 
 
 def walk(
@@ -86,7 +86,7 @@ def walk(
     random: Random,
     max_states: int = MAX_STATES,
     progress: Progress | None = None,
-) -> Verdict:
+) -> SearchResult:
     """Random walks until an invariant breaks or `max_states` distinct states were visited.
 
     The counterexample is shrunk. The walks also end after STEPS_PER_STATE * max_states steps,
@@ -101,7 +101,7 @@ def walk(
             if state in seen:
                 continue
             if len(seen) >= max_states:
-                return Verdict(holds=None, complete=False, states=len(seen))
+                return SearchResult(holds=None, complete=False, states=len(seen))
             seen.add(state)
             _report(progress, len(seen))
             found = _first_broken(state, constants, invariants)
@@ -109,7 +109,7 @@ def walk(
                 broken = Trace(trace.initial, trace.steps[:length])
                 short = shrink(protocol.actions, constants, broken, found)
                 return _broken(len(seen), found, short)
-    return Verdict(holds=None, complete=False, states=len(seen))
+    return SearchResult(holds=None, complete=False, states=len(seen))
 
 
 def _report(progress: Progress | None, states: int) -> None:
@@ -117,8 +117,10 @@ def _report(progress: Progress | None, states: int) -> None:
         progress(PROGRESS_EVERY)
 
 
-def _broken(states: int, invariant: Invariant, trace: Trace) -> Verdict:
-    return Verdict(holds=False, complete=False, states=states, invariant=invariant, trace=trace)
+def _broken(states: int, invariant: Invariant, trace: Trace) -> SearchResult:
+    return SearchResult(
+        holds=False, complete=False, states=states, invariant=invariant, trace=trace
+    )
 
 
 def _first_broken(

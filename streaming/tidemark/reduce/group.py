@@ -44,7 +44,7 @@ from tidemark.evolve.findings import evolve_audit, evolve_checkpoint
 from tidemark.evolve.metadata_log import evolve_change, is_new_record, is_other_topic
 from tidemark.evolve.observation import evolve, is_newer
 from tidemark.reduce.group_state import GroupState, decode_group, encode_group
-from tidemark.reduce.judge import EMPTY, Judge, WatchedPartition
+from tidemark.reduce.judge import EMPTY, DecodedPartition, Judge
 from tidemark.reduce.rows import (
     RawRecord,
     Row,
@@ -95,13 +95,13 @@ class Fold:
         self._detection = detection
         self._judge = Judge(detection)
         self._group, self._groups = group, groups
-        self._watched: dict[str, WatchedPartition] = {}
+        self._decoded: dict[str, DecodedPartition] = {}
 
     def close(self) -> GroupState:
         """Encodes what was decoded."""
-        for key, watched in self._watched.items():
-            self.state.partitions[key] = encode_state(watched.state)
-        self._watched.clear()
+        for key, partition in self._decoded.items():
+            self.state.partitions[key] = encode_state(partition.state)
+        self._decoded.clear()
         return self.state
 
     def record(self, record: RawRecord) -> None:
@@ -134,40 +134,40 @@ class Fold:
 
     def partition(self, key: str) -> PartitionState | None:
         """The state of a partition, decoded."""
-        watched = self._watch(key)
-        return None if watched is None else watched.state
+        partition = self._decode(key)
+        return None if partition is None else partition.state
 
     def keys(self, prefix: str) -> list[str]:
         """The known partitions whose key begins with `prefix`, sorted."""
-        return sorted(k for k in {*self.state.partitions, *self._watched} if k.startswith(prefix))
+        return sorted(k for k in {*self.state.partitions, *self._decoded} if k.startswith(prefix))
 
     def view(self, key: str, now: float) -> View:
         """The view of a known partition at `now`."""
-        watched = self._watch(key)
-        assert watched is not None, key
-        scope = watched.scope
-        return partition_view(watched.state, scope, self._judge.rules(scope.topic), now)
+        partition = self._decode(key)
+        assert partition is not None, key
+        scope = partition.scope
+        return partition_view(partition.state, scope, self._judge.rules(scope.topic), now)
 
-    def _watch(self, key: str) -> WatchedPartition | None:
-        watched = self._watched.get(key)
-        if watched is None:
+    def _decode(self, key: str) -> DecodedPartition | None:
+        partition = self._decoded.get(key)
+        if partition is None:
             blob = self.state.partitions.get(key)
             if blob is None:
                 return None
             state = decode_state(blob)
-            watched = WatchedPartition(key, state, activity_of(state))
-            self._watched[key] = watched
-        return watched
+            partition = DecodedPartition(key, state, activity_of(state))
+            self._decoded[key] = partition
+        return partition
 
     def _publish_alerts(self, alerts: list[Alert]) -> None:
         self.rows += [alert_row(alert) for alert in alerts]
 
     def _observe(self, batch: Batch, cluster: ClusterState, event: Observation) -> None:
         key = partition_key(batch.cluster, event.topic, event.partition)
-        watched = self._watch(key)
-        before = None if watched is None else watched.state
+        partition = self._decode(key)
+        before = None if partition is None else partition.state
         source = (batch.collector, batch.collector_epoch)
-        if watched is not None and before is not None:
+        if partition is not None and before is not None:
             owner, at = (before.collector, before.collector_epoch), event.observed_at
             silent = cluster.is_owner_silent(owner[0], at, owner[1])
             if not is_newer(before, *source, batch.pass_number, silent):
@@ -175,10 +175,10 @@ class Fold:
                     note_refused(cluster, *source, batch.pass_number)
                 return
             if owner == source:
-                flags = fold_offsets(before, event, batch.pass_number, watched.flags)
+                flags = fold_offsets(before, event, batch.pass_number, partition.flags)
                 if flags is not None:
-                    watched.flags = flags
-                    self._reschedule(watched)
+                    partition.flags = flags
+                    self._reschedule(partition)
                     return
         after = evolve(before, event, *source, batch.pass_number, cluster)
         self._apply(key, after, batch, cluster, event)
@@ -208,36 +208,36 @@ class Fold:
         event: Observation | Finding,
     ) -> None:
         """Keeps a new state and raises the events between it and the one before."""
-        watched, before, at = self._watch(key), EMPTY, event.observed_at
-        if watched is not None and is_other_topic(watched.state, event.topic_id):
-            self._publish_alerts(self._judge.close_deleted(watched, at))
-            watched = None
-        if watched is None:
-            watched = self._watched[key] = WatchedPartition(key, after, activity.NONE)
+        partition, before, at = self._decode(key), EMPTY, event.observed_at
+        if partition is not None and is_other_topic(partition.state, event.topic_id):
+            self._publish_alerts(self._judge.close_deleted(partition, at))
+            partition = None
+        if partition is None:
+            partition = self._decoded[key] = DecodedPartition(key, after, activity.NONE)
         else:
-            before, watched.state = watched.state, after
-        watched.flags = activity_of(after)
+            before, partition.state = partition.state, after
+        partition.flags = activity_of(after)
         clock = cluster.collectors.get(batch.collector)
         period_ms = UNKNOWN_PERIOD_MS if clock is None else clock.period_ms
-        context = self._judge.context(watched, cluster, at, period_ms)
-        flags = watched.flags | changes(before, after)
-        self._publish_alerts(self._judge.judge_events(watched, before, flags, context))
+        context = self._judge.context(partition, cluster, at, period_ms)
+        flags = partition.flags | changes(before, after)
+        self._publish_alerts(self._judge.judge_events(partition, before, flags, context))
         if partition_digest(after) != after.published_digest:
             self.state.due[key] = CHANGED
-        elif watched.flags & activity.JUDGED_EACH_PASS:
+        elif partition.flags & activity.JUDGED_EACH_PASS:
             self.state.due[key] = EACH_PASS
         else:
             self.state.due[key] = refresh_at(key, after.published_at)
 
-    def _reschedule(self, watched: WatchedPartition) -> None:
+    def _reschedule(self, partition: DecodedPartition) -> None:
         """When to judge a partition of which only offsets moved; its meaning did not change."""
-        due = self.state.due.get(watched.key)
+        due = self.state.due.get(partition.key)
         if due == CHANGED:
             return
-        if watched.flags & activity.JUDGED_EACH_PASS:
-            self.state.due[watched.key] = EACH_PASS
+        if partition.flags & activity.JUDGED_EACH_PASS:
+            self.state.due[partition.key] = EACH_PASS
         elif due is None or due == EACH_PASS:
-            self.state.due[watched.key] = refresh_at(watched.key, watched.state.published_at)
+            self.state.due[partition.key] = refresh_at(partition.key, partition.state.published_at)
 
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
         if not advance_clock(cluster, batch.collector, batch.collector_epoch, event):
@@ -285,26 +285,26 @@ class Fold:
         self, key: str, batch: Batch, cluster: ClusterState, event: Pass, *, missed: bool
     ) -> None:
         """Judges one partition at a pass of its collector, and publishes the result."""
-        watched = self._watch(key)
-        if watched is None:
+        partition = self._decode(key)
+        if partition is None:
             return
-        state, now = watched.state, event.ended_at
+        state, now = partition.state, event.ended_at
         if (state.collector, state.collector_epoch) != (batch.collector, batch.collector_epoch):
             return
-        missed = missed or is_unseen(state, watched.flags, event)
+        missed = missed or is_unseen(state, partition.flags, event)
         if missed:
             state.missed_passes += 1
-            watched.flags |= activity.MISSED
+            partition.flags |= activity.MISSED
         had_alerts = bool(state.alerts)
-        if watched.flags or had_alerts:
-            context = self._judge.context(watched, cluster, now, event.period_ms)
-            self._publish_alerts(self._judge.judge_states(watched, context, missed=missed))
+        if partition.flags or had_alerts:
+            context = self._judge.context(partition, cluster, now, event.period_ms)
+            self._publish_alerts(self._judge.judge_states(partition, context, missed=missed))
         changed = missed or had_alerts or bool(state.alerts)
-        self._publish_view(watched, now, changed or self.state.due.get(key) == CHANGED)
+        self._publish_view(partition, now, changed or self.state.due.get(key) == CHANGED)
 
-    def _publish_view(self, watched: WatchedPartition, now: float, changed: bool) -> None:
+    def _publish_view(self, partition: DecodedPartition, now: float, changed: bool) -> None:
         """Publishes the view where it is due; `changed`: its meaning may have changed."""
-        state, key = watched.state, watched.key
+        state, key = partition.state, partition.key
         digest = partition_digest(state) if changed else state.published_digest
         fresh = state.observed_at > state.published_at
         firing = any(alert.firing for alert in state.alerts)
@@ -315,7 +315,7 @@ class Fold:
         ):
             self.rows.append(view_row(self.view(key, now)))
             state.published_at, state.published_digest, fresh = now, digest, False
-        if watched.flags & activity.JUDGED_EACH_PASS:
+        if partition.flags & activity.JUDGED_EACH_PASS:
             self.state.due[key] = EACH_PASS
         elif fresh:
             self.state.due[key] = refresh_at(key, state.published_at)
@@ -345,12 +345,12 @@ class Fold:
 
     def _delete(self, batch: Batch, event: Gone) -> None:
         key = partition_key(batch.cluster, event.topic, event.partition)
-        watched = self._watch(key)
-        if watched is None or is_other_topic(watched.state, event.topic_id):
+        partition = self._decode(key)
+        if partition is None or is_other_topic(partition.state, event.topic_id):
             return
-        self._publish_alerts(self._judge.close_deleted(watched, event.observed_at))
+        self._publish_alerts(self._judge.close_deleted(partition, event.observed_at))
         self.rows.append(tombstone(key))
-        del self._watched[key]
+        del self._decoded[key]
         self.state.partitions.pop(key, None)
         self.state.due.pop(key, None)
 
@@ -359,9 +359,9 @@ class Fold:
         if event.topic is not None:
             prefix = partition_key(batch.cluster, event.topic, event.partition or 0)
         for key in self.keys(prefix):
-            watched = self._watch(key)
-            assert watched is not None
-            alerts = self._judge.acknowledge(watched, event.fingerprint, event.observed_at)
+            partition = self._decode(key)
+            assert partition is not None
+            alerts = self._judge.acknowledge(partition, event.fingerprint, event.observed_at)
             if alerts:
                 self._publish_alerts(alerts)
                 self.state.due[key] = CHANGED

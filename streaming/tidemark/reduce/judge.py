@@ -12,12 +12,12 @@ from tidemark.detect import DETECTORS
 from tidemark.detect.detector import ClusterContext, Context, Detector
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.evolve.activity import alerts_activity
-from tidemark.reduce.life_cycle import LifeCycle, Rules, Scope, Signal
+from tidemark.reduce.life_cycle import Judgement, LifeCycle, Rules, Scope
 
 EMPTY = PartitionState()
 
 
-class WatchedPartition:
+class DecodedPartition:
     """One decoded partition: its key, its state and the flags of that state."""
 
     __slots__ = ("flags", "key", "state")
@@ -62,23 +62,23 @@ class Judge:
             known = self._by_topic[topic or ""] = (thresholds, rules)
         return known
 
-    def life_cycle(self, watched: WatchedPartition, now: float) -> LifeCycle:
+    def life_cycle(self, partition: DecodedPartition, now: float) -> LifeCycle:
         """The life cycle of a partition's alerts at `now`."""
-        scope = watched.scope
+        scope = partition.scope
         return LifeCycle(scope, self.rules(scope.topic), now)
 
     def context(
-        self, watched: WatchedPartition, cluster: ClusterState, now: float, period_ms: float
+        self, partition: DecodedPartition, cluster: ClusterState, now: float, period_ms: float
     ) -> Context:
         """What the detectors of a partition are given."""
-        name, topic, number = split_key(watched.key)
+        name, topic, number = split_key(partition.key)
         thresholds, _ = self._of_topic(topic)
-        alerts = watched.state.alerts
+        alerts = partition.state.alerts
         return Context(name, topic, number, now, period_ms, thresholds, cluster, alerts)
 
     def judge_events(
         self,
-        watched: WatchedPartition,
+        partition: DecodedPartition,
         before: PartitionState | None,
         flags: Activity,
         context: Context,
@@ -87,25 +87,25 @@ class Judge:
         woken = self._wake(flags)[1]
         if not woken:
             return []
-        state = watched.state
+        state = partition.state
         found = [
             (detector, condition)
             for detector in woken
             if detector.event is not None
             for condition in detector.event(before or EMPTY, state, context)
         ]
-        life_cycle = self.life_cycle(watched, context.now)
+        life_cycle = self.life_cycle(partition, context.now)
         state.alerts = life_cycle.raise_events(state.alerts, found)
         return life_cycle.published
 
     def judge_states(
-        self, watched: WatchedPartition, context: Context, *, missed: bool
+        self, partition: DecodedPartition, context: Context, *, missed: bool
     ) -> list[Alert]:
         """Judges the states of a partition at a pass; `missed`: the pass did not see it."""
-        state = watched.state
+        state = partition.state
         found = [
             (detector, condition)
-            for detector in self._wake(watched.flags)[0]
+            for detector in self._wake(partition.flags)[0]
             if detector.state is not None and (detector.while_blind or not missed)
             for condition in detector.state(state, context)
         ]
@@ -117,22 +117,22 @@ class Judge:
                 return True
             return detector.can_judge is not None and not detector.can_judge(state)
 
-        life_cycle = self.life_cycle(watched, context.now)
+        life_cycle = self.life_cycle(partition, context.now)
         state.alerts = life_cycle.judge_states(state.alerts, found, waits)
         state.alerts = life_cycle.expire_events(state.alerts)
-        watched.flags = watched.flags & ~activity.ALERTS | alerts_activity(state)
+        partition.flags = partition.flags & ~activity.ALERTS | alerts_activity(state)
         return life_cycle.published
 
-    def close_deleted(self, watched: WatchedPartition, at: float) -> list[Alert]:
+    def close_deleted(self, partition: DecodedPartition, at: float) -> list[Alert]:
         """Resolves every alert of a partition that was deleted."""
-        life_cycle = self.life_cycle(watched, at)
-        life_cycle.end(watched.state.alerts, Signal.DELETED, lambda _: True)
+        life_cycle = self.life_cycle(partition, at)
+        life_cycle.end(partition.state.alerts, Judgement.DELETED, lambda _: True)
         return life_cycle.published
 
-    def acknowledge(self, watched: WatchedPartition, mark: str, at: float) -> list[Alert]:
+    def acknowledge(self, partition: DecodedPartition, mark: str, at: float) -> list[Alert]:
         """Closes the event of a fingerprint."""
-        life_cycle = self.life_cycle(watched, at)
-        watched.state.alerts = life_cycle.acknowledge(watched.state.alerts, mark)
+        life_cycle = self.life_cycle(partition, at)
+        partition.state.alerts = life_cycle.acknowledge(partition.state.alerts, mark)
         return life_cycle.published
 
     def judge_cluster(

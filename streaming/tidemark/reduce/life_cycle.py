@@ -53,8 +53,8 @@ class Phase(Enum):
     GONE = auto()
 
 
-class Signal(Enum):
-    """What a judgement says of one alert."""
+class Judgement(Enum):
+    """The result of judging one alert."""
 
     # The condition holds: not long enough yet, long enough, with another revision or severity.
     HELD = auto()
@@ -70,8 +70,8 @@ class Signal(Enum):
     DELETED = auto()
 
 
-class Step(NamedTuple):
-    """A transition. `resolved` is published as the alert was, `state` as it is now."""
+class Transition(NamedTuple):
+    """`resolved` is published as the alert was, `state` as it is now."""
 
     phase: Phase
     resolved: Reason | None = None
@@ -79,18 +79,20 @@ class Step(NamedTuple):
 
 
 TRANSITIONS: Final = {
-    (Phase.PENDING, Signal.HELD): Step(Phase.PENDING),
-    (Phase.PENDING, Signal.DUE): Step(Phase.FIRING, state="firing"),
-    (Phase.PENDING, Signal.ABSENT): Step(Phase.GONE),
-    (Phase.PENDING, Signal.DELETED): Step(Phase.GONE),
-    (Phase.FIRING, Signal.HELD): Step(Phase.FIRING),
-    (Phase.FIRING, Signal.REVISED): Step(Phase.FIRING, state="update"),
-    (Phase.FIRING, Signal.ESCALATED): Step(Phase.FIRING, resolved="escalated", state="firing"),
-    (Phase.FIRING, Signal.ABSENT): Step(Phase.FIRING),
-    (Phase.FIRING, Signal.CLEARED): Step(Phase.GONE, resolved="cleared"),
-    (Phase.FIRING, Signal.EXPIRED): Step(Phase.GONE, resolved="expired"),
-    (Phase.FIRING, Signal.ACKED): Step(Phase.GONE, resolved="acked"),
-    (Phase.FIRING, Signal.DELETED): Step(Phase.GONE, resolved="deleted"),
+    (Phase.PENDING, Judgement.HELD): Transition(Phase.PENDING),
+    (Phase.PENDING, Judgement.DUE): Transition(Phase.FIRING, state="firing"),
+    (Phase.PENDING, Judgement.ABSENT): Transition(Phase.GONE),
+    (Phase.PENDING, Judgement.DELETED): Transition(Phase.GONE),
+    (Phase.FIRING, Judgement.HELD): Transition(Phase.FIRING),
+    (Phase.FIRING, Judgement.REVISED): Transition(Phase.FIRING, state="update"),
+    (Phase.FIRING, Judgement.ESCALATED): Transition(
+        Phase.FIRING, resolved="escalated", state="firing"
+    ),
+    (Phase.FIRING, Judgement.ABSENT): Transition(Phase.FIRING),
+    (Phase.FIRING, Judgement.CLEARED): Transition(Phase.GONE, resolved="cleared"),
+    (Phase.FIRING, Judgement.EXPIRED): Transition(Phase.GONE, resolved="expired"),
+    (Phase.FIRING, Judgement.ACKED): Transition(Phase.GONE, resolved="acked"),
+    (Phase.FIRING, Judgement.DELETED): Transition(Phase.GONE, resolved="deleted"),
 }
 
 
@@ -120,7 +122,7 @@ class LifeCycle:
             # Info alerts never keep out a critical one.
             has_room = len(kept) < MAX_ALERTS or condition.severity == "critical"
             if detector.kind == "state" and has_room and not waits(detector):
-                held = self._hold(self._born(detector, condition), detector, condition)
+                held = self._hold(self._new_alert(detector, condition), detector, condition)
                 kept += [held] if held is not None else []
         return kept
 
@@ -128,18 +130,18 @@ class LifeCycle:
         """The alerts after one observation. A repeated event updates its evidence."""
         kept = list(alerts)
         for detector, condition in found:
-            event = self._born(detector, condition)
+            event = self._new_alert(detector, condition)
             identity = (event.detector, event.subject, event.incident)
             known = [(a.detector, a.subject, a.incident) for a in kept]
             if identity in known:
                 index = known.index(identity)
-                signal = _signal(kept[index], condition)
-                kept[index] = self._apply(kept[index], signal, condition) or kept[index]
+                judgement = _judgement(kept[index], condition)
+                kept[index] = self._apply(kept[index], judgement, condition) or kept[index]
             else:
-                kept.append(self._apply(event, Signal.DUE, condition) or event)
+                kept.append(self._apply(event, Judgement.DUE, condition) or event)
         events = [alert for alert in kept if alert.is_event]
         for alert in events[: max(0, len(events) - MAX_EVENT_ALERTS)]:
-            self._apply(alert, Signal.EXPIRED)
+            self._apply(alert, Judgement.EXPIRED)
             kept.remove(alert)
         return kept
 
@@ -147,26 +149,28 @@ class LifeCycle:
         """The alerts without the events that have reached their age."""
         limit_ms = self._rules.event_expires_ms
         return self.end(
-            alerts, Signal.EXPIRED, lambda a: a.is_event and a.held_ms(self._now) >= limit_ms
+            alerts, Judgement.EXPIRED, lambda a: a.is_event and a.held_ms(self._now) >= limit_ms
         )
 
     def acknowledge(self, alerts: Alerts, mark: str) -> Alerts:
         """The alerts without the event of a fingerprint. States cannot be acknowledged."""
         return self.end(
             alerts,
-            Signal.ACKED,
+            Judgement.ACKED,
             lambda a: a.is_event and fingerprint(labels_of(a, self._scope)) == mark,
         )
 
-    def end(self, alerts: Alerts, signal: Signal, ends: Callable[[TrackedAlert], bool]) -> Alerts:
+    def end(
+        self, alerts: Alerts, judgement: Judgement, ends: Callable[[TrackedAlert], bool]
+    ) -> Alerts:
         """The alerts without those that end for a reason other than their condition."""
         kept = []
         for alert in alerts:
-            survivor = self._apply(alert, signal) if ends(alert) else alert
+            survivor = self._apply(alert, judgement) if ends(alert) else alert
             kept += [survivor] if survivor is not None else []
         return kept
 
-    def _born(self, detector: Detector, condition: Condition) -> TrackedAlert:
+    def _new_alert(self, detector: Detector, condition: Condition) -> TrackedAlert:
         alert = TrackedAlert(
             detector.id,
             condition.subject,
@@ -186,28 +190,30 @@ class LifeCycle:
     ) -> TrackedAlert | None:
         alert = copy.copy(alert)
         alert.held, alert.clean = alert.held + 1, 0
-        signal = Signal.HELD
+        judgement = Judgement.HELD
         if alert.firing:
-            signal = _signal(alert, condition)
+            judgement = _judgement(alert, condition)
         else:
             alert.severity = condition.severity
             alert.broker = alert.broker if condition.broker is None else condition.broker
             long_enough = alert.held_ms(self._now) >= condition.hold_ms
             if long_enough and alert.held >= (detector.fire_passes or self._rules.fire_passes):
-                signal = Signal.DUE
-        return self._apply(alert, signal, condition)
+                judgement = Judgement.DUE
+        return self._apply(alert, judgement, condition)
 
     def _release(self, alert: TrackedAlert, detector: Detector) -> TrackedAlert | None:
         alert = copy.copy(alert)
         alert.held, alert.clean = 0, alert.clean + 1
         cleared = alert.clean >= (detector.clear_passes or self._rules.clear_passes)
-        return self._apply(alert, Signal.CLEARED if alert.firing and cleared else Signal.ABSENT)
+        return self._apply(
+            alert, Judgement.CLEARED if alert.firing and cleared else Judgement.ABSENT
+        )
 
     def _apply(
-        self, alert: TrackedAlert, signal: Signal, condition: Condition | None = None
+        self, alert: TrackedAlert, judgement: Judgement, condition: Condition | None = None
     ) -> TrackedAlert | None:
         """Takes one step of the table; None when the alert is gone."""
-        step = TRANSITIONS[Phase.FIRING if alert.firing else Phase.PENDING, signal]
+        step = TRANSITIONS[Phase.FIRING if alert.firing else Phase.PENDING, judgement]
         if step.resolved is not None:
             self._publish(alert, "resolved", step.resolved)
         if condition is not None:
@@ -285,11 +291,11 @@ def annotations_of(alert: TrackedAlert, rules: Rules) -> dict[str, str]:
     }
 
 
-def _signal(alert: TrackedAlert, condition: Condition) -> Signal:
+def _judgement(alert: TrackedAlert, condition: Condition) -> Judgement:
     """What a condition means for an alert that fires."""
     if condition.severity != alert.severity:
-        return Signal.ESCALATED
-    return Signal.REVISED if condition.revision != alert.revision else Signal.HELD
+        return Judgement.ESCALATED
+    return Judgement.REVISED if condition.revision != alert.revision else Judgement.HELD
 
 
 def _described(alert: TrackedAlert, condition: Condition) -> TrackedAlert:

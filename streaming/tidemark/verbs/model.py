@@ -20,7 +20,7 @@ from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.render import trace_document, trace_lines
 from tidemark.model.scenarios import SCENARIOS
 from tidemark.model.scenarios.render import render_scenario
-from tidemark.model.search import MAX_STATES, Progress, Verdict, check, walk
+from tidemark.model.search import MAX_STATES, Progress, SearchResult, check, walk
 from tidemark.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, MAX_REPLICAS, Constants
 
 FOUND = 3
@@ -191,7 +191,7 @@ def _bounds(protocol: str, constants: Constants) -> str:
 
 
 def _verdict_lines(
-    protocol: str, subject: str, bounds: str, verdict: Verdict, *, walked: bool
+    protocol: str, subject: str, bounds: str, verdict: SearchResult, *, walked: bool
 ) -> list[str]:
     """A verdict as text, with the counterexample if there is one."""
     states = f"{verdict.states:,} state{'s' * (verdict.states != 1)}"

@@ -3,5 +3,5 @@
 This model has more detail than the searched one. A fetch is a request, a response and its arrival.
 A leader knows its followers only by their fetches. Delayed operations wait in purgatories. Disks
 lag behind memory, and time passes. Brokers count from 1 here, as in the scenarios. Every function
-takes a Cluster and returns the next one, with `notes` on what happened.
+takes a ClusterModel and returns the next one, with `notes` on what happened.
 """

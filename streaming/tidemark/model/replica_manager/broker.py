@@ -15,7 +15,7 @@ from tidemark.model.replica_manager.leader import (
 )
 from tidemark.model.replica_manager.state import (
     Broker,
-    Cluster,
+    ClusterModel,
     Controller,
     Disk,
     RemoteReplica,
@@ -30,10 +30,10 @@ def create(
     min_in_sync_replicas: int = 1,
     *,
     unclean_leader_election: bool = False,
-) -> Cluster:
+) -> ClusterModel:
     """A new partition: broker 1 leads in epoch 0, all brokers know it, all replicas are in sync."""
     ids = tuple(range(1, brokers + 1))
-    cluster = Cluster(
+    cluster = ClusterModel(
         protocol=protocol,
         brokers=tuple(Broker(broker) for broker in ids),
         controller=Controller(leader=1, leader_epoch=0, in_sync_replicas=ids, alive=ids),
@@ -46,7 +46,7 @@ def create(
     return replace(cluster, notes=())
 
 
-def learn(cluster: Cluster, broker: int) -> Cluster:
+def learn(cluster: ClusterModel, broker: int) -> ClusterModel:
     """A broker learns the newest decision, by a LeaderAndIsr request or from the metadata log."""
     local, decision = cluster.broker(broker), cluster.controller
     if not local.running:
@@ -58,7 +58,7 @@ def learn(cluster: Cluster, broker: int) -> Cluster:
     return cluster.with_notes(f"{broker} knows it already")
 
 
-def make_leader(cluster: Cluster, broker: int) -> Cluster:
+def make_leader(cluster: ClusterModel, broker: int) -> ClusterModel:
     """Partition.makeLeader: the epoch starts at its log end, before any write.
 
     A new leader knows nothing of its followers yet.
@@ -86,7 +86,7 @@ def make_leader(cluster: Cluster, broker: int) -> Cluster:
     return maybe_increment_leader_hw(cluster.with_broker(after).with_notes(note), broker)
 
 
-def make_follower(cluster: Cluster, broker: int) -> Cluster:
+def make_follower(cluster: ClusterModel, broker: int) -> ClusterModel:
     """Partition.makeFollower, and what the protocol then does to the log.
 
     The producers that wait here get an error.
@@ -111,7 +111,7 @@ def make_follower(cluster: Cluster, broker: int) -> Cluster:
     return truncate_to(cluster, broker, end)
 
 
-def _apply_decision(cluster: Cluster, local: Broker) -> Broker:
+def _apply_decision(cluster: ClusterModel, local: Broker) -> Broker:
     decision = cluster.controller
     return replace(
         local,
@@ -127,7 +127,7 @@ def _without_delayed_operations(local: Broker) -> Broker:
     return replace(local, response=None, produce_purgatory=(), fetch_purgatory=())
 
 
-def pass_time(cluster: Cluster, ms: int) -> Cluster:
+def pass_time(cluster: ClusterModel, ms: int) -> ClusterModel:
     """Time passes. Delayed fetches and produces that reach their deadlines complete."""
     now_ms = cluster.now_ms + ms
     cluster = replace(cluster, now_ms=now_ms)
@@ -137,7 +137,7 @@ def pass_time(cluster: Cluster, ms: int) -> Cluster:
     return cluster
 
 
-def checkpoint(cluster: Cluster, broker: int) -> Cluster:
+def checkpoint(cluster: ClusterModel, broker: int) -> ClusterModel:
     """ReplicaManager.checkpointHighWatermarks, by default every 5 s."""
     before = cluster.broker(broker)
     disk = replace(before.disk, high_watermark_checkpoint=before.high_watermark)
@@ -146,7 +146,7 @@ def checkpoint(cluster: Cluster, broker: int) -> Cluster:
     )
 
 
-def flush(cluster: Cluster, broker: int) -> Cluster:
+def flush(cluster: ClusterModel, broker: int) -> ClusterModel:
     """The operating system writes the log's pages: they now survive a power failure."""
     before = cluster.broker(broker)
     end = before.log_end_offset
@@ -156,12 +156,12 @@ def flush(cluster: Cluster, broker: int) -> Cluster:
     )
 
 
-def kill(cluster: Cluster, broker: int) -> Cluster:
+def kill(cluster: ClusterModel, broker: int) -> ClusterModel:
     """The process dies. Its memory is lost, the pages of the operating system are not."""
     return _stop(cluster, broker, cluster.broker(broker).log_end_offset, clean=False)
 
 
-def lose_power(cluster: Cluster, broker: int) -> Cluster:
+def lose_power(cluster: ClusterModel, broker: int) -> ClusterModel:
     """The machine fails, and records that were not flushed are lost.
 
     The epoch file is always flushed.
@@ -172,14 +172,14 @@ def lose_power(cluster: Cluster, broker: int) -> Cluster:
     return cluster.with_notes(f"{record_names(lost)} lost, not flushed") if lost else cluster
 
 
-def shut_down(cluster: Cluster, broker: int) -> Cluster:
+def shut_down(cluster: ClusterModel, broker: int) -> ClusterModel:
     """A controlled shutdown: log and high watermark reach the disk, and leadership moves away."""
     cluster = controller.fence(checkpoint(flush(cluster, broker), broker), broker)
     end = cluster.broker(broker).log_end_offset
     return _stop(replace(cluster, notes=()), broker, end, clean=True)
 
 
-def _stop(cluster: Cluster, broker: int, end: int, *, clean: bool) -> Cluster:
+def _stop(cluster: ClusterModel, broker: int, end: int, *, clean: bool) -> ClusterModel:
     before = cluster.broker(broker)
     high_watermark = min(before.disk.high_watermark_checkpoint, end)
     stopped = Broker(
@@ -197,7 +197,7 @@ def _stop(cluster: Cluster, broker: int, end: int, *, clean: bool) -> Cluster:
     return cluster
 
 
-def start(cluster: Cluster, broker: int) -> Cluster:
+def start(cluster: ClusterModel, broker: int) -> ClusterModel:
     """Starts with the high watermark of the checkpoint and the epochs of the epoch file.
 
     It knows no leader until it learns the newest decision.

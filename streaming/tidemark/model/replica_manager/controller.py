@@ -10,17 +10,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark.model.kraft import eligible_leader_replicas
-from tidemark.model.replica_manager.state import Brokers, Cluster
+from tidemark.model.replica_manager.state import Brokers, ClusterModel
 
 
 def decide(
-    cluster: Cluster,
+    cluster: ClusterModel,
     leader: int | None,
     members: Brokers,
     *,
     unclean: Brokers = (),
     recovering: bool = False,
-) -> Cluster:
+) -> ClusterModel:
     """Writes a decision. Brokers in `unclean` may have lost records: they leave the ELR."""
     before, kraft = cluster.controller, cluster.protocol.kraft
     lost_leader = leader is None and before.leader is not None
@@ -42,14 +42,14 @@ def decide(
     return replace(cluster, controller=after)
 
 
-def fence(cluster: Cluster, *brokers: int) -> Cluster:
+def fence(cluster: ClusterModel, *brokers: int) -> ClusterModel:
     """The sessions of brokers expire: they leave the ISR, and a new leader is elected if needed."""
     decision = cluster.controller
     alive = tuple(each for each in decision.alive if each not in brokers)
     return elect(replace(cluster, controller=replace(decision, alive=alive)), leaving=brokers)
 
 
-def register(cluster: Cluster, broker: int) -> Cluster:
+def register(cluster: ClusterModel, broker: int) -> ClusterModel:
     """A broker registers. KRaft knows from its epoch if the last shutdown was clean."""
     decision = cluster.controller
     alive = tuple(sorted({*decision.alive, broker}))
@@ -65,7 +65,7 @@ def register(cluster: Cluster, broker: int) -> Cluster:
     return elect(cluster, leaving=(broker,), unclean=(broker,))
 
 
-def _reject_stale_requests(cluster: Cluster, joining: int) -> Cluster:
+def _reject_stale_requests(cluster: ClusterModel, joining: int) -> ClusterModel:
     """A request to add a broker carries its broker epoch. A new registration ends it (KIP-903)."""
     for each in cluster.brokers:
         pending = each.pending_in_sync_replicas
@@ -78,7 +78,7 @@ def _reject_stale_requests(cluster: Cluster, joining: int) -> Cluster:
     return cluster
 
 
-def elect(cluster: Cluster, leaving: Brokers = (), unclean: Brokers = ()) -> Cluster:
+def elect(cluster: ClusterModel, leaving: Brokers = (), unclean: Brokers = ()) -> ClusterModel:
     """Keeps the leader if possible, else elects one.
 
     The order is: the first assigned replica that is in sync and alive, an eligible one, the last
@@ -105,13 +105,13 @@ def elect(cluster: Cluster, leaving: Brokers = (), unclean: Brokers = ()) -> Clu
     return _elect_without_proof(cluster, members, unclean)
 
 
-def _first_alive(cluster: Cluster, candidates: Brokers) -> int | None:
+def _first_alive(cluster: ClusterModel, candidates: Brokers) -> int | None:
     """The first assigned replica that is alive and a candidate."""
     alive = cluster.controller.alive
     return next((each for each in cluster.assigned if each in candidates and each in alive), None)
 
 
-def _elect_without_proof(cluster: Cluster, members: Brokers, unclean: Brokers) -> Cluster:
+def _elect_without_proof(cluster: ClusterModel, members: Brokers, unclean: Brokers) -> ClusterModel:
     """No replica that is known to have all records is alive.
 
     Elects the last known leader (KIP-966), any replica if unclean elections are allowed, or none.
@@ -132,8 +132,8 @@ def _elect_without_proof(cluster: Cluster, members: Brokers, unclean: Brokers) -
 
 
 def _decide_if_changed(
-    cluster: Cluster, leader: int | None, members: Brokers, unclean: Brokers
-) -> Cluster:
+    cluster: ClusterModel, leader: int | None, members: Brokers, unclean: Brokers
+) -> ClusterModel:
     decision = cluster.controller
     same = (leader, members) == (decision.leader, decision.in_sync_replicas)
     if same and not set(unclean) & set(decision.eligible_leader_replicas):
@@ -141,7 +141,7 @@ def _decide_if_changed(
     return decide(cluster, leader, members, unclean=unclean)
 
 
-def elect_preferred_leader(cluster: Cluster) -> Cluster:
+def elect_preferred_leader(cluster: ClusterModel) -> ClusterModel:
     """Elects the preferred leader, which is the first assigned replica, if it is in sync."""
     preferred, decision = cluster.assigned[0], cluster.controller
     if decision.leader == preferred:
@@ -151,7 +151,7 @@ def elect_preferred_leader(cluster: Cluster) -> Cluster:
     return decide(cluster, preferred, decision.in_sync_replicas)
 
 
-def elect_unclean_leader(cluster: Cluster) -> Cluster:
+def elect_unclean_leader(cluster: ClusterModel) -> ClusterModel:
     """`kafka-leader-election --election-type unclean`, while there is no leader.
 
     The election runs as if the topic allowed unclean elections. The operator cannot choose the

@@ -18,7 +18,7 @@ from tidemark.model.replica_manager.leader import (
 from tidemark.model.replica_manager.state import (
     FETCH_WAIT_MS,
     Broker,
-    Cluster,
+    ClusterModel,
     DelayedFetch,
     FetchResponse,
     RemoteReplica,
@@ -26,7 +26,7 @@ from tidemark.model.replica_manager.state import (
 )
 
 
-def truncate_to(cluster: Cluster, broker: int, end: int) -> Cluster:
+def truncate_to(cluster: ClusterModel, broker: int, end: int) -> ClusterModel:
     """UnifiedLog.truncateTo: the log, its epochs and its high watermark end at most at `end`."""
     before = cluster.broker(broker)
     removed = before.log[end:]
@@ -47,7 +47,7 @@ def truncate_to(cluster: Cluster, broker: int, end: int) -> Cluster:
     )
 
 
-def end_offset_for_leader_epoch(cluster: Cluster, follower: int) -> Cluster:
+def end_offset_for_leader_epoch(cluster: ClusterModel, follower: int) -> ClusterModel:
     """0.11 to 2.6: a new follower asks where to truncate (OffsetForLeaderEpoch), then fetches."""
     local = cluster.broker(follower)
     if not local.truncating or local.leader is None:
@@ -64,7 +64,7 @@ def end_offset_for_leader_epoch(cluster: Cluster, follower: int) -> Cluster:
     return truncate_to(cluster, follower, end)
 
 
-def fetch_messages(cluster: Cluster, follower: int) -> Cluster:
+def fetch_messages(cluster: ClusterModel, follower: int) -> ClusterModel:
     """A follower's fetch reaches its leader: ReplicaManager.fetchMessages.
 
     The response has the high watermark from before this fetch. A fetch that finds no records waits.
@@ -88,7 +88,7 @@ def fetch_messages(cluster: Cluster, follower: int) -> Cluster:
     return cluster.with_notes(f"response: {describe_response(response)}")
 
 
-def _delay_fetch(cluster: Cluster, leader: int, follower: int, offset: int) -> Cluster:
+def _delay_fetch(cluster: ClusterModel, leader: int, follower: int, offset: int) -> ClusterModel:
     local = cluster.broker(leader)
     waiting = DelayedFetch(follower, offset, cluster.now_ms + FETCH_WAIT_MS)
     others = (each for each in local.fetch_purgatory if each.follower != follower)
@@ -97,7 +97,7 @@ def _delay_fetch(cluster: Cluster, leader: int, follower: int, offset: int) -> C
     )
 
 
-def _rejection(cluster: Cluster, leader: Broker, follower: Broker) -> FetchResponse | None:
+def _rejection(cluster: ClusterModel, leader: Broker, follower: Broker) -> FetchResponse | None:
     """A response without records; None if the fetch is valid. Before fencing, epochs may differ."""
     end = follower.log_end_offset
     if not leader.leads:
@@ -120,8 +120,8 @@ def _rejection(cluster: Cluster, leader: Broker, follower: Broker) -> FetchRespo
 
 
 def _update_follower_fetch_state(
-    cluster: Cluster, leader: int, follower: int, offset: int
-) -> Cluster:
+    cluster: ClusterModel, leader: int, follower: int, offset: int
+) -> ClusterModel:
     """Partition.updateFollowerFetchState: the follower has all records below its fetch offset.
 
     A follower is caught up if it fetches from the leader's log end, or from what was the log end at
@@ -140,7 +140,7 @@ def _update_follower_fetch_state(
     return maybe_increment_leader_hw(maybe_expand_isr(cluster, leader, follower), leader)
 
 
-def process_partition_data(cluster: Cluster, follower: int) -> Cluster:
+def process_partition_data(cluster: ClusterModel, follower: int) -> ClusterModel:
     """The response arrives: ReplicaFetcherThread.processPartitionData, or a truncation."""
     before = cluster.broker(follower)
     response = before.response
@@ -161,7 +161,7 @@ def process_partition_data(cluster: Cluster, follower: int) -> Cluster:
     return _append(cluster, follower, response)
 
 
-def _append(cluster: Cluster, follower: int, response: FetchResponse) -> Cluster:
+def _append(cluster: ClusterModel, follower: int, response: FetchResponse) -> ClusterModel:
     before = cluster.broker(follower)
     log, cache = (*before.log, *response.records), before.epoch_cache
     if cluster.protocol.leader_epochs:

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from tidemark.model.replica_manager import controller
 from tidemark.model.replica_manager.leader import maybe_increment_leader_hw
-from tidemark.model.replica_manager.state import Broker, Brokers, Cluster, broker_list
+from tidemark.model.replica_manager.state import Broker, Brokers, ClusterModel, broker_list
 
 
-def maybe_shrink_isr(cluster: Cluster, leader: int) -> Cluster:
+def maybe_shrink_isr(cluster: ClusterModel, leader: int) -> ClusterModel:
     """Removes every member that is out of sync. Brokers check twice per replica.lag.time.max.ms."""
     local = cluster.broker(leader)
     members = tuple(
@@ -28,7 +28,7 @@ def maybe_shrink_isr(cluster: Cluster, leader: int) -> Cluster:
     return _alter(cluster, leader, members)
 
 
-def maybe_expand_isr(cluster: Cluster, leader: int, follower: int) -> Cluster:
+def maybe_expand_isr(cluster: ClusterModel, leader: int, follower: int) -> ClusterModel:
     """Adds a follower that has the high watermark and, since KIP-320, the start of this epoch."""
     local = cluster.broker(leader)
     end = local.remotes[follower].log_end_offset
@@ -52,7 +52,7 @@ def epoch_start(local: Broker) -> int:
     return max((start for _, start in local.epoch_cache), default=0)
 
 
-def _is_out_of_sync(cluster: Cluster, local: Broker, follower: int) -> bool:
+def _is_out_of_sync(cluster: ClusterModel, local: Broker, follower: int) -> bool:
     """Partition.isFollowerOutOfSync: it lags, and has done so for replica.lag.time.max.ms."""
     remote = local.remotes[follower]
     caught_up = remote.last_caught_up_ms
@@ -61,7 +61,7 @@ def _is_out_of_sync(cluster: Cluster, local: Broker, follower: int) -> bool:
     )
 
 
-def _alter(cluster: Cluster, leader: int, members: Brokers) -> Cluster:
+def _alter(cluster: ClusterModel, leader: int, members: Brokers) -> ClusterModel:
     local, decision = cluster.broker(leader), cluster.controller
     shown = broker_list(members)
     if cluster.protocol.kraft:
@@ -76,7 +76,7 @@ def _alter(cluster: Cluster, leader: int, members: Brokers) -> Cluster:
     )
 
 
-def alter_partition(cluster: Cluster, leader: int) -> Cluster:
+def alter_partition(cluster: ClusterModel, leader: int) -> ClusterModel:
     """The controller responds to the ISR that a leader requested.
 
     It grants the request only to the true leader that knows the newest partition epoch.

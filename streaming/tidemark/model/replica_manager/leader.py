@@ -12,7 +12,7 @@ from tidemark.model.log import Record
 from tidemark.model.replica_manager.state import (
     PRODUCE_WAIT_MS,
     Broker,
-    Cluster,
+    ClusterModel,
     DelayedFetch,
     DelayedProduce,
     FetchResponse,
@@ -20,7 +20,7 @@ from tidemark.model.replica_manager.state import (
 )
 
 
-def append_records_to_leader(cluster: Cluster, leader: int, acks: str) -> Cluster:
+def append_records_to_leader(cluster: ClusterModel, leader: int, acks: str) -> ClusterModel:
     """Partition.appendRecordsToLeader for one record. Only acks=all requires min ISR."""
     local = cluster.broker(leader)
     if not local.leads:
@@ -49,7 +49,7 @@ def append_records_to_leader(cluster: Cluster, leader: int, acks: str) -> Cluste
     return complete_fetches(cluster, leader, lambda waiting: waiting.offset < end)
 
 
-def maybe_increment_leader_hw(cluster: Cluster, leader: int) -> Cluster:
+def maybe_increment_leader_hw(cluster: ClusterModel, leader: int) -> ClusterModel:
     """Partition.maybeIncrementLeaderHW: max(current, min(LEO of all replicas that count)).
 
     The leader counts, every replica that is or may soon be in sync, and every caught-up replica
@@ -73,7 +73,7 @@ def maybe_increment_leader_hw(cluster: Cluster, leader: int) -> Cluster:
     return complete_produces(cluster, leader)
 
 
-def _may_join(cluster: Cluster, local: Broker, follower: int) -> bool:
+def _may_join(cluster: ClusterModel, local: Broker, follower: int) -> bool:
     """ReplicaState.isCaughtUp of an alive broker: at the leader's log end, or recently so."""
     remote = local.remotes[follower]
     fenced = cluster.protocol.kraft and follower not in cluster.controller.alive
@@ -85,7 +85,7 @@ def _may_join(cluster: Cluster, local: Broker, follower: int) -> bool:
     )
 
 
-def complete_produces(cluster: Cluster, leader: int) -> Cluster:
+def complete_produces(cluster: ClusterModel, leader: int) -> ClusterModel:
     """DelayedProduce.tryComplete. The producer gets an error if the ISR is now below min ISR."""
     local = cluster.broker(leader)
     cluster, records = _remove_produces(
@@ -101,7 +101,7 @@ def complete_produces(cluster: Cluster, leader: int) -> Cluster:
     )
 
 
-def expire_produces(cluster: Cluster, leader: int) -> Cluster:
+def expire_produces(cluster: ClusterModel, leader: int) -> ClusterModel:
     """DelayedProduce.onExpiration. The record stays in the log and may still be committed."""
     cluster, records = _remove_produces(
         cluster, leader, lambda waiting: waiting.deadline_ms <= cluster.now_ms
@@ -110,8 +110,8 @@ def expire_produces(cluster: Cluster, leader: int) -> Cluster:
 
 
 def _remove_produces(
-    cluster: Cluster, leader: int, is_done: Callable[[DelayedProduce], bool]
-) -> tuple[Cluster, tuple[int, ...]]:
+    cluster: ClusterModel, leader: int, is_done: Callable[[DelayedProduce], bool]
+) -> tuple[ClusterModel, tuple[int, ...]]:
     """Removes requests from the produce purgatory. Returns the ids of their records."""
     local = cluster.broker(leader)
     done = tuple(waiting for waiting in local.produce_purgatory if is_done(waiting))
@@ -121,8 +121,8 @@ def _remove_produces(
 
 
 def complete_fetches(
-    cluster: Cluster, leader: int, is_done: Callable[[DelayedFetch], bool]
-) -> Cluster:
+    cluster: ClusterModel, leader: int, is_done: Callable[[DelayedFetch], bool]
+) -> ClusterModel:
     """DelayedFetch.onComplete: reads again, with the current high watermark."""
     for waiting in cluster.broker(leader).fetch_purgatory:
         if is_done(waiting):

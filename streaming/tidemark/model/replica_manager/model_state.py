@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tidemark.model.replica_manager.state import Broker, Brokers, Cluster
+from tidemark.model.replica_manager.state import Broker, Brokers, ClusterModel
 from tidemark.model.state import ModelReplica, ModelState, QuorumState, Replicas
 
 
-def to_model_state(cluster: Cluster) -> ModelState:
+def to_model_state(cluster: ClusterModel) -> ModelState:
     """The parts that both models have. A stopped broker knows no leader: see `stopped_replicas`."""
     decision = cluster.controller
     quorum = QuorumState(
@@ -27,7 +27,7 @@ def to_model_state(cluster: Cluster) -> ModelState:
     )
 
 
-def stopped_replicas(cluster: Cluster) -> Replicas:
+def stopped_replicas(cluster: ClusterModel) -> Replicas:
     """The replicas of stopped brokers, counted from 0."""
     return tuple(broker.id - 1 for broker in cluster.brokers if not broker.running)
 

@@ -132,7 +132,7 @@ class Controller:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class ClusterModel:
     """The whole cluster. `notes` describe what the last call did.
 
     `committed` and `acked` are ghosts, as in the searched model. `acked_with_acks_1` are the
@@ -168,11 +168,11 @@ class Cluster:
         """The default in most releases of the protocol. 2.5 and 2.6 have the longer one too."""
         return LAG_TIME_MS if self.protocol.kraft else LAG_TIME_BEFORE_2_5_MS
 
-    def with_broker(self, changed: Broker) -> Cluster:
+    def with_broker(self, changed: Broker) -> ClusterModel:
         before, after = self.brokers[: changed.id - 1], self.brokers[changed.id :]
         return replace(self, brokers=(*before, changed, *after))
 
-    def with_notes(self, *notes: str) -> Cluster:
+    def with_notes(self, *notes: str) -> ClusterModel:
         return replace(self, notes=(*self.notes, *notes))
 
 

@@ -8,7 +8,7 @@ from textwrap import wrap
 from tidemark.core.text import table
 from tidemark.model.drawing import LEGEND, LabelledLog, draw_logs
 from tidemark.model.log import Log, first_difference
-from tidemark.model.replica_manager.state import Broker, Cluster, broker_list, record_names
+from tidemark.model.replica_manager.state import Broker, ClusterModel, broker_list, record_names
 from tidemark.model.scenarios.run import RunStep, ScenarioRun
 from tidemark.model.scenarios.scenario import Scenario
 
@@ -101,7 +101,7 @@ def table_cells(run: ScenarioRun) -> list[tuple[str, ...]]:
     return rows
 
 
-def _cells(step: RunStep, before: Cluster) -> Iterator[str]:
+def _cells(step: RunStep, before: ClusterModel) -> Iterator[str]:
     cluster = step.cluster
     for broker in cluster.brokers:
         yield _broker_cell(broker, epochs=cluster.protocol.leader_epochs)
@@ -139,7 +139,7 @@ def _remote_end_offsets(broker: Broker) -> str:
     )
 
 
-def _isr_cell(cluster: Cluster) -> str:
+def _isr_cell(cluster: ClusterModel) -> str:
     decision = cluster.controller
     eligible = decision.eligible_leader_replicas
     pending = next(
@@ -154,7 +154,7 @@ def _isr_cell(cluster: Cluster) -> str:
     return f"{broker_list(decision.in_sync_replicas)}{pending}{elr}"
 
 
-def draw_cluster(cluster: Cluster) -> list[str]:
+def draw_cluster(cluster: ClusterModel) -> list[str]:
     """The logs of all brokers."""
     return draw_logs(
         [
@@ -175,7 +175,7 @@ def missing_records(records: Log, log: Log) -> Log:
     return tuple(record for record in records if record not in log)
 
 
-def verdict(cluster: Cluster) -> list[str]:
+def verdict(cluster: ClusterModel) -> list[str]:
     """Which records are lost, and which replicas diverge, in the last state."""
     decision = cluster.controller
     leader = next((b for b in cluster.brokers if b.leads and b.id == decision.leader), None)
@@ -211,7 +211,7 @@ def verdict(cluster: Cluster) -> list[str]:
     return lines
 
 
-def _will_truncate(cluster: Cluster, leader: Broker, broker: Broker) -> bool:
+def _will_truncate(cluster: ClusterModel, leader: Broker, broker: Broker) -> bool:
     """Whether the follower has still to learn where to truncate."""
     pending_response = cluster.protocol.kraft and broker.response is not None
     return broker.truncating or broker.leader != leader.id or pending_response

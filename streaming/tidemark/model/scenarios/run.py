@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tidemark.model.replica_manager import broker as broker_actions
 from tidemark.model.replica_manager import controller, follower, in_sync, leader
-from tidemark.model.replica_manager.state import Cluster
+from tidemark.model.replica_manager.state import ClusterModel
 
 # A follower needs fewer fetches than this to catch up in any scenario.
 MAX_FETCHES = 8
@@ -19,14 +19,14 @@ class RunStep(NamedTuple):
 
     event: str
     effects: tuple[str, ...]
-    cluster: Cluster
+    cluster: ClusterModel
 
 
 @dataclass
 class ScenarioRun:
     """A cluster and the steps so far. `drawings` are (number of the step, title)."""
 
-    cluster: Cluster
+    cluster: ClusterModel
     steps: list[RunStep] = field(default_factory=list)
     drawings: list[tuple[int, str]] = field(default_factory=list)
 
@@ -168,13 +168,13 @@ class ScenarioRun:
         self,
         brokers: tuple[int, ...],
         event: str,
-        change: Callable[[Cluster, int], Cluster],
+        change: Callable[[ClusterModel, int], ClusterModel],
     ) -> None:
         """One step for each broker; `{}` in the event is its id."""
         for each in brokers:
             self._step(event.format(each), lambda cluster, each=each: change(cluster, each))  # type: ignore[misc]
 
-    def _step(self, event: str, change: Callable[[Cluster], Cluster]) -> None:
+    def _step(self, event: str, change: Callable[[ClusterModel], ClusterModel]) -> None:
         before = self.cluster
         after = change(replace(before, notes=()))
         after = after.with_notes(*_decision_notes(before, after))
@@ -182,7 +182,7 @@ class ScenarioRun:
         self.steps.append(RunStep(event, after.notes, self.cluster))
 
 
-def _decision_notes(before: Cluster, after: Cluster) -> tuple[str, ...]:
+def _decision_notes(before: ClusterModel, after: ClusterModel) -> tuple[str, ...]:
     """A note on the controller's decision, if the leader or its epoch changed."""
     old, new = before.controller, after.controller
     if (old.leader, old.leader_epoch) == (new.leader, new.leader_epoch):

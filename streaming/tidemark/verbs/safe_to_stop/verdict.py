@@ -26,7 +26,7 @@ _WORDS: Final = {
 }
 
 
-class Verdict(msgspec.Struct, kw_only=True):
+class StopVerdict(msgspec.Struct, kw_only=True):
     """The answer of `safe-to-stop`; `document` is its JSON form."""
 
     cluster: str
@@ -51,7 +51,7 @@ class Verdict(msgspec.Struct, kw_only=True):
         return {**msgspec.structs.asdict(self), "impacts": impacts}
 
 
-def judge(found: ClusterViews, cluster: str, broker: int) -> Verdict:
+def judge(found: ClusterViews, cluster: str, broker: int) -> StopVerdict:
     """Safe only if every partition was observed and none is affected."""
     views = found.views(cluster)
     never_seen = list(_never_seen(found, cluster, views))
@@ -60,7 +60,7 @@ def judge(found: ClusterViews, cluster: str, broker: int) -> Verdict:
     )
     reported = sum(event.partitions or 0 for event in found.passes(cluster))
     named = len(views) + len(never_seen)
-    return Verdict(
+    return StopVerdict(
         cluster=cluster,
         broker=broker,
         outcome=found.outcomes(cluster).get(broker),
@@ -75,7 +75,7 @@ def judge(found: ClusterViews, cluster: str, broker: int) -> Verdict:
     )
 
 
-def as_text(verdict: Verdict) -> list[str]:
+def as_text(verdict: StopVerdict) -> list[str]:
     """The worst impacts first; the verdict is the last line."""
     lines = []
     if verdict.impacts:
