@@ -105,9 +105,14 @@ def test_a_topic_that_returns_nothing_before_its_end_is_an_error(
 
 def test_poll_rides_out_an_outage_and_logs_it_once(consumer: Consumer) -> None:
     reader = TopicReader(Connection(), "topic")
-    consumer.polls = [TIMEOUT, kafka_errors.NotLeaderForPartitionError(), [3]]
+    consumer.polls = [
+        TIMEOUT,
+        kafka_errors.NotLeaderForPartitionError(),
+        kafka_errors.UnknownBrokerIdError(3),
+        [3],
+    ]
     with capture_logs() as logged:
-        assert [reader.poll(0) for _ in range(3)] == [[], [], [message(3)]]
+        assert [reader.poll(0) for _ in range(4)] == [[], [], [], [message(3)]]
     assert [entry["event"] for entry in logged] == [
         "topic cannot be read for now",
         "topic can be read again",

@@ -154,7 +154,9 @@ class TopicReader:
         try:
             return request(*arguments, **options)
         except kafka_errors.KafkaError as error:
-            kind = TopicUnavailableError if error.retriable else ClusterError
+            # The client raises UnknownBrokerIdError for a broker that has just left the metadata.
+            is_outage = error.retriable or isinstance(error, kafka_errors.UnknownBrokerIdError)
+            kind = TopicUnavailableError if is_outage else ClusterError
             raise kind(
                 f"cannot read topic {self.topic}: {reason_of(error)}. "
                 "Check that Kafka is up and that the user may read it."
