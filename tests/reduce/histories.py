@@ -56,6 +56,9 @@ passes = st.sampled_from(
         "lso=none",
         "replicas=1,2,3,4 adding=4 leo=4:1",
         "replicas=1,2,3 adding=none",
+        "replicas=1,2,4",
+        "epoch=none hw=1",
+        "epoch=none lineage=1:14",
         "lineage@2=0:9,1:4",
         "lineage@2=0:4,1:9",
         "leo=9 lineage=0:5,1:9 lineage@2=0:4,1:9",
@@ -96,9 +99,10 @@ def histories(draw: st.DrawFn) -> list[RawRecord]:
         elects = "leader=" in command
         epoch += elects
         if command.startswith("pass"):
-            scenario.run(f"{command} epoch={epoch}")
+            scenario.run(command if "epoch=" in command else f"{command} epoch={epoch}")
             continue
-        scenario.run(f"{command} epoch={epoch}" if elects else command)
+        is_record = command.startswith("record")
+        scenario.run(f"{command} epoch={epoch}" if is_record else command)
         words = [word for word in command.split() if word.startswith(("leader=", "isr="))]
         scenario.run(" ".join(["pass", *(words if elects else []), f"epoch={epoch}"]))
     return [RawRecord(0, n, 0.0, encode_batch(batch)) for n, batch in enumerate(scenario.batches)]

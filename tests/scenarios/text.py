@@ -17,9 +17,9 @@ _BEGINNINGS = (
 )
 
 
-def play(source: str) -> str:
+def play(source: str, scenario: Scenario | None = None) -> str:
     """Plays a scenario text and returns it with the answers of the reducer."""
-    scenario = Scenario()
+    scenario = scenario or Scenario()
     out: list[str] = []
     commands: list[str] = []
     skipping = False

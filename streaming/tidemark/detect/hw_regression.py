@@ -60,12 +60,12 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 
 def _shown(state: PartitionState, leader: ReplicaState) -> int | None:
-    """The highest high watermark that the leader reported under its present epoch."""
+    """The highest high watermark that the leader reported in this leadership."""
     if leader.leader_epoch != state.leader_epoch:
         return None
     fenced = committed_under(state.committed, state.leader_epoch)
     reported = leader.high_watermark if leader.leads else None
-    known = (None if fenced is None else fenced.high_watermark, reported)
+    known = (state.high_watermark, reported, None if fenced is None else fenced.high_watermark)
     return max((value for value in known if value is not None), default=None)
 
 

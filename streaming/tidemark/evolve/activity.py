@@ -16,7 +16,7 @@ def activity_of(state: PartitionState) -> Activity:
         flags |= activity.NO_LEADER
     if (
         members is None
-        or len(members) != len(state.assigned)
+        or (members != state.assigned and set(members) != set(state.assigned))
         or state.adding
         or (minimum is not None and len(members) < minimum)
     ):
