@@ -78,7 +78,7 @@ def blocks(text: str) -> list[str]:
 
 
 def variables() -> dict[str, str]:
-    """What the first block tells people to set."""
+    """The variables that the first block sets."""
     return dict(re.findall(r"^export (\w+)=(\S+)", blocks(TEXT)[0], flags=re.MULTILINE))
 
 
@@ -143,9 +143,9 @@ def test_each_command_of_kafka_has_options_that_it_takes(command: str) -> None:
 
 
 def test_credentials_are_given_by_an_option_that_each_tool_takes() -> None:
-    told = re.search(r"`--command-config client.properties` \((.*?)\)\.", TEXT, flags=re.DOTALL)
-    assert told is not None
-    options = {tool: option for option, tool in re.findall(r"`(--\S+)` for\s+`(\S+)`", told[1])}
+    sentence = re.search(r"`--command-config client.properties` \((.*?)\)\.", TEXT, flags=re.DOTALL)
+    assert sentence is not None
+    options = {tool: option for option, tool in re.findall(r"`(--\S+)` for\s+`(\S+)`", sentence[1])}
     asking = {words[0] for words in commands() if words[0].startswith("kafka-")} - {
         "kafka-dump-log.sh"
     }
@@ -199,14 +199,14 @@ def test_lines_about_partition_1_are_not_those_about_partition_10() -> None:
     looked = [words for words in commands() if words[0] == "grep" and words[-1] == wanted]
     assert looked
     for words in looked:
-        told = subprocess.run(
+        run = subprocess.run(
             words,
             input=f"[Partition {wanted} broker=1]\n{wanted}1 with\n",
             capture_output=True,
             text=True,
             check=True,
         )
-        assert told.stdout == f"[Partition {wanted} broker=1]\n"
+        assert run.stdout == f"[Partition {wanted} broker=1]\n"
 
 
 def test_both_the_open_and_the_past_alerts_are_saved() -> None:
@@ -254,12 +254,12 @@ def test_runbook_addresses_end_in_an_anchor_of_the_page(alert: str) -> None:
 def test_alerts_that_fire_lead_to_the_page() -> None:
     """Those of a recorded unclean election, and the heartbeat, which the exporter raises."""
     reducer = LineReducer(Detection())
-    told = [
+    rows = [
         row
         for number, line in enumerate(trace("unclean"), 1)
         for row in reducer.reduce(Line(0, number, line))
     ]
-    records = [decode_record(row.value) for row in told if row.value is not None]
+    records = [decode_record(row.value) for row in rows if row.value is not None]
     alerts = [record for record in records if isinstance(record, Alert)]
     assert "KafkaCommittedDataLoss" in {alert.labels["alertname"] for alert in alerts}
     for alert in [*alerts, Heartbeat(60.0, Detection().runbook_url, 0.0).alert(1.0)]:

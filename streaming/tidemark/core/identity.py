@@ -46,7 +46,7 @@ def incident(
     before: int | None,
     after: int | None,
 ) -> str:
-    """8 hex digits that tell two events of one detector apart, the same after any restart.
+    """8 hex digits that distinguish events of one detector, the same after any restart.
 
     `topic` is the topic id where it is known. The event lies between the leader epochs `before`
     and `after`.

@@ -107,7 +107,7 @@ def _condition(evidence: LossEvidence, context: Context) -> Condition:
     return Condition(
         severity="critical",
         broker=evidence.leader,
-        # Without epochs only the range tells two losses of one partition apart.
+        # Without epochs only the range distinguishes two losses of one partition.
         epochs=(evidence.leader_epoch_before, evidence.leader_epoch_after)
         if has_epochs
         else (start, end),

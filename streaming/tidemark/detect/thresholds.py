@@ -18,7 +18,7 @@ Bumps = Annotated[int, Meta(ge=2, le=MAX_EPOCH_STARTS)]
 class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a condition must reach. `docs/reference-config.yaml` repeats the reasons."""
 
-    # Three passes tell a state of the cluster from one slow request or a pause of the collector.
+    # One slow request or a pause of the collector affects fewer than three passes.
     fire_passes: Passes = 3
     # Two passes without the condition end it. One would flap at the edge of a threshold.
     clear_passes: Passes = 2
