@@ -19,7 +19,7 @@ from tidemark.settings import load_settings
     "config",
     type=click.Path(path_type=Path),
     envvar="TIDEMARK_CONFIG",
-    help="The YAML file; without one, defaults and environment.",
+    help="YAML configuration file. Default: $TIDEMARK_CONFIG.",
 )
 @click.option("--no-notify", is_flag=True, help="Metrics and status page only: deliver no alert.")
 @click.option(

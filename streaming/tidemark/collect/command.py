@@ -30,7 +30,10 @@ FLUSH_SECONDS: Final = 4.0
 
 @click.command("collect", help="Observe clusters and publish replica-state events.")
 @click.option(
-    "--config", type=click.Path(path_type=Path), envvar="TIDEMARK_CONFIG", help="The YAML file."
+    "--config",
+    type=click.Path(path_type=Path),
+    envvar="TIDEMARK_CONFIG",
+    help="YAML configuration file. Default: $TIDEMARK_CONFIG.",
 )
 @click.option("--bootstrap", metavar="HOST:PORT,…", help="Watch this cluster, without a file.")
 @click.option("--cluster", "name", help="Its name; or the only cluster of the file to watch.")

@@ -31,7 +31,7 @@ POLL_SECONDS: Final = 0.2
     "config",
     type=click.Path(path_type=Path),
     envvar="TIDEMARK_CONFIG",
-    help="The configuration file.",
+    help="YAML configuration file. Default: $TIDEMARK_CONFIG.",
 )
 @click.option(
     "--checkpoint",
@@ -40,7 +40,7 @@ POLL_SECONDS: Final = 0.2
 )
 @click.option("--once", is_flag=True, help="Process what the topic holds now, then end.")
 def stream(config: Path | None, checkpoint: str | None, once: bool) -> None:
-    """Folds events into views and alerts with Spark Structured Streaming."""
+    """Fold events into views and alerts with Spark Structured Streaming."""
     settings = load_settings(config, flags={"stream.checkpoint": checkpoint})
     configure_logs(settings.log_format)
     run(settings, once)
