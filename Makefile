@@ -24,7 +24,7 @@ demo: setup ## Runs the whole product on a real cluster of this machine: faults,
 bench: setup ## Runs the benchmarks, writes bench-results.json
 	@$(bin)/python -m tests.bench
 
-mutation: setup ## Mutates the reducer and the loss detectors, counts the mutants that no test kills
+mutation: setup ## Mutates the evolution of states and the loss detectors, counts the mutants that no test kills
 	@$(bin)/python -m tests.mutation
 
 lock: ## Resolves requirements/*.lock again

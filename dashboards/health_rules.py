@@ -1,6 +1,6 @@
 """tidemark-health.yaml: the health of Tidemark itself.
 
-Always loaded: a watcher that is down reports nothing.
+Load it wherever Tidemark is scraped: a process that is down cannot report itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ RULES = [
         f"{series('tidemark_export_ready')} == 1"
         f" unless {_SAME} {series('tidemark_last_pass_timestamp_seconds')}",
         "warning",
-        "The exporter has no collection pass: no Kafka cluster is watched.",
+        "The exporter has received no collection pass.",
         "tidemark export at {{ $labels.instance }} has been ready for 10 minutes without a pass in "
         "its topics.",
         hold="10m",
@@ -71,7 +71,7 @@ RULES = [
         "TidemarkCollectorStalled",
         f"{_AGE} > {STALE_SECONDS} unless {_SAME} {_UNJUDGED}",
         "warning",
-        "The collector is stalled: Kafka is not watched.",
+        "No collector publishes events of a Kafka cluster.",
         "Cluster {{ $labels.kafka_cluster }}: the newest pass is {{ $value | humanizeDuration }} "
         "old, and no collector writes events.",
         hold=FLOW,
@@ -80,7 +80,7 @@ RULES = [
         "TidemarkStreamStalled",
         f"{_AGE} > {STALE_SECONDS} and {_SAME} {_UNJUDGED}",
         "warning",
-        "The stream is stalled: passes are collected but not judged, and Kafka is not watched.",
+        "The stream is stalled: passes are collected but not judged.",
         "Cluster {{ $labels.kafka_cluster }}: the newest judged pass is "
         "{{ $value | humanizeDuration }} old, and events are waiting.",
         hold=FLOW,

@@ -27,7 +27,7 @@ class Lane:
     ) -> None:
         self._results = folder / f"{sections[0]}.xml"
         self._log = folder / f"{sections[0]}.log" if quiet else None
-        paths = [f"tests/{section}" for section in sections if (ROOT / "tests" / section).is_dir()]
+        paths = [f"tests/{section}" for section in sections]
         command = [sys.executable, "-m", "pytest", f"--junit-xml={self._results}"]
         output = self._log.open("wb") if self._log else None
         self._process = subprocess.Popen(

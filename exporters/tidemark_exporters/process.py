@@ -1,6 +1,7 @@
 """The running exporter.
 
-One thread reads views and renders, one reads alerts, and one for each receiver posts.
+One thread reads views and renders, one reads alerts. Each address of a receiver has its own thread
+(`notify.sender`).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def test_every_package_has_a_row(package: str) -> None:
 
 def test_every_package_with_a_row_exists() -> None:
     rows = set(re.findall(r"^\| `(tidemark[\w.]*)` \|", PAGE, flags=re.MULTILINE))
-    assert rows - set(packages()) == {"tidemark.cli", "tidemark.metrics"}
+    assert rows - set(packages()) == {"tidemark.cli", "tidemark.logs", "tidemark.metrics"}
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step[:40])

@@ -1,4 +1,4 @@
-"""Bodies of posts, as webhooks and as Alertmanager take them."""
+"""Bodies of requests to webhooks and to Alertmanager."""
 
 from __future__ import annotations
 

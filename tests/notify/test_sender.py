@@ -196,7 +196,7 @@ def test_a_failure_and_its_end_are_logged_once(
     rig.address.failure = None
     rig.run(10)
     logged = capsys.readouterr().out
-    assert logged.count("receiver does not take alerts; trying until it does") == 1
+    assert logged.count("receiver does not take alerts, retrying") == 1
     assert logged.count("receiver takes alerts again") == 1
     assert "HTTP 503" in logged
 

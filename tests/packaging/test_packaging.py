@@ -226,7 +226,7 @@ def test_every_folder_of_tests_has_one_place_in_the_order() -> None:
         path.relative_to(ROOT / "tests").parts[0]
         for path in (ROOT / "tests").glob("*/**/test_*.py")
     }
-    assert folders - set(SECTIONS) == set()
+    assert folders == set(SECTIONS)
     assert len(set(SECTIONS)) == len(SECTIONS)
     assert (SECTIONS[0], SECTIONS[-1]) == ("core", "browser")
 

@@ -79,7 +79,7 @@ class Delivery:
     def tick(
         self, newest: dict[str, float], open_now: Callable[[], Iterable[OpenAlert]] = tuple
     ) -> None:
-        """Judges what only time changes. Call it once a second after the topics were read once.
+        """Fires and resolves by time alone. Call it once a second after the topics were read once.
 
         `newest` is the time of the newest pass by cluster. `open_now` returns the alerts of all
         views.

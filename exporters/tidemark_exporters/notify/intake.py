@@ -139,7 +139,7 @@ class ReceiverState(ABC):
                 self._fire(alert, None, now)
 
     def tick(self, newest: dict[str, float], stale: dict[str, float], now: float) -> int:
-        """Time goes on. Returns how many alerts a maintenance window no longer holds back.
+        """Advances to `now`. Returns how many alerts a maintenance window no longer holds back.
 
         By cluster, `newest` is the time of the newest pass, and `stale` is the time since which
         none came where that is too long.

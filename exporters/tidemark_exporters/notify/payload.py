@@ -1,4 +1,4 @@
-"""Bodies of posts: the webhook document for receivers, alerts of API v2 for Alertmanagers. Pure."""
+"""Bodies of requests: the webhook document, and alerts of Alertmanager's API v2. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Posts one receiver's alerts: threads, retries, commits and counters, for every kind of receiver.
 
-Each address has a thread of its own, so that one that hangs delays no other, and so have commits.
+Each address has its own thread, so a slow address does not delay the others. Commits have one too.
 The `ReceiverState` chooses the posts and judges their answers.
 """
 
@@ -96,7 +96,7 @@ class Sender:
         adopted: Iterable[Alert] = (),
         horizon: float = 0.0,
     ) -> None:
-        """Time goes on. For the arguments see `ReceiverState`: `tick`, `offer_own`, `adopt`."""
+        """Advances to now. The arguments are those of `tick`, `offer_own` and `adopt`."""
         with self._changed:
             now = self._clock()
             for alert in adopted:
@@ -174,7 +174,7 @@ class Sender:
     def commit(self) -> None:
         """Commits what was settled since the last commit, unless no address takes posts.
 
-        A commit that fails is made up for by the next.
+        The next commit covers a failed one.
         """
         with self._changed:
             commits = self._state.offsets.commits()
@@ -247,7 +247,7 @@ class Sender:
             )
         elif failing and not address.failures:
             log.warning(
-                "receiver does not take alerts; trying until it does",
+                "receiver does not take alerts, retrying",
                 receiver=address.client.name,
                 reason=str(error),
             )

@@ -36,7 +36,11 @@ FLUSH_SECONDS: Final = 4.0
     help="YAML configuration file. Default: $TIDEMARK_CONFIG.",
 )
 @click.option("--bootstrap", metavar="HOST:PORT,…", help="Watch this cluster, without a file.")
-@click.option("--cluster", "name", help="Its name; or the only cluster of the file to watch.")
+@click.option(
+    "--cluster",
+    "name",
+    help="Name of the --bootstrap cluster, or the only configured cluster to watch.",
+)
 @click.option(
     "--to",
     "to",

@@ -184,7 +184,7 @@ class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_def
 
 
 class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=True):
-    """A finding of `tidemark audit`: two replicas hold different batches at one (offset, epoch)."""
+    """Two replicas hold different batches at one (offset, epoch): a comparison of log segments."""
 
     topic: Topic
     partition: PartitionNumber

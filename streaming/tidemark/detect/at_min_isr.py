@@ -17,7 +17,7 @@ ID = "AT_MIN_ISR"
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Judged by the effective minimum. A partition without a replica to lose is not meant."""
+    """Judged by the effective minimum. Not for a partition that has no replica to lose."""
     minimum, members = state.effective_min_in_sync_replicas, state.in_sync_replicas
     missing = state.missing
     if state.leader is None or minimum is None or members is None or not missing:

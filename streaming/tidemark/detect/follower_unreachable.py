@@ -18,7 +18,7 @@ _NO_CONNECTION = frozenset({REFUSED, TIMED_OUT, UNREACHABLE, CONTROLLED_SHUTDOWN
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """Begins while the follower is in sync, lasts while it is silent.
 
-    A broker that left in good order is no condition.
+    No condition for a broker after a controlled shutdown.
     """
     for follower in followers(state):
         broker, error = follower.broker, follower.error

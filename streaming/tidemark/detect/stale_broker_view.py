@@ -81,7 +81,7 @@ def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator
 
 
 def is_behind(cluster: ClusterState, number: int, limit_ms: float) -> bool:
-    """Whether the quorum reports a node as behind. A broker that is down always is: not meant."""
+    """Whether the quorum reports a node as behind. False for a broker that is down."""
     node, seen = cluster.nodes.get(number), cluster.brokers.get(number)
     if node is None or node.metadata_lag_ms is None or cluster.quorum_epoch is None:
         return False

@@ -62,7 +62,7 @@ class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
     imbalance_percent: Annotated[float, Meta(gt=0, le=100)] = 10.0
     # Twice leader.imbalance.check.interval.seconds (5 min): Kafka had its chance.
     imbalance_ms: Milliseconds = 600_000
-    # How long a broker that was stopped in good order may be absent.
+    # How long a broker may be absent after a controlled shutdown.
     restart_grace_ms: Milliseconds = 600_000
     # Event alerts end after a day.
     event_expires_ms: Milliseconds = 86_400_000

@@ -16,7 +16,7 @@ from tidemark.evolve.elections import Election, ElectionVerdict, judge_election
 
 ID = "UNCLEAN_ELECTION"
 _MEANING = {
-    ElectionVerdict.UNCLEAN: "Records that they had and it had not are lost.",
+    ElectionVerdict.UNCLEAN: "Committed records that it lacks are lost.",
     ElectionVerdict.SUSPECTED: "Not every election in between was seen, so it may have been clean.",
     ElectionVerdict.LAST_KNOWN_LEADER: (
         "No replica was in sync or eligible any more. Records that were "

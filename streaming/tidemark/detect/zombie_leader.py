@@ -36,7 +36,7 @@ class ZombieEvidence(Struct, kw_only=True):
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """One condition per such broker.
 
-    The newer epoch is the quorum's decision, so a broker that leads under a newer one is no zombie.
+    No condition for a broker that leads under a newer epoch: the quorum decides epochs.
     """
     if state.leader_epoch is None:
         return

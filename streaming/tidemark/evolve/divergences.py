@@ -193,7 +193,7 @@ def _same(old: Divergence, new: Divergence) -> bool:
 
 
 def _refuted(replica: ReplicaState, fresh: bool) -> bool:
-    """A new lineage without the difference, or a shorter log, ends it. Silence does not."""
+    """Whether a new lineage without the difference, or a shorter log, ends it."""
     if replica.error is not None:
         return False
     return fresh or not _is_same_log(replica.lineage, replica.log_end_offset)

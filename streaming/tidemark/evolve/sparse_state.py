@@ -40,7 +40,7 @@ def apply_sparse(after: PartitionState, before: PartitionState, event: Observati
 
 
 def recent_epoch_starts(sparse: SparseState, now: float) -> list[EpochStart]:
-    """The epoch starts that are not too old; the very list when none is."""
+    """The epoch starts that are not too old; the same list object if none is."""
     starts = sparse.epoch_starts
     if not starts or starts[0].at > now - EPOCH_START_SECONDS:
         return starts

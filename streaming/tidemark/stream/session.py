@@ -121,7 +121,7 @@ def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str
         return settings.stream.spark["spark.python.daemon.module"] == DAEMON
     if submitted or not is_local(settings.stream.master):
         log.warning(
-            "stock Python workers: batches take about a second longer",
+            "default Python worker daemon: batches take about a second longer",
             cure="where tidemark is installed on the executors, set "
             f"spark.python.daemon.module: {DAEMON} in stream.spark",
         )
@@ -143,7 +143,7 @@ def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str
         return False
     if answer.returncode != 0:
         log.warning(
-            "stock Python workers: batches take about a second longer",
+            "default Python worker daemon: batches take about a second longer",
             cure="install tidemark into this Python instead of running it from a folder",
         )
     return answer.returncode == 0
@@ -179,9 +179,9 @@ def _prepare_java(settings: Settings) -> list[Path]:
     java = find_java()
     if java.rejected:
         log.warning(
-            "passed over a Java that Spark does not run on",
+            "ignored a Java that Spark does not support",
             using=str(java.home),
-            passed_over="; ".join(java.rejected),
+            ignored="; ".join(java.rejected),
         )
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
