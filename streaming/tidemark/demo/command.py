@@ -165,19 +165,19 @@ def _write_deliveries(webhooks: WebhookReceiver, file: Path) -> None:
 
 
 def _print_summary(run: DemoRun, results: list[AlertResult], reasons: list[str]) -> None:
-    click.echo(
+    run.table.print(
         "\n'page' = severity critical; s from detectable: since a probe apart from Tidemark first "
         "saw the condition."
     )
-    click.echo(
+    run.table.print(
         f"Allowed: {EXTRA_PASSES} passes + {EXTRA_SECONDS:.0f} s + the detector's hysteresis "
         "(3 passes for states, 2 reads for loss)."
     )
     if run.report.comparison is not None:
-        click.echo(f"Committed data loss: {run.report.comparison.text()}.")
+        run.table.print(f"Committed data loss: {run.report.comparison.text()}.")
     for remark in [*latency_remarks(results), *run.report.other_alerts(run.webhooks.alerts())]:
-        click.echo(remark[0].upper() + remark[1:] + ".")
-    click.echo(f"Written: {Path(REPORT).absolute()}")
+        run.table.print(remark[0].upper() + remark[1:] + ".")
+    run.table.print(f"Written: {Path(REPORT).absolute()}")
     for reason in reasons:
         click.echo(f"FAILED: {reason}", err=True)
     run.table.say(

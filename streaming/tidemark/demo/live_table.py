@@ -66,7 +66,11 @@ class LiveTable:
         """Sets the status: a line of its own, or the one below the live table."""
         self._status = f"[{time.monotonic() - self._began:5.1f} s] {text}"
         if not self._live.is_started:
-            self._console.out(self._status)
+            self.print(self._status)
+
+    def print(self, text: str) -> None:
+        """Wraps between words on a terminal; a file or a pipe gets one line."""
+        self._console.print(text, soft_wrap=not self._console.is_terminal)
 
     def show(self, results: Sequence[AlertResult]) -> None:
         """Redraws the table; without a terminal prints each new alert once."""
@@ -76,7 +80,7 @@ class LiveTable:
         for result in results:
             if result.received and (result.scene, result.alert) not in self._printed:
                 self._printed.add((result.scene, result.alert))
-                self._console.out(
+                self.print(
                     f"          {result.scene}: {result.alert}  "
                     f"{_seconds(result.seconds_from_fault)} s from the fault, "
                     f"{_seconds(result.seconds_from_detectable)} s from detectable"
