@@ -79,7 +79,7 @@ NONE_IN_SYNC: dict[str, Any] = {"in_sync_replicas": []}
         (before(eligible_leader_replicas=None), after(), ElectionVerdict.UNCLEAN),
     ],
 )
-def test_what_is_unknown_before_an_election_allows_a_suspicion_at_most(
+def test_an_unknown_state_before_an_election_allows_only_a_suspicion(
     old: PartitionState, new: PartitionState, expected: ElectionVerdict
 ) -> None:
     assert verdict(old, new) is expected
@@ -113,7 +113,7 @@ def test_the_last_known_leader_is_named_only_where_no_other_replica_was_left(
     [
         (recorded(10), recorded(11), ElectionVerdict.UNCLEAN),
         (recorded(10, adjacent=False), recorded(11), ElectionVerdict.UNCLEAN),
-        # The same record, now with a sample: what lies between the samples is unknown.
+        # The same record, now with a sample: changes between the samples are unknown.
         (recorded(11), recorded(11), ElectionVerdict.SUSPECTED),
         (recorded(10), recorded(12, adjacent=False), ElectionVerdict.SUSPECTED),
         (None, recorded(11), ElectionVerdict.SUSPECTED),

@@ -1,4 +1,4 @@
-"""What an observation may replace, and what stays while it is not seen."""
+"""The parts of a state that an observation replaces, and those that it keeps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OWNED = PartitionState(collector="c1", collector_epoch=3, pass_number=7)
         # Repeated and late ones, even while the owner is silent.
         (OWNED, "c1", 3, 7, True, False),
         (OWNED, "c1", 3, 6, True, False),
-        # Of two collectors, the newer process owns the partition, whatever its name.
+        # The newer of two collector processes owns the partition; names do not matter.
         (OWNED, "c1", 4, 0, False, True),
         (OWNED, "c2", 4, 0, False, True),
         (OWNED, "c1", 2, 9, False, False),
@@ -227,7 +227,7 @@ def recorded(sparse: SparseState) -> PartitionState:
         # Metadata without a time was read in this pass.
         ({"observed_at": 9.0}, True),
         ({"observed_at": 9.1}, False),
-        # A new epoch is newer, whatever the clocks say.
+        # A new epoch is newer; times do not matter.
         ({"metadata_at": 8.0, "leader_epoch": 5}, False),
     ],
 )

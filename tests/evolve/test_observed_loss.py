@@ -61,7 +61,7 @@ def test_a_loss_is_certain_at_the_second_read_of_another_pass() -> None:
 
 
 @pytest.mark.parametrize(("second", "start"), [(70, 70), (50, 60)])
-def test_two_reads_prove_what_is_above_both(second: int, start: int) -> None:
+def test_two_reads_prove_the_records_above_both(second: int, start: int) -> None:
     other = fold(READ_ONCE, shorter(lineage=[(4, second), (5, 80)]))
     assert other.loss_candidate == LossCandidate(4, 5, start, 90, 100, 1, confirmed=True)
 

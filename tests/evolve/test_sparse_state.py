@@ -188,7 +188,7 @@ def test_an_in_sync_replica_that_ends_below_what_was_committed_before_is_behind(
 @pytest.mark.parametrize(
     ("lost_from", "log_end", "committed"), [(None, 89, 90), (70, 69, 70), (70, 70, None)]
 )
-def test_what_any_epoch_committed_counts_unless_it_is_known_to_be_lost(
+def test_records_that_any_epoch_committed_count_unless_they_are_lost(
     lost_from: int | None, log_end: int, committed: int | None
 ) -> None:
     state = fold(None, observation(), observation(leader_epoch=5, committed=50))
