@@ -218,31 +218,30 @@ def recorded(sparse: SparseState) -> PartitionState:
     return before
 
 
+RECORD = SparseState(metadata=MetadataPosition(7, 0, 9.0))
+
+
 @pytest.mark.parametrize(
-    ("fields", "outdated"),
+    ("known", "fields", "outdated"),
     [
-        ({"metadata_at": 9.0}, True),
-        ({"metadata_at": 8.9}, True),
-        ({"metadata_at": 9.1}, False),
+        (RECORD, {"metadata_at": 9.0}, True),
+        (RECORD, {"metadata_at": 8.9}, True),
+        (RECORD, {"metadata_at": 9.1}, False),
         # Metadata without a time was read in this pass.
-        ({"observed_at": 9.0}, True),
-        ({"observed_at": 9.1}, False),
+        (RECORD, {"observed_at": 9.0}, True),
+        (RECORD, {"observed_at": 9.1}, False),
         # A new epoch is newer; times do not matter.
-        ({"metadata_at": 8.0, "leader_epoch": 5}, False),
+        (RECORD, {"metadata_at": 8.0, "leader_epoch": 5}, False),
+        # Without a record of the metadata log every image counts.
+        (SparseState(epoch_starts=[EpochStart(1.0, 4)]), {"metadata_at": 8.0}, False),
     ],
 )
 def test_an_older_image_of_a_broker_does_not_undo_a_record_of_the_metadata_log(
-    fields: dict[str, Any], outdated: bool
+    known: SparseState, fields: dict[str, Any], outdated: bool
 ) -> None:
-    record = SparseState(metadata=MetadataPosition(7, 0, 9.0))
-    after = fold(recorded(record), observation(**fields))
+    after = fold(recorded(known), observation(**fields))
     assert after.leader == (None if outdated else 1)
     assert after.in_sync_replicas == ([1] if outdated else [1, 2])
-
-
-def test_without_a_record_of_the_metadata_log_every_image_counts() -> None:
-    history = SparseState(epoch_starts=[EpochStart(1.0, 4)])
-    assert fold(recorded(history), observation(metadata_at=8.0)).leader == 1
 
 
 def test_replicas_are_those_sampled_and_those_assigned_in_order() -> None:
