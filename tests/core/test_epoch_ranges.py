@@ -33,23 +33,28 @@ def test_a_lineage_splits_a_log(
 
 
 @pytest.mark.parametrize(
-    ("lineage", "end", "options", "first_ranges"),
+    ("lineage", "end", "options", "ranges"),
     [
         ([(3, 5), (4, 9)], 9, {"complete": False}, [EpochRange(None, 0, 5), EpochRange(4, 5, 9)]),
         # A full lineage may lack older epochs.
-        ([(n, n + 1) for n in range(8)], 8, {}, [EpochRange(None, 0, 1), EpochRange(1, 1, 2)]),
         (
-            [(epoch, 10 * epoch) for epoch in range(2, 10)],
+            [(n, n + 1) for n in range(8)],
+            8,
+            {},
+            [EpochRange(None, 0, 1), *(EpochRange(n, n, n + 1) for n in range(1, 8))],
+        ),
+        (
+            [(n, 10 * n) for n in range(2, 10)],
             90,
             {},
-            [EpochRange(None, 0, 20), EpochRange(3, 20, 30)],
+            [EpochRange(None, 0, 20), *(EpochRange(n, 10 * n - 10, 10 * n) for n in range(3, 10))],
         ),
     ],
 )
 def test_records_before_a_lineage_that_is_not_complete_have_no_epoch(
-    lineage: Lineage, end: int, options: dict[str, bool], first_ranges: list[EpochRange]
+    lineage: Lineage, end: int, options: dict[str, bool], ranges: list[EpochRange]
 ) -> None:
-    assert split_log_by_epoch(lineage, 0, end, **options)[:2] == first_ranges
+    assert split_log_by_epoch(lineage, 0, end, **options) == ranges
 
 
 @pytest.mark.parametrize(
