@@ -78,7 +78,7 @@ STARTS_AT_39 = {"leader_sample": {"log_start_offset": 39}, "sample": {"log_start
         (read(TAIL, **STARTS_AT_39), OPEN),
     ],
 )
-def test_a_difference(event: Observation, difference: Divergence) -> None:
+def test_one_read_finds_a_difference(event: Observation, difference: Divergence) -> None:
     assert found(event) == [difference]
 
 

@@ -292,7 +292,7 @@ HISTORY = SparseState(metadata=MetadataPosition(7, 0, 9.0), epoch_starts=[EpochS
         (fold(None, observation(in_sync_replicas=None)), following(in_sync_replicas=None), False),
     ],
 )
-def test_the_state_and_the_observation_decide_together(
+def test_the_fast_path_depends_on_the_state_and_the_observation(
     state: PartitionState, event: Observation, folded: bool
 ) -> None:
     assert is_folded(state, event) is folded
