@@ -1,17 +1,87 @@
-"""The effect of a stop: the cases an operator knows, the traps, and that more stops never help."""
+"""Which replicas can be elected without loss, and the effect of a stop; more stops never help."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.assess.make import partition_view as view
-from tidemark.assess.candidates import Candidates
+from tidemark.assess.candidates import Candidates, candidates_of
 from tidemark.assess.safe_to_stop import StopEffect, stop_effect, stop_impacts
-from tidemark.core.records import View
+from tidemark.core.records import ReplicaView, View
+
+
+def view(samples: dict[int, dict[str, Any]] | None = None, **changes: Any) -> View:
+    """Three replicas in sync, leader 1, minimum 2. `samples` changes single replicas."""
+    assigned = changes.get("assigned", [1, 2, 3])
+    offsets = {"log_end_offset": 100, "high_watermark": 100, "leader_epoch": 4}
+    sample: dict[str, Any] = {**offsets, "lag_records": 0, "lag_ms": 0.0}
+    fields: dict[str, Any] = {
+        "scope": "partition",
+        "kafka_cluster": "main",
+        "topic": "orders",
+        "partition": 0,
+        "at": 1.0,
+        "pass_number": 1,
+        "collector": "c",
+        "leader": 1,
+        "assigned": assigned,
+        "in_sync_replicas": assigned,
+        "effective_min_in_sync_replicas": 2,
+        "replicas": [
+            ReplicaView(broker=b, **{**sample, **(samples or {}).get(b, {})}) for b in assigned
+        ],
+        **offsets,
+    }
+    return View(**{**fields, **changes})
+
+
+BELOW_HIGH_WATERMARK = "its log ends at 99, below the high watermark 100"
+
+
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [
+        ({}, None),
+        ({"error": "timed_out"}, "it does not answer (timed_out)"),
+        ({"log_end_offset": None}, "it does not report its log end"),
+        ({"leader_epoch": 3}, "it is in leader epoch 3, the newest is 4"),
+        ({"leader_epoch": None}, None),
+        ({"log_end_offset": 99, "lag_ms": None}, BELOW_HIGH_WATERMARK),
+        ({"log_end_offset": 99, "lag_ms": 2e3 + 1}, BELOW_HIGH_WATERMARK),
+        ({"log_end_offset": 99, "lag_ms": 2e3}, None),
+    ],
+)
+def test_what_disqualifies_a_replica(sample: dict[str, Any], reason: str | None) -> None:
+    assert candidates_of(view({2: sample})).disqualified.get(2) == reason
+
+
+def test_a_member_without_a_sample_is_disqualified() -> None:
+    candidates = candidates_of(view(assigned=[1, 2], in_sync_replicas=[1, 2, 3]))
+    assert candidates.disqualified == {3: "it was not sampled"}
+
+
+def test_lag_alone_disqualifies_no_replica() -> None:
+    candidates = candidates_of(view({2: {"lag_ms": 2_500.0}, 3: {"lag_ms": 2_000.0}}))
+    assert candidates.lagging == {2: "it is 2.5 s behind"}
+    assert candidates.disqualified == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, None),
+        ({"missed_passes": 1}, "not seen for 1 pass"),
+        ({"missed_passes": 2, "in_sync_replicas": None}, "not seen for 2 passes"),
+        ({"in_sync_replicas": None}, "no broker reports its in-sync replicas"),
+    ],
+)
+def test_when_nothing_is_known(changes: dict[str, Any], reason: str | None) -> None:
+    assert candidates_of(view(**changes)).unknown == reason
+
 
 SILENT = {"error": "timed_out"}
 BEHIND = {"log_end_offset": 60, "lag_ms": 60_000.0}

@@ -54,7 +54,7 @@ def rows() -> Iterator[Row]:
 
 
 def replayed(passes: list[list[bytes]]) -> float:
-    """Observations a second of CPU through the verb itself, its lines written to nowhere."""
+    """Observations a second of CPU through the verb itself, which writes to /dev/null."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.jsonl"
         path.write_bytes(b"".join(value + b"\n" for values in passes for value in values))

@@ -148,31 +148,29 @@ class FakeBroker:
     def _metadata(self, request: Any, version: int) -> bytes:
         brokers, topics = self.metadata()
         topic_class = MetadataResponse.MetadataResponseTopic
-        listed = []
-        wanted = None if request.topics is None else [t.name for t in request.topics]
-        for name in topics if wanted is None else wanted:
-            partitions = [
-                topic_class.MetadataResponsePartition(
-                    error_code=error,
-                    partition_index=number,
-                    leader_id=leader,
-                    leader_epoch=epoch,
-                    replica_nodes=replicas,
-                    isr_nodes=in_sync,
-                    offline_replicas=[],
-                )
-                for number, (leader, epoch, replicas, in_sync, error) in topics.get(
-                    name, {}
-                ).items()
-            ]
-            listed.append(
-                topic_class(
-                    error_code=0 if name in topics else 3,
-                    name=name,
-                    is_internal=False,
-                    partitions=partitions,
-                )
+        wanted = topics if request.topics is None else [t.name for t in request.topics]
+        listed = [
+            topic_class(
+                error_code=0 if name in topics else 3,
+                name=name,
+                is_internal=False,
+                partitions=[
+                    topic_class.MetadataResponsePartition(
+                        error_code=error,
+                        partition_index=number,
+                        leader_id=leader,
+                        leader_epoch=epoch,
+                        replica_nodes=replicas,
+                        isr_nodes=in_sync,
+                        offline_replicas=[],
+                    )
+                    for number, (leader, epoch, replicas, in_sync, error) in topics.get(
+                        name, {}
+                    ).items()
+                ],
             )
+            for name in wanted
+        ]
         nodes = [
             MetadataResponse.MetadataResponseBroker(
                 node_id=b.broker, host="127.0.0.1", port=b.port, rack=None
@@ -186,37 +184,34 @@ class FakeBroker:
 
     def _list_offsets(self, request: Any, version: int) -> bytes:
         topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
-        topics = []
-        for topic in request.topics:
-            partitions = []
-            for asked in topic.partitions:
-                log = self.logs.get((topic.name, asked.partition_index))
-                code, offset, epoch = _offset(
-                    log,
-                    request.replica_id,
-                    -1 if asked.current_leader_epoch is None else asked.current_leader_epoch,
-                )
-                partitions.append(
-                    topic_class.ListOffsetsPartitionResponse(
-                        partition_index=asked.partition_index,
-                        error_code=code,
-                        timestamp=-1,
-                        offset=offset,
-                        leader_epoch=epoch,
+        topics = [
+            topic_class(
+                name=topic.name,
+                partitions=[
+                    _offset_of(
+                        self.logs.get((topic.name, asked.partition_index)),
+                        request.replica_id,
+                        asked,
                     )
-                )
-            topics.append(topic_class(name=topic.name, partitions=partitions))
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
         return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=version))
 
     def _fetch(self, request: Any, version: int) -> bytes:
         topic_class = FetchResponse.FetchableTopicResponse
-        topics = []
-        for topic in request.topics:
-            partitions = [
-                _fetched(self.logs.get((topic.topic, asked.partition)), asked, self.log_start)
-                for asked in topic.partitions
-            ]
-            topics.append(topic_class(topic=topic.topic, partitions=partitions))
+        topics = [
+            topic_class(
+                topic=topic.topic,
+                partitions=[
+                    _fetched(self.logs.get((topic.topic, asked.partition)), asked, self.log_start)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
         answer = FetchResponse(
             throttle_time_ms=0, error_code=0, session_id=0, responses=topics, node_endpoints=[]
         )
@@ -229,13 +224,22 @@ def _fence(log: Log, current_leader_epoch: int) -> int:
     return 74 if current_leader_epoch < log.leader_epoch else 75
 
 
-def _offset(log: Log | None, replica: int, current_leader_epoch: int) -> tuple[int, int, int]:
-    if log is None:
-        return 6, -1, -1
-    code = _fence(log, current_leader_epoch) or (6 if replica == -1 and not log.leads else 0)
-    if code:
-        return code, -1, -1
-    return 0, log.high_watermark if replica == -1 else log.end, log.leader_epoch
+def _offset_of(log: Log | None, replica: int, asked: Any) -> Any:
+    """The end of a log for a debug replica, its high watermark for a consumer (-1)."""
+    fence = -1 if asked.current_leader_epoch is None else asked.current_leader_epoch
+    code, offset, epoch = 6, -1, -1
+    if log is not None:
+        code = _fence(log, fence) or (6 if replica == -1 and not log.leads else 0)
+        if not code:
+            offset = log.high_watermark if replica == -1 else log.end
+            epoch = log.leader_epoch
+    return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=code,
+        timestamp=-1,
+        offset=offset,
+        leader_epoch=epoch,
+    )
 
 
 def _fetched(log: Log | None, asked: Any, log_start: int) -> Any:

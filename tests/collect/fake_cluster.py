@@ -50,6 +50,14 @@ class FakeCluster:
     def one(self, passes: int = 1) -> Observation:
         return next(event for event in self.run(passes) if isinstance(event, Observation))
 
+    def run_until_ok(self, broker: int) -> list[Event]:
+        """Runs passes until a broker answers again. Returns the events of the last one.
+
+        Every pass tries to connect again, and none waits for it.
+        """
+        passes = (self.run() for _ in range(100_000))
+        return next(events for events in passes if outcomes(events)[broker] == "ok")
+
     def close(self) -> None:
         self.passes.close()
         for broker in self.brokers:

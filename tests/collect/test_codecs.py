@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -78,12 +79,10 @@ def test_fetch_requests_equal_the_librarys(asked: Any, data: st.DataObject) -> N
         offsets = data.draw(st.lists(OFFSETS, min_size=size, max_size=size))
         rows = iter(zip(epochs, fences, offsets, strict=True))
         topic_class = FetchRequest.FetchTopic
-        topics = []
-        for topic, numbers in asked:
-            partitions = []
-            for number in numbers:
-                epoch, fence, offset = next(rows)
-                partitions.append(
+        topics = [
+            topic_class(
+                topic=topic,
+                partitions=[
                     topic_class.FetchPartition(
                         partition=number,
                         current_leader_epoch=fence,
@@ -92,8 +91,11 @@ def test_fetch_requests_equal_the_librarys(asked: Any, data: st.DataObject) -> N
                         log_start_offset=-1,
                         partition_max_bytes=0,
                     )
-                )
-            topics.append(topic_class(topic=topic, partitions=partitions))
+                    for number, (epoch, fence, offset) in zip(numbers, rows, strict=False)
+                ],
+            )
+            for topic, numbers in asked
+        ]
         theirs = FetchRequest(
             replica_id=-1,
             max_wait_ms=0,
@@ -201,53 +203,50 @@ def fetch_answers(draw: st.DrawFn) -> Any:
     )
 
 
+def fetch_entry(partition: Any) -> tuple[int, ...]:
+    """The library's partition of an answer as an entry of `decode_fetch`."""
+    end = partition.diverging_epoch
+    return (
+        partition.partition_index,
+        partition.error_code,
+        partition.high_watermark,
+        partition.last_stable_offset,
+        partition.log_start_offset,
+        *((-1, -1) if end is None else (end.epoch, end.end_offset)),
+    )
+
+
 @given(fetch_answers())
 @settings(max_examples=200)
 def test_fetch_answers_decode_as_the_librarys(answer: Any) -> None:
     data = bytes(answer.encode(version=12))
     theirs = FetchResponse.decode(data, version=12)
-    expected = []
-    for topic in theirs.responses:
-        rows = []
-        for p in topic.partitions:
-            end = p.diverging_epoch
-            epochs = (-1, -1) if end is None else (end.epoch, end.end_offset)
-            rows.append(
-                (
-                    p.partition_index,
-                    p.error_code,
-                    p.high_watermark,
-                    p.last_stable_offset,
-                    p.log_start_offset,
-                    *epochs,
-                )
-            )
-        expected.append((topic.topic, rows))
+    expected = [(t.topic, [fetch_entry(p) for p in t.partitions]) for t in theirs.responses]
     assert decode_fetch(data) == (0, expected)
 
 
-@given(fetch_answers(), st.data())
-def test_a_truncated_or_lengthened_fetch_answer_is_refused(
-    answer: Any, data: st.DataObject
+@pytest.mark.parametrize(
+    ("answers", "versions", "decode"),
+    [
+        (fetch_answers(), st.just(12), lambda data, _: decode_fetch(data)),
+        (list_offsets_answers(), VERSIONS, decode_list_offsets),
+    ],
+    ids=["fetch", "list_offsets"],
+)
+@given(data=st.data())
+def test_a_truncated_or_lengthened_answer_is_refused(
+    answers: st.SearchStrategy[Any],
+    versions: st.SearchStrategy[int],
+    decode: Callable[[bytes, int], object],
+    data: st.DataObject,
 ) -> None:
-    whole = bytes(answer.encode(version=12))
+    version = data.draw(versions)
+    whole = bytes(data.draw(answers).encode(version=version))
     cut = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(WireError):
-        decode_fetch(whole[:cut])
+        decode(whole[:cut], version)
     with pytest.raises(WireError):
-        decode_fetch(whole + data.draw(st.binary(min_size=1, max_size=60)))
-
-
-@given(list_offsets_answers(), VERSIONS, st.data())
-def test_a_truncated_or_lengthened_list_offsets_answer_is_refused(
-    answer: Any, version: int, data: st.DataObject
-) -> None:
-    whole = bytes(answer.encode(version=version))
-    cut = data.draw(st.integers(0, len(whole) - 1))
-    with pytest.raises(WireError):
-        decode_list_offsets(whole[:cut], version)
-    with pytest.raises(WireError):
-        decode_list_offsets(whole + data.draw(st.binary(min_size=1, max_size=60)), version)
+        decode(whole + data.draw(st.binary(min_size=1, max_size=60)), version)
 
 
 @given(fetch_answers(), st.data())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
 from tidemark.collect.inventory import Inventory, MetadataChanges
 from tidemark.collect.metadata_image import (
@@ -139,22 +141,33 @@ def test_a_topic_is_absent_when_two_brokers_omit_it() -> None:
     assert watched.partitions == {}
 
 
-def test_leaderless_takes_two_brokers_or_the_sole_witness() -> None:
-    none = metadata(leader=-1, epoch=1, in_sync=(), error=5)
-    for views, witness, expected in (
+WITHOUT_LEADER = {"t": {0: metadata(leader=-1, epoch=1, in_sync=(), error=5)}}
+
+
+@pytest.mark.parametrize(
+    ("brokers", "witness", "leaderless"),
+    [
         ([1, 2], None, True),
         ([1], None, False),
         ([1], 1, True),
         ([1], 2, False),
+        # A bootstrap server may be the same broker.
         ([-1, 1], None, False),
-    ):
-        watched = inventory()
-        watched.apply([image(broker, {"t": {0: none}}) for broker in views], witness)
-        assert watched.partitions["t", 0].leaderless is expected
-        assert watched.partitions["t", 0].leader is None
-    behind = inventory()
-    behind.apply([image(1, {"t": {0: none}}), image(2, {"t": {0: metadata(leader=2, epoch=2)}})])
-    assert not behind.partitions["t", 0].leaderless
+    ],
+)
+def test_leaderless_takes_two_brokers_or_the_sole_witness(
+    brokers: list[int], witness: int | None, leaderless: bool
+) -> None:
+    watched = inventory()
+    watched.apply([image(broker, WITHOUT_LEADER) for broker in brokers], witness)
+    assert watched.partitions["t", 0].leaderless is leaderless
+    assert watched.partitions["t", 0].leader is None
+
+
+def test_a_leader_of_a_later_epoch_makes_a_partition_not_leaderless() -> None:
+    watched = inventory()
+    watched.apply([image(1, WITHOUT_LEADER), image(2, {"t": {0: metadata(leader=2, epoch=2)}})])
+    assert not watched.partitions["t", 0].leaderless
 
 
 def test_deny_wins_over_allow_and_patterns_match_whole() -> None:
@@ -164,16 +177,16 @@ def test_deny_wins_over_allow_and_patterns_match_whole() -> None:
     assert watched.listed == {"a", "ab", "abc", "b", "bb"}
 
 
-def test_shards_cover_all_partitions_without_overlap() -> None:
+def test_shards_cover_all_partitions_without_overlap_and_count_their_own() -> None:
     everything = {"t": {n: metadata() for n in range(200)}}
-    parts = []
-    for shard in range(3):
-        watched = inventory(shard=shard, shards=3)
-        watched.apply([image(1, everything)])
-        parts.append(set(watched.partitions))
+    shards = [inventory(shard=shard, shards=3) for shard in range(3)]
+    for shard in shards:
+        shard.apply([image(1, everything)])
+    parts = [set(shard.partitions) for shard in shards]
     assert set.union(*parts) == {("t", n) for n in range(200)}
     assert sum(map(len, parts)) == 200
     assert all(len(part) > 30 for part in parts)
+    assert [shard.counts(1).preferred for shard in shards] == [len(part) for part in parts]
 
 
 def test_reassignments_apply_to_all_partitions() -> None:
@@ -216,13 +229,3 @@ def test_counts_of_preferred_led_and_in_sync_partitions() -> None:
     assert watched.counts(1) == (3, 2, 2)
     watched.remove({"t"})
     assert watched.counts(1) == (0, 0, 0)
-
-
-def test_a_shard_counts_its_own_partitions() -> None:
-    everything = {"t": {n: metadata() for n in range(50)}}
-    counted = []
-    for shard in range(2):
-        watched = inventory(shard=shard, shards=2)
-        watched.apply([image(1, everything)])
-        counted.append(watched.counts(1).preferred)
-    assert sum(counted) == 50 and all(counted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.collect.fake_broker import FETCH, Log
-from tests.collect.fake_cluster import FakeCluster, outcomes, with_versions
+from tests.collect.fake_cluster import FakeCluster, with_versions
 from tidemark.collect import lineage_schedule
 from tidemark.collect.admin_queries import TopicConfiguration
 from tidemark.core.events import Observation
@@ -99,11 +99,8 @@ def test_a_broker_that_was_silent_at_a_change_is_read_after_its_return(
     set_lineages(cluster, AGREED, AGREED, AGREED)
     assert read_of(cluster) == [None, None, None]
     cluster.brokers[2].hangs = lambda _: False
-    for _ in range(100_000):
-        events = cluster.run()
-        if outcomes(events)[3] == "ok":
-            break
-    observed = next(event for event in events if isinstance(event, Observation))
+    back = cluster.run_until_ok(3)
+    observed = next(event for event in back if isinstance(event, Observation))
     assert observed.samples[2].lineage == AGREED
     assert [read_of(cluster)[2] for _ in range(4)] == [AGREED, AGREED, AGREED, None]
 

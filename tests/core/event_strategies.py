@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from tidemark.core import events as e
 
 offsets = st.integers(0, 2**63 - 1)
-small_offsets = st.integers(0, 500)
 epochs = st.integers(0, 2**31 - 1)
 brokers = st.integers(0, 2**31 - 1)
 partitions = st.integers(0, 2**31 - 1)

@@ -15,27 +15,30 @@ from tidemark.core.leader_epochs import (
     record_committed,
 )
 
+TWO_EPOCHS = [(3, 10), (5, 20)]
+
 
 @pytest.mark.parametrize(
-    ("epoch", "answer"),
+    ("lineage", "complete_from", "epoch", "answer"),
     [
-        (1, None),
-        (2, (NO_EPOCH, 0)),
-        (3, (3, 10)),
-        (4, (3, 10)),
-        (5, (5, 20)),
-        (9, (5, 20)),
+        (TWO_EPOCHS, 2, 1, None),
+        (TWO_EPOCHS, 2, 2, (NO_EPOCH, 0)),
+        (TWO_EPOCHS, 2, 3, (3, 10)),
+        (TWO_EPOCHS, 2, 4, (3, 10)),
+        (TWO_EPOCHS, 2, 5, (5, 20)),
+        (TWO_EPOCHS, 2, 9, (5, 20)),
+        # An unknown lineage has no answer.
+        ([], 0, 3, None),
+        ([(3, 10)], None, 3, None),
     ],
 )
 def test_the_floor_epoch_answers_for_an_epoch_that_the_log_skipped(
-    epoch: int, answer: tuple[int, int] | None
+    lineage: list[tuple[int, int]],
+    complete_from: int | None,
+    epoch: int,
+    answer: tuple[int, int] | None,
 ) -> None:
-    assert end_offset_for([(3, 10), (5, 20)], 2, epoch) == answer
-
-
-def test_an_unknown_lineage_has_no_answer() -> None:
-    assert end_offset_for([], 0, 3) is None
-    assert end_offset_for([(3, 10)], None, 3) is None
+    assert end_offset_for(lineage, complete_from, epoch) == answer
 
 
 @pytest.mark.parametrize(
@@ -111,19 +114,27 @@ TABLE = [
 ]
 
 
-def test_the_highest_high_watermark_up_to_an_epoch() -> None:
-    assert highest_committed(TABLE) == 60
-    assert highest_committed(TABLE, up_to=5) == 50
-    assert highest_committed(TABLE, up_to=6) == 60
-    assert highest_committed(TABLE[1:], up_to=4) == 40, "lost records were committed too"
-    assert highest_committed(TABLE, up_to=1) is None
-    assert highest_committed([]) is None
+@pytest.mark.parametrize(
+    ("table", "limit", "high_watermark"),
+    [
+        (TABLE, {}, 60),
+        (TABLE, {"up_to": 5}, 50),
+        (TABLE, {"up_to": 6}, 60),
+        # Lost records were committed too.
+        (TABLE[1:], {"up_to": 4}, 40),
+        (TABLE, {"up_to": 1}, None),
+        ([], {}, None),
+    ],
+)
+def test_the_highest_high_watermark_up_to_an_epoch(
+    table: list[Committed], limit: dict[str, int], high_watermark: int | None
+) -> None:
+    assert highest_committed(table, **limit) == high_watermark
 
 
-def test_the_entry_of_an_epoch() -> None:
-    assert committed_under(TABLE, 4) is TABLE[1]
-    assert committed_under(TABLE, 5) is None
-    assert committed_under(TABLE, None) is None
+@pytest.mark.parametrize(("epoch", "entry"), [(4, TABLE[1]), (5, None), (None, None)])
+def test_the_entry_of_an_epoch(epoch: int | None, entry: Committed | None) -> None:
+    assert committed_under(TABLE, epoch) is entry
 
 
 def test_lost_offsets_do_not_survive() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tidemark.core.text import counted, duration, rfc3339, table, utc
@@ -25,11 +27,19 @@ def test_durations(milliseconds: float, text: str) -> None:
     assert duration(milliseconds) == text
 
 
-def test_times_are_utc_and_stay_inside_the_calendar() -> None:
-    assert rfc3339(1_763_718_421.7364) == "2025-11-21T09:47:01.736Z"
-    assert utc(1_763_718_421.7364) == "2025-11-21 09:47:01.736"
-    assert rfc3339(-5.0) == "1970-01-01T00:00:00.000Z"
-    assert rfc3339(1e300) == "9999-12-31T23:59:59.000Z"
+@pytest.mark.parametrize(
+    ("form", "seconds", "text"),
+    [
+        (rfc3339, 1_763_718_421.7364, "2025-11-21T09:47:01.736Z"),
+        (utc, 1_763_718_421.7364, "2025-11-21 09:47:01.736"),
+        (rfc3339, -5.0, "1970-01-01T00:00:00.000Z"),
+        (rfc3339, 1e300, "9999-12-31T23:59:59.000Z"),
+    ],
+)
+def test_times_are_utc_and_stay_inside_the_calendar(
+    form: Callable[[float], str], seconds: float, text: str
+) -> None:
+    assert form(seconds) == text
 
 
 def test_counts() -> None:

@@ -1,4 +1,4 @@
-"""A proven loss is reported whatever else is unknown."""
+"""A proven loss is reported even if all else is unknown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lost(loss: LossCandidate, epoch: int | None = 5, **fields: object) -> Condit
     return condition
 
 
-def test_a_loss_about_which_nothing_else_is_known() -> None:
+def test_a_loss_without_any_other_known_fact() -> None:
     evidence = evidence_of(lost(PROVEN))
     unknown = (
         *("leader_before", "committed_seen_at", "log_start_offset"),

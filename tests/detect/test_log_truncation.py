@@ -129,7 +129,7 @@ def test_without_a_new_epoch_only_the_log_end_offset_is_a_proof(
         (None, 30, 31, False),
     ],
 )
-def test_a_log_of_which_nothing_is_left_started_from_scratch(
+def test_a_log_without_any_of_its_records_started_from_scratch(
     known_start: int | None, start: int | None, end: int, from_scratch: bool
 ) -> None:
     sample = {"log_end_offset": end, "log_start_offset": start}

@@ -30,7 +30,7 @@ pass 4 leo=1:14,2:10 hw=10
 ----
 (no alert)
 """
-# The form of a section; tests/docs/test_runbooks.py holds the real ones to it.
+# The form of a section; tests/docs/test_runbooks.py checks the real ones.
 SECTION = "\n## KafkaFollowerAhead\n\n**Meaning.** …\n"
 ROW = (
     '\n| <a id="kafkafollowerahead"></a>[KafkaFollowerAhead](runbooks.md#kafkafollowerahead) '

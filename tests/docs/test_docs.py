@@ -1,4 +1,4 @@
-"""Every link, verb and make target in the documents is there."""
+"""Every link, verb and make target in the documents exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("dep
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_lead_to_files_that_are_there(path: Path) -> None:
+def test_links_lead_to_files_that_exist(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (path.parent / target).exists(), target
@@ -32,7 +32,7 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_into_documents_lead_to_headings_that_are_there(path: Path) -> None:
+def test_links_into_documents_lead_to_headings_that_exist(path: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", path.read_text(encoding="utf-8"))
     missing = []
     for target, anchor in links:
@@ -43,7 +43,7 @@ def test_links_into_documents_lead_to_headings_that_are_there(path: Path) -> Non
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_commands_name_verbs_and_make_targets_that_are_there(path: Path) -> None:
+def test_commands_name_verbs_and_make_targets_that_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     commands = "\n".join(
         [

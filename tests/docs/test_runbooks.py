@@ -37,7 +37,7 @@ ALERTS = ROOT / "docs" / "alerts.md"
 SCENARIOS = ROOT / "tests" / "testdata" / "detect"
 PARTS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "When to escalate"]
 TEXT = RUNBOOKS.read_text(encoding="utf-8")
-# What both a 3.x and a 4.x of Kafka take.
+# The options that both Kafka 3.x and 4.x take.
 KAFKA = json.loads(
     (ROOT / "tests" / "testdata" / "kafka_commands.json").read_text(encoding="utf-8")
 )["options"]
@@ -154,8 +154,8 @@ def test_credentials_are_given_by_an_option_that_each_tool_takes() -> None:
         assert options.get(tool, "--command-config") in KAFKA[tool], tool
 
 
-def test_a_cluster_that_is_taken_out_takes_no_other_with_it(tmp_path: Path) -> None:
-    """The filter and the form of the tombstones, by the programs of the page but for Kafka's."""
+def test_the_removal_of_a_cluster_keeps_the_views_of_others(tmp_path: Path) -> None:
+    """The commands of the page filter the keys and write the tombstones, without Kafka."""
     (listed,) = [
         words for words in commands() if words[:2] == ["grep", "-E"] and "(/|$)" in words[2]
     ]
@@ -236,7 +236,7 @@ def test_the_place_of_a_partitions_events_is_computed_as_the_collector_does() ->
     )
 
 
-def test_what_destroys_records_stands_once_and_below_its_warning() -> None:
+def test_the_command_that_loses_records_occurs_once_and_after_its_warning() -> None:
     """The one command that loses committed records comes after its warning."""
     unclean = "--election-type unclean"
     assert sum(block.count(unclean) for block in blocks(TEXT)) == 1

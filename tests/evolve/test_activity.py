@@ -109,21 +109,19 @@ def sampled(*samples: Any) -> PartitionState:
             ),
             activity.SPARSE | activity.RECOVERING | activity.DIVERGENCE | activity.CHECKPOINT,
         ),
+        # No replica has answered yet.
+        (
+            fold(None, observation(leader=None, committed=None, samples=[silent(1), silent(2)])),
+            activity.NO_LEADER
+            | activity.UNANSWERED
+            | activity.LAG
+            | activity.EPOCH
+            | activity.COMMITTED,
+        ),
     ],
 )
 def test_flags_of_a_state(state: PartitionState, flags: Activity) -> None:
     assert activity_of(state) == flags
-
-
-def test_flags_of_a_state_without_an_answer_add_up() -> None:
-    never = fold(None, observation(leader=None, committed=None, samples=[silent(1), silent(2)]))
-    assert activity_of(never) == (
-        activity.NO_LEADER
-        | activity.UNANSWERED
-        | activity.LAG
-        | activity.EPOCH
-        | activity.COMMITTED
-    )
 
 
 TABLE = [Committed(3, 50, 1.0, 60, 1), Committed(4, 100, 1.0, 100, 1)]

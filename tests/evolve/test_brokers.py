@@ -109,7 +109,7 @@ def test_purgatories_are_sampled_at_intervals_and_only_where_reported() -> None:
         (None, REFUSED, 0, False),
     ],
 )
-def test_a_broker_deserves_grace_that_left_every_in_sync_set_before_it_stopped(
+def test_a_broker_that_left_all_in_sync_sets_before_it_stopped_deserves_grace(
     before: str | None, outcome: str, in_sync: int | None, deserves: bool
 ) -> None:
     cluster = ClusterState()
@@ -132,7 +132,7 @@ def test_answers_are_counted_while_they_stay_the_same() -> None:
     [
         # A broker that came back has a minute to join the in-sync sets.
         (REFUSED, OK, 100.0 + RETURN_SECONDS),
-        # Another kind of the same absence.
+        # The broker is still absent.
         (REFUSED, TIMED_OUT, 900.0),
         (REFUSED, REFUSED, 900.0),
         # A new absence needs a new grace.
@@ -145,7 +145,7 @@ def test_how_long_a_grace_lasts(before: str, outcome: str, grace_until: float) -
     assert cluster.brokers[1].grace_until == grace_until
 
 
-def test_grace_that_is_over_does_not_begin_again_with_the_return() -> None:
+def test_grace_that_has_ended_does_not_start_again_when_the_broker_returns() -> None:
     cluster = ClusterState(brokers={1: BrokerSeen(REFUSED, 50.0, grace_until=80.0)})
     apply_answers(cluster, [answer(1)], 100.0)
     assert cluster.brokers[1].grace_until == 80.0

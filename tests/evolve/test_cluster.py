@@ -130,25 +130,32 @@ def test_collectors_of_shares_take_turns_at_the_cluster() -> None:
     assert is_due(cluster, "b", pass_at(100.75)), "three quarters of a period"
 
 
-def counted(*shares: tuple[str, str | None, float, tuple[int, int]]) -> ClusterState:
+ONE_SHARE = ("a", "0/2", 100.0, (10, 10))
+
+
+@pytest.mark.parametrize(
+    ("shares", "broker", "at", "expected"),
+    [
+        ([], 1, 0.0, None),
+        ([ONE_SHARE, ("b", "1/2", 101.0, (12, 2))], 1, 102.0, (22, 12)),
+        # A silent collector does not count.
+        ([ONE_SHARE, ("b", "1/2", 101.0, (12, 2))], 1, 130.5, (12, 2)),
+        ([ONE_SHARE, ("b", "1/2", 101.0, (12, 2))], 2, 102.0, None),
+        # A collector of the whole cluster counts alone.
+        ([ONE_SHARE, ("b", None, 101.0, (22, 12))], 1, 102.0, (22, 12)),
+    ],
+)
+def test_preferred_leaders_of_all_shares_are_added_up(
+    shares: list[tuple[str, str | None, float, tuple[int, int]]],
+    broker: int,
+    at: float,
+    expected: tuple[int, int] | None,
+) -> None:
     cluster = ClusterState()
-    for name, shard, at, (owned, led) in shares:
+    for name, shard, reported_at, (owned, led) in shares:
         answers = [preferred(1, owned, led)]
-        advance_clock(cluster, name, 1, pass_at(at, shard=shard, brokers=answers))
-    return cluster
-
-
-def test_preferred_leaders_of_all_shares_are_added_up() -> None:
-    assert ClusterState().preferred_of(1, 0.0) is None
-    cluster = counted(("a", "0/2", 100.0, (10, 10)), ("b", "1/2", 101.0, (12, 2)))
-    assert cluster.preferred_of(1, 102.0) == (22, 12)
-    assert cluster.preferred_of(1, 130.5) == (12, 2), "a silent collector does not count"
-    assert cluster.preferred_of(2, 102.0) is None
-
-
-def test_a_collector_of_the_whole_cluster_counts_alone() -> None:
-    cluster = counted(("a", "0/2", 100.0, (10, 10)), ("b", None, 101.0, (22, 12)))
-    assert cluster.preferred_of(1, 102.0) == (22, 12)
+        advance_clock(cluster, name, 1, pass_at(reported_at, shard=shard, brokers=answers))
+    assert cluster.preferred_of(broker, at) == expected
 
 
 def test_a_pass_reports_the_cluster_and_its_quorum() -> None:
@@ -163,16 +170,15 @@ def test_a_pass_reports_the_cluster_and_its_quorum() -> None:
     assert (cluster.quorum_leader, cluster.quorum_epoch) == (1, 5)
 
 
-def answer(broker: int, outcome: str = OK, in_sync: int | None = None) -> BrokerAnswer:
-    return BrokerAnswer(broker=broker, outcome=outcome, in_sync=in_sync)
+REFUSES = BrokerAnswer(broker=1, outcome=REFUSED)
 
 
 @pytest.mark.parametrize(
     ("fields", "blind"),
     [
         ({"missed": "all"}, True),
-        ({"brokers": [answer(1, REFUSED), answer(2, TIMED_OUT)]}, True),
-        ({"brokers": [answer(1, REFUSED), answer(2)]}, False),
+        ({"brokers": [REFUSES, BrokerAnswer(broker=2, outcome=TIMED_OUT)]}, True),
+        ({"brokers": [REFUSES, BrokerAnswer(broker=2, outcome=OK)]}, False),
         ({"missed": {"orders": [(0, 3)]}}, False),
         ({}, False),
     ],

@@ -106,8 +106,7 @@ class Pair:
         self.truncated, self.untruncated_passes = False, 0
 
     def write(self, count: int) -> None:
-        log = self.logs[self.leader]
-        log.epochs += [self.epoch] * count
+        self.logs[self.leader].epochs += [self.epoch] * count
 
     def learn(self) -> None:
         self.knows[self.follower] = self.epoch

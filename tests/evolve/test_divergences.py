@@ -53,50 +53,62 @@ def found(
     return sparse_of(fold(state, *events, number=number)).divergences
 
 
-def test_a_difference_below_an_epoch_that_both_logs_hold_is_closed() -> None:
-    assert found(read(FORKED)) == [CLOSED]
-    assert found(read([(2, 35), (4, 100)])) == [Divergence(2, 2, 4, 35, 40, True, 10.0, 0)]
-    assert found(read([(2, 45), (4, 98)])) == [CLOSED], "the follower lags in the newest epoch"
+# Both logs lost all records below 39.
+STARTS_AT_39 = {"leader_sample": {"log_start_offset": 39}, "sample": {"log_start_offset": 39}}
 
 
 @pytest.mark.parametrize(
-    ("lineage", "leaders", "difference"),
+    ("event", "difference"),
+    [
+        # A difference below an epoch that both logs hold is closed.
+        (read(FORKED), CLOSED),
+        (read([(2, 35), (4, 100)]), Divergence(2, 2, 4, 35, 40, True, 10.0, 0)),
+        # The follower lags in the newest epoch.
+        (read([(2, 45), (4, 98)]), CLOSED),
+        # A tail beyond the leader's end of its epoch is open.
+        (read(TAIL), OPEN),
+        (read(TAIL, compacted=True), OPEN),
+        # Both hold epoch 3, and the follower may still truncate it.
+        (
+            read([(2, 40), (3, 70)], lineage=[(2, 40), (3, 60), (4, 100)]),
+            Divergence(2, 3, 4, 70, 60, closed=False, since=10.0, pass_number=0),
+        ),
+        # Ends above both log starts are compared.
+        (read(FORKED, **STARTS_AT_39), CLOSED),
+        (read(TAIL, **STARTS_AT_39), OPEN),
+    ],
+)
+def test_one_read_finds_a_difference(event: Observation, difference: Divergence) -> None:
+    assert found(event) == [difference]
+
+
+@pytest.mark.parametrize(
+    ("lineage", "leaders", "difference", "absent"),
     [
         # The lowest difference.
-        ([(2, 45), (3, 70), (4, 100)], [(2, 40), (3, 60), (4, 100)], (2, 3, 45, 40)),
-        ([(2, 40), (3, 70), (4, 100)], [(2, 40), (3, 60), (4, 100)], (3, 4, 70, 60)),
+        ([(2, 45), (3, 70), (4, 100)], [(2, 40), (3, 60), (4, 100)], (2, 3, 45, 40), False),
+        ([(2, 40), (3, 70), (4, 100)], [(2, 40), (3, 60), (4, 100)], (3, 4, 70, 60), False),
         # An epoch of the follower alone ends, for the leader, where the epoch before it ends.
-        ([(3, 45), (4, 100)], LEADER, (3, 4, 45, 40)),
+        ([(3, 45), (4, 100)], LEADER, (3, 4, 45, 40), False),
         # The leader's lineage does not cover the follower's first epoch.
-        ([(1, 20), (2, 45), (4, 100)], LEADER, (2, 4, 45, 40)),
+        ([(1, 20), (2, 45), (4, 100)], LEADER, (2, 4, 45, 40), False),
         # Epochs of the leader alone.
-        ([(2, 45), (4, 100)], [(2, 40), (3, 60), (4, 100)], (2, 3, 45, 40)),
+        ([(2, 45), (4, 100)], [(2, 40), (3, 60), (4, 100)], (2, 3, 45, 40), False),
+        # In a log that never lost its beginning, the first epoch begins at 0.
+        ([(1, 45), (3, 100)], [(3, 100)], (1, 3, 45, 0), True),
+        ([(1, 1), (3, 2)], [(3, 1)], (1, 3, 1, 0), True),
+        # Older than any epoch of the leader.
+        ([(1, 45), (4, 100)], LEADER, (1, 2, 45, 0), True),
     ],
 )
 def test_which_epoch_differs(
-    lineage: Lineage, leaders: Lineage, difference: tuple[int, int, int, int]
+    lineage: Lineage, leaders: Lineage, difference: tuple[int, int, int, int], absent: bool
 ) -> None:
-    (one,) = found(read(lineage, lineage=leaders))
+    complete_from = 0 if absent else 2
+    (one,) = found(read(lineage, lineage=leaders, lineage_complete_from=complete_from))
     assert (one.epoch, one.next_epoch, one.follower_end, one.leader_end) == difference
     assert one.closed
-
-
-@pytest.mark.parametrize(
-    ("lineage", "leaders", "difference"),
-    [
-        ([(1, 45), (3, 100)], [(3, 100)], (1, 3, 45, 0)),
-        ([(1, 1), (3, 2)], [(3, 1)], (1, 3, 1, 0)),
-        # Older than any epoch of the leader.
-        ([(1, 45), (4, 100)], LEADER, (1, 2, 45, 0)),
-    ],
-)
-def test_in_a_log_that_never_lost_its_beginning_the_first_epoch_begins_at_0(
-    lineage: Lineage, leaders: Lineage, difference: tuple[int, int, int, int]
-) -> None:
-    (one,) = found(read(lineage, lineage=leaders, lineage_complete_from=0))
-    assert (one.epoch, one.next_epoch, one.follower_end, one.leader_end) == difference
-    assert one.closed
-    assert one.absent
+    assert one.absent is absent
 
 
 @pytest.mark.parametrize(
@@ -125,7 +137,16 @@ def test_in_a_log_that_never_lost_its_beginning_the_first_epoch_begins_at_0(
         # A copy of a compacted log dates epochs by the records that the cleaner kept.
         read(FORKED, compacted=True),
         read(FORKED, compacted=None),
+        # The follower has not fetched the rest yet.
+        read([(2, 40)]),
+        read([(2, 35)]),
+        # The leader's own epoch is not over.
+        read([(4, 110)]),
+        # An epoch without records is not absent.
+        read([(2, 40), (3, 40), (4, 100)]),
+        read([(2, 40), (3, 40)]),
         # The log start is no end of an epoch.
+        read(TAIL, leader_sample={"log_start_offset": 40}),
         read(FORKED, sample={"log_start_offset": 40}),
         read(FORKED, leader_sample={"log_start_offset": 40}),
         read(FORKED, sample={"log_start_offset": None}),
@@ -150,44 +171,46 @@ def test_no_verdict(event: Observation) -> None:
     assert found(event) == []
 
 
-def test_the_newest_epoch_that_both_hold_may_still_be_cut() -> None:
-    (one,) = found(read([(2, 40), (3, 70)], lineage=[(2, 40), (3, 60), (4, 100)]))
-    assert one == Divergence(2, 3, 4, 70, 60, closed=False, since=10.0, pass_number=0)
-
-
-def test_ends_above_both_log_starts_are_compared() -> None:
-    starts = {"leader_sample": {"log_start_offset": 39}, "sample": {"log_start_offset": 39}}
-    assert found(read(FORKED, **starts)) == [CLOSED]
-    assert found(read(TAIL, **starts)) == [OPEN]
-    assert found(read(TAIL, leader_sample={"log_start_offset": 40})) == []
-
-
-def test_two_reads_of_different_passes_settle_a_closed_difference() -> None:
-    settled = Divergence(2, 2, 4, 45, 40, closed=True, since=10.0, pass_number=0, confirmed=True)
-    assert found(read(FORKED), read(FORKED, 11.0)) == [settled]
-    assert found(read(FORKED), read(FORKED, 11.0), number=0) == [CLOSED]
-    assert found(read(FORKED), read(FORKED, 99.0)) == [settled], "both ends are final"
-    assert found(read(FORKED), read(FORKED, 11.0), read(FORKED, 12.0)) == [settled]
+CONFIRMED = Divergence(2, 2, 4, 45, 40, closed=True, since=10.0, pass_number=0, confirmed=True)
 
 
 @pytest.mark.parametrize(
-    ("later", "remains"),
+    ("later", "difference"),
     [
-        (unread(100), True),
-        (unread(120), True),
-        (read(FORKED, 11.0, samples=[answer(1), silent(2)]), True),
-        (read(FORKED, 11.0, samples=[silent(1), answer(2)]), True),
-        (read(FORKED, 11.0, leader=None, leaderless=True), True),
-        (read(LEADER, 11.0), False),
+        # Two reads of different passes confirm it.
+        ([read(FORKED, 11.0)], CONFIRMED),
+        ([read(FORKED, 11.0), read(FORKED, 12.0)], CONFIRMED),
+        # Both ends are final: the time between the reads does not matter.
+        ([read(FORKED, 99.0)], CONFIRMED),
+        # Another difference needs two reads again.
+        (
+            [read([(2, 48), (4, 100)], 11.0)],
+            Divergence(2, 2, 4, 48, 40, closed=True, since=11.0, pass_number=1),
+        ),
+        (
+            [read(FORKED, 11.0, lineage=[(2, 38), (4, 100)])],
+            Divergence(2, 2, 4, 45, 38, closed=True, since=11.0, pass_number=1),
+        ),
+        # It remains until a read refutes it.
+        ([unread(100)], CLOSED),
+        ([unread(120)], CLOSED),
+        ([read(FORKED, 11.0, samples=[answer(1), silent(2)])], CLOSED),
+        ([read(FORKED, 11.0, samples=[silent(1), answer(2)])], CLOSED),
+        ([read(FORKED, 11.0, leader=None, leaderless=True)], CLOSED),
+        ([read(LEADER, 11.0)], None),
         # The log was cut, or its end is unknown.
-        (unread(99), False),
-        (unread(None), False),
+        ([unread(99)], None),
+        ([unread(None)], None),
     ],
 )
-def test_a_closed_difference_remains_until_a_read_refutes_it(
-    later: Observation, remains: bool
+def test_a_closed_difference_is_confirmed_by_a_second_read_and_remains_until_it_is_refuted(
+    later: list[Observation], difference: Divergence | None
 ) -> None:
-    assert found(read(FORKED), later) == ([CLOSED] if remains else [])
+    assert found(read(FORKED), *later) == ([difference] if difference else [])
+
+
+def test_two_reads_of_one_pass_confirm_nothing() -> None:
+    assert found(read(FORKED), read(FORKED, 11.0), number=0) == [CLOSED]
 
 
 @pytest.mark.parametrize(("log_end", "count"), [(100, 1), (80, 0)])
@@ -197,93 +220,90 @@ def test_a_cut_shows_at_the_end_of_the_newest_epoch(log_end: int, count: int) ->
     assert len(found(first, unread(log_end, **leaders))) == count
 
 
-def test_another_difference_needs_two_reads_again() -> None:
-    other = found(read(FORKED), read([(2, 48), (4, 100)], 11.0))
-    assert other == [Divergence(2, 2, 4, 48, 40, closed=True, since=11.0, pass_number=1)]
-    other = found(read(FORKED), read(FORKED, 11.0, lineage=[(2, 38), (4, 100)]))
-    assert other == [Divergence(2, 2, 4, 45, 38, closed=True, since=11.0, pass_number=1)]
-
-
-def test_a_tail_beyond_the_leaders_end_of_its_epoch_is_open() -> None:
-    assert found(read(TAIL)) == [OPEN]
-    assert found(read(TAIL, compacted=True)) == [OPEN]
-    assert found(read([(2, 40)])) == []
-    assert found(read([(2, 35)])) == [], "the follower has not fetched the rest yet"
-    assert found(read([(4, 110)])) == [], "the leader's own epoch is not over"
-
-
-def absences(lineage: Lineage, leaders: Lineage, **fields: Any) -> list[tuple[int, int, int, bool]]:
-    """(epoch, follower's end, where the logs part, closed) of epochs that the leader lacks."""
-    items = found(read(lineage, lineage=leaders, **{"lineage_complete_from": 0, **fields}))
-    return [(i.epoch, i.follower_end, i.leader_end, i.closed) for i in items if i.absent]
+# Both end at 40 below epoch 4: one by records of epoch 3, the other by those of epoch 2.
+OTHER_RECORDS: tuple[Lineage, Lineage] = ([(3, 40), (4, 100)], [(2, 40), (4, 100)])
+# Epoch 3 of the follower begins within epoch 2 of the leader.
+OTHER_TAIL: tuple[Lineage, Lineage] = ([(2, 30), (3, 40)], [(2, 40), (4, 100)])
 
 
 @pytest.mark.parametrize(
-    ("lineage", "leaders", "absent"),
+    ("lineages", "fields", "absent"),
     [
-        # Both end at 40 below epoch 4: one by records of epoch 3, the other by those of epoch 2.
-        ([(3, 40), (4, 100)], [(2, 40), (4, 100)], (3, 40, 0, True)),
-        ([(3, 1), (4, 100)], [(2, 1), (4, 100)], (3, 1, 0, True)),
-        ([(2, 30), (3, 40)], [(2, 40), (4, 100)], (3, 40, 30, False)),
+        (OTHER_RECORDS, {}, [(3, 40, 0, True)]),
+        (([(3, 1), (4, 100)], [(2, 1), (4, 100)]), {}, [(3, 1, 0, True)]),
+        (OTHER_TAIL, {}, [(3, 40, 30, False)]),
         # The last eight epochs of the follower reach back to the leader's.
         (
-            [(3, 30), *((epoch, 30) for epoch in range(4, 10)), (10, 40)],
-            [(3, 40), (11, 100)],
-            (10, 40, 30, False),
+            (
+                [(3, 30), *((epoch, 30) for epoch in range(4, 10)), (10, 40)],
+                [(3, 40), (11, 100)],
+            ),
+            {},
+            [(10, 40, 30, False)],
+        ),
+        # A cleaner may have removed all records of an epoch.
+        (OTHER_TAIL, {"compacted": True}, []),
+        (OTHER_TAIL, {"compacted": None}, []),
+        (OTHER_RECORDS, {"compacted": True}, []),
+        (OTHER_RECORDS, {"compacted": None}, []),
+        # A log that lost its beginning does not reach the epoch.
+        (OTHER_RECORDS, {"leader_sample": {"log_start_offset": 10}}, []),
+        (
+            ([(2, 30), (3, 40), (4, 100)], [(2, 40), (4, 100)]),
+            {"sample": {"log_start_offset": 30}},
+            [],
+        ),
+        # Eight epochs of the follower's log were read; the ones before are unknown.
+        (
+            (
+                [(3, 40), *((epoch, 40) for epoch in range(4, 10)), (10, 100)],
+                [(2, 40), (10, 100)],
+            ),
+            {},
+            [],
         ),
     ],
 )
 def test_records_of_an_epoch_that_the_leader_has_no_record_of(
-    lineage: Lineage, leaders: Lineage, absent: tuple[int, int, int, bool]
+    lineages: tuple[Lineage, Lineage],
+    fields: dict[str, Any],
+    absent: list[tuple[int, int, int, bool]],
 ) -> None:
-    assert absences(lineage, leaders) == [absent]
-
-
-@pytest.mark.parametrize("compacted", [True, None])
-def test_a_cleaner_may_have_removed_all_records_of_an_epoch(compacted: bool | None) -> None:
-    assert absences([(2, 30), (3, 40)], [(2, 40), (4, 100)], compacted=compacted) == []
-    assert absences([(3, 40), (4, 100)], [(2, 40), (4, 100)], compacted=compacted) == []
-
-
-def test_an_epoch_without_records_is_not_absent() -> None:
-    assert found(read([(2, 40), (3, 40), (4, 100)])) == []
-    assert found(read([(2, 40), (3, 40)])) == []
-
-
-def test_nothing_is_absent_where_a_log_does_not_reach() -> None:
-    logs: tuple[Lineage, Lineage] = [(3, 40), (4, 100)], [(2, 40), (4, 100)]
-    assert absences(*logs, leader_sample={"log_start_offset": 10}) == []
-    at_start = {"log_start_offset": 30}
-    assert absences([(2, 30), (3, 40), (4, 100)], [(2, 40), (4, 100)], sample=at_start) == []
-    # Eight epochs of the follower's log were read; the ones before are unknown.
-    newest = [(3, 40), *((epoch, 40) for epoch in range(4, 10)), (10, 100)]
-    assert absences(newest, [(2, 40), (10, 100)]) == []
-
-
-def test_an_open_difference_is_dated_by_its_first_read_while_it_is_watched() -> None:
-    assert found(read(TAIL), read(TAIL, 10.0 + MAX_GAP_SECONDS)) == [OPEN]
-    (again,) = found(read(TAIL), read(TAIL, 10.1 + MAX_GAP_SECONDS))
-    assert (again.since, again.pass_number, again.confirmed) == (10.1 + MAX_GAP_SECONDS, 1, False)
-
-
-def test_an_unchanged_log_end_proves_that_the_tail_is_still_there() -> None:
-    assert found(read(TAIL), unread(45)) == [OPEN]
-    assert found(read(TAIL), unread(46)) == []
-    assert found(read(TAIL), unread(44)) == []
-    caught_up = unread(45, leader_sample={"log_end_offset": 45})
-    assert found(read(TAIL), caught_up) == [], "it may have fetched up to the leader"
+    """`absent`: (epoch, follower's end, where the logs part, closed)."""
+    lineage, leaders = lineages
+    items = found(read(lineage, lineage=leaders, **{"lineage_complete_from": 0, **fields}))
+    assert absent == [
+        (item.epoch, item.follower_end, item.leader_end, item.closed)
+        for item in items
+        if item.absent
+    ]
 
 
 @pytest.mark.parametrize(
-    "blind",
+    ("later", "difference"),
     [
-        read(TAIL, 11.0, samples=[silent(1), answer(2)]),
-        read(TAIL, 11.0, samples=[answer(1), silent(2)]),
-        read(TAIL, 11.0, leader=None, leaderless=True),
+        # It is dated by its first read while it is watched.
+        (read(TAIL, 10.0 + MAX_GAP_SECONDS), OPEN),
+        (
+            read(TAIL, 10.1 + MAX_GAP_SECONDS),
+            Divergence(2, 2, 4, 45, 40, closed=False, since=10.1 + MAX_GAP_SECONDS, pass_number=1),
+        ),
+        # An unchanged log end proves that the tail is still there.
+        (unread(45), OPEN),
+        (unread(46), None),
+        (unread(44), None),
+        # It may have fetched up to the leader.
+        (unread(45, leader_sample={"log_end_offset": 45}), None),
+        # It is not watched while a replica is silent.
+        (read(TAIL, 11.0, samples=[silent(1), answer(2)]), None),
+        (read(TAIL, 11.0, samples=[answer(1), silent(2)]), None),
+        (read(TAIL, 11.0, leader=None, leaderless=True), None),
     ],
 )
-def test_an_open_difference_is_not_watched_while_a_replica_is_silent(blind: Observation) -> None:
-    assert found(read(TAIL), blind) == []
+def test_an_open_difference_is_dated_by_its_first_read_while_it_is_watched(
+    later: Observation, difference: Divergence | None
+) -> None:
+    assert found(read(TAIL), later) == ([difference] if difference else [])
 
 
 def test_each_follower_has_its_own_difference() -> None:

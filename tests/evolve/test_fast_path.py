@@ -169,20 +169,6 @@ def test_a_lineage_of_many_epochs_is_renewed_at_its_end() -> None:
     assert (state.lineage, state.lineage_complete_from) == ([(2, 30), (3, 50), (4, 110)], 2)
 
 
-@pytest.mark.parametrize(("log_end", "folded"), [(89, False), (90, True)])
-def test_every_log_must_reach_the_high_watermark(log_end: int, folded: bool) -> None:
-    """One that does not is behind what was committed."""
-    state = fold(None, observation(samples=[answer(1), answer(2, log_end_offset=70)]))
-    samples = [answer(1), answer(2, log_end_offset=log_end)]
-    assert is_folded(state, observation(observed_at=11.0, samples=samples)) is folded
-
-
-def test_an_empty_partition_is_folded() -> None:
-    empty = {"log_end_offset": 0, "high_watermark": 0}
-    event = observation(committed=0, samples=[answer(1, **empty), answer(2, **empty)])
-    assert is_folded(fold(None, event), event)
-
-
 @pytest.mark.parametrize(
     ("entries", "log_end", "folded"), [(2, 110, True), (2, 111, False), (1, 111, True)]
 )
@@ -276,19 +262,40 @@ def test_a_state_with_anything_else_is_left_to_the_whole_fold(state: PartitionSt
     assert not is_folded(state, following())
 
 
-def test_epoch_starts_and_a_record_of_the_metadata_log_are_history() -> None:
-    history = SparseState(metadata=MetadataPosition(7, 0, 9.0), epoch_starts=[EpochStart(5.0, 4)])
-    assert is_folded(known(sparse=history), following())
+def second_log_ends_at(log_end: int, **fields: Any) -> Observation:
+    return observation(samples=[answer(1), answer(2, log_end_offset=log_end)], **fields)
 
 
-def test_a_replica_that_answers_again_is_left_to_the_whole_fold() -> None:
-    state = fold(known(), observation(samples=[answer(1), silent(2)]))
-    assert not is_folded(state, following(None, {"leads": None}))
+EMPTY_LOG = {"log_end_offset": 0, "high_watermark": 0}
+EMPTY = observation(committed=0, samples=[answer(1, **EMPTY_LOG), answer(2, **EMPTY_LOG)])
+HISTORY = SparseState(metadata=MetadataPosition(7, 0, 9.0), epoch_starts=[EpochStart(5.0, 4)])
 
 
-@pytest.mark.parametrize("unknown", ["leader", "leader_epoch", "in_sync_replicas"])
-def test_what_neither_the_state_nor_the_observation_knows_is_not_unchanged(unknown: str) -> None:
-    assert not is_folded(fold(None, observation(**{unknown: None})), following(**{unknown: None}))
+@pytest.mark.parametrize(
+    ("state", "event", "folded"),
+    [
+        (fold(None, EMPTY), EMPTY, True),
+        # Epoch starts and a record of the metadata log are history.
+        (known(sparse=HISTORY), following(), True),
+        # A log that does not reach the high watermark is behind what was committed.
+        (fold(None, second_log_ends_at(70)), second_log_ends_at(89, observed_at=11.0), False),
+        (fold(None, second_log_ends_at(70)), second_log_ends_at(90, observed_at=11.0), True),
+        # A replica answers again.
+        (
+            fold(known(), observation(samples=[answer(1), silent(2)])),
+            following(None, {"leads": None}),
+            False,
+        ),
+        # What neither the state nor the observation knows may have changed.
+        (fold(None, observation(leader=None)), following(leader=None), False),
+        (fold(None, observation(leader_epoch=None)), following(leader_epoch=None), False),
+        (fold(None, observation(in_sync_replicas=None)), following(in_sync_replicas=None), False),
+    ],
+)
+def test_the_fast_path_depends_on_the_state_and_the_observation(
+    state: PartitionState, event: Observation, folded: bool
+) -> None:
+    assert is_folded(state, event) is folded
 
 
 @pytest.mark.parametrize(

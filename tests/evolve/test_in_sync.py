@@ -14,7 +14,7 @@ from tidemark.evolve.in_sync import apply_in_sync, recorded_cause, sampled_cause
 
 
 def cluster(outcome: str | None = None, **node: Any) -> ClusterState:
-    """What is known of broker 3, beside a broker 2 about which the worst is known."""
+    """Facts about broker 3. Broker 2 is fenced, shuts down and refuses connections."""
     state = ClusterState()
     state.nodes[2] = NodeState(0.0, fenced=True, in_controlled_shutdown=True)
     state.brokers[2] = BrokerSeen("refused", 0.0)

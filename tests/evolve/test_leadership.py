@@ -64,18 +64,27 @@ def epoch_starts(
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("before", "after", "began_at", "starts"),
     [
-        (led(1, None), led(1, 5)),
-        (led(1, 4), led(1, None)),
-        (led(1, 4), led(2, 4)),
-        (led(1, 4), led(2, 3)),
+        # No higher epoch.
+        (led(1, None), led(1, 5), None, None),
+        (led(1, 4), led(1, None), None, None),
+        (led(1, 4), led(2, 4), None, None),
+        (led(1, 4), led(2, 3), None, None),
+        # Each epoch that a pass skipped began too.
+        (led(1, 4), led(2, 7), None, [(100.0, 5), (100.0, 6), (100.0, 7)]),
+        (led(1, 4), led(2, 6), 104.0, [(100.0, 5), (104.0, 6)]),
+        # An epoch begins before the next one.
+        (led(1, 4), led(2, 6), 50.0, [(50.0, 5), (50.0, 6)]),
     ],
 )
-def test_no_epoch_began_without_a_higher_epoch(
-    before: PartitionState, after: PartitionState
+def test_every_epoch_up_to_the_new_one_began(
+    before: PartitionState,
+    after: PartitionState,
+    began_at: float | None,
+    starts: list[tuple[float, int]] | None,
 ) -> None:
-    assert epoch_starts(before, after) is None
+    assert epoch_starts(before, after, began_at) == starts
 
 
 @pytest.mark.parametrize(
@@ -94,13 +103,6 @@ def test_an_epoch_began_when_the_metadata_log_says_or_the_state_was_confirmed_la
     sparse: SparseState | None, began_at: float | None, start: float
 ) -> None:
     assert epoch_starts(led(1, 4, sparse=sparse), led(2, 5), began_at) == [(start, 5)]
-
-
-def test_each_epoch_that_a_pass_skipped_began_too() -> None:
-    assert epoch_starts(led(1, 4), led(2, 7)) == [(100.0, 5), (100.0, 6), (100.0, 7)]
-    assert epoch_starts(led(1, 4), led(2, 6), 104.0) == [(100.0, 5), (104.0, 6)]
-    # An epoch begins before the next one.
-    assert epoch_starts(led(1, 4), led(2, 6), 50.0) == [(50.0, 5), (50.0, 6)]
 
 
 def test_epoch_starts_are_added_to_a_copy_up_to_a_bound() -> None:

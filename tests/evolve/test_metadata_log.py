@@ -85,7 +85,7 @@ def test_a_record_replaces_leadership_and_membership() -> None:
     assert not evolve_change(after, change(leader_epoch=6, metadata_offset=9)).leaderless
 
 
-def test_what_a_record_leaves_out_stays() -> None:
+def test_fields_that_a_record_leaves_out_are_kept() -> None:
     state = recorded()
     state.eligible_leader_replicas, state.last_known_eligible_leader_replicas = [2], [1]
     after = evolve_change(state, change(replicas=[], topic_id=None))

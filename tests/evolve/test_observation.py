@@ -1,4 +1,4 @@
-"""What an observation may replace, and what stays while it is not seen."""
+"""The parts of a state that an observation replaces, and those that it keeps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OWNED = PartitionState(collector="c1", collector_epoch=3, pass_number=7)
         # Repeated and late ones, even while the owner is silent.
         (OWNED, "c1", 3, 7, True, False),
         (OWNED, "c1", 3, 6, True, False),
-        # Of two collectors, the newer process owns the partition, whatever its name.
+        # The newer of two collector processes owns the partition; names do not matter.
         (OWNED, "c1", 4, 0, False, True),
         (OWNED, "c2", 4, 0, False, True),
         (OWNED, "c1", 2, 9, False, False),
@@ -218,31 +218,30 @@ def recorded(sparse: SparseState) -> PartitionState:
     return before
 
 
+RECORD = SparseState(metadata=MetadataPosition(7, 0, 9.0))
+
+
 @pytest.mark.parametrize(
-    ("fields", "outdated"),
+    ("known", "fields", "outdated"),
     [
-        ({"metadata_at": 9.0}, True),
-        ({"metadata_at": 8.9}, True),
-        ({"metadata_at": 9.1}, False),
+        (RECORD, {"metadata_at": 9.0}, True),
+        (RECORD, {"metadata_at": 8.9}, True),
+        (RECORD, {"metadata_at": 9.1}, False),
         # Metadata without a time was read in this pass.
-        ({"observed_at": 9.0}, True),
-        ({"observed_at": 9.1}, False),
-        # A new epoch is newer, whatever the clocks say.
-        ({"metadata_at": 8.0, "leader_epoch": 5}, False),
+        (RECORD, {"observed_at": 9.0}, True),
+        (RECORD, {"observed_at": 9.1}, False),
+        # A new epoch is newer; times do not matter.
+        (RECORD, {"metadata_at": 8.0, "leader_epoch": 5}, False),
+        # Without a record of the metadata log every image counts.
+        (SparseState(epoch_starts=[EpochStart(1.0, 4)]), {"metadata_at": 8.0}, False),
     ],
 )
 def test_an_older_image_of_a_broker_does_not_undo_a_record_of_the_metadata_log(
-    fields: dict[str, Any], outdated: bool
+    known: SparseState, fields: dict[str, Any], outdated: bool
 ) -> None:
-    record = SparseState(metadata=MetadataPosition(7, 0, 9.0))
-    after = fold(recorded(record), observation(**fields))
+    after = fold(recorded(known), observation(**fields))
     assert after.leader == (None if outdated else 1)
     assert after.in_sync_replicas == ([1] if outdated else [1, 2])
-
-
-def test_without_a_record_of_the_metadata_log_every_image_counts() -> None:
-    history = SparseState(epoch_starts=[EpochStart(1.0, 4)])
-    assert fold(recorded(history), observation(metadata_at=8.0)).leader == 1
 
 
 def test_replicas_are_those_sampled_and_those_assigned_in_order() -> None:

@@ -69,7 +69,7 @@ NEW_LEADER = answer(2, log_end_offset=85, leader_epoch=5)
         ({"samples": [answer(1, log_end_offset=None), answer(2)]}, 100),
         ({"samples": [answer(1, log_end_offset=99), answer(2)]}, 100),
         ({"samples": [answer(1, log_end_offset=90), answer(2, log_end_offset=200)]}, 100),
-        # It leads again: nothing shows of which epoch its records are.
+        # It leads again: the epoch of its records is unknown.
         (
             {
                 "leader": 1,

@@ -61,7 +61,7 @@ def test_a_loss_is_certain_at_the_second_read_of_another_pass() -> None:
 
 
 @pytest.mark.parametrize(("second", "start"), [(70, 70), (50, 60)])
-def test_two_reads_prove_what_is_above_both(second: int, start: int) -> None:
+def test_two_reads_prove_the_records_above_both(second: int, start: int) -> None:
     other = fold(READ_ONCE, shorter(lineage=[(4, second), (5, 80)]))
     assert other.loss_candidate == LossCandidate(4, 5, start, 90, 100, 1, confirmed=True)
 
@@ -95,18 +95,24 @@ def test_a_claim_covers_its_epoch_and_earlier_ones(high_watermark: int, lost_fro
 
 
 @pytest.mark.parametrize(
-    "blind",
+    ("later", "candidate"),
     [
-        shorter(samples=[silent(1), silent(2)]),
-        shorter(samples=[silent(1)]),
-        shorter(95, leads=False),
-        shorter(95, epoch=4),
+        # No verdict: the leader is silent, not sampled, does not lead, or answers too early.
+        (shorter(samples=[silent(1), silent(2)]), FIRST),
+        (shorter(samples=[silent(1)]), FIRST),
+        (shorter(95, leads=False), FIRST),
+        (shorter(95, epoch=4), FIRST),
+        # The records are there.
+        (shorter(95, lineage=[(4, 90), (5, 95)]), None),
+        # Another leadership.
+        (observation(leader=2, leader_epoch=6, samples=[silent(1), silent(2)]), None),
     ],
-    ids=["silent", "not sampled", "does not lead", "before its election"],
 )
-def test_a_pass_without_a_verdict_keeps_the_first_read(blind: Observation) -> None:
-    blind.observed_at = 12.0
-    assert fold(READ_ONCE, blind).loss_candidate == FIRST
+def test_a_first_read_remains_until_it_is_refuted_or_its_leadership_ends(
+    later: Observation, candidate: LossCandidate | None
+) -> None:
+    later.observed_at = 12.0
+    assert fold(READ_ONCE, later).loss_candidate == candidate
 
 
 def test_a_leader_without_a_lineage_cannot_refute() -> None:
@@ -114,12 +120,3 @@ def test_a_leader_without_a_lineage_cannot_refute() -> None:
     once = fold(SEEN, shorter(lineage=None))
     assert once.loss_candidate == LossCandidate(4, 5, 80, 90, 100, 1)
     assert fold(once, shorter(95, lineage=None)).loss_candidate == once.loss_candidate
-
-
-def test_a_pass_that_shows_the_records_refutes_the_first_read() -> None:
-    assert fold(READ_ONCE, shorter(95, lineage=[(4, 90), (5, 95)])).loss_candidate is None
-
-
-def test_a_first_read_ends_with_its_leadership() -> None:
-    later = observation(leader=2, leader_epoch=6, samples=[silent(1), silent(2)])
-    assert fold(READ_ONCE, later).loss_candidate is None

@@ -52,34 +52,29 @@ def copying(log_end: int | None) -> Observation:
 
 
 @pytest.mark.parametrize(
-    ("log_ends", "progress"),
+    ("events", "progress"),
     [
-        ([40], Adding(2, 40, 10.0)),
-        ([40, 40], Adding(2, 40, 10.0)),
-        ([40, 41], Adding(2, 41, 11.0)),
+        ([copying(40)], [Adding(2, 40, 10.0)]),
+        ([copying(40), copying(40)], [Adding(2, 40, 10.0)]),
+        ([copying(40), copying(41)], [Adding(2, 41, 11.0)]),
         # A copy that starts over moves too.
-        ([40, 3], Adding(2, 3, 11.0)),
+        ([copying(40), copying(3)], [Adding(2, 3, 11.0)]),
         # Silence is no progress.
-        ([40, None], Adding(2, 40, 10.0)),
-        ([40, None, 40], Adding(2, 40, 10.0)),
-        ([None, None], Adding(2, None, 10.0)),
-        ([None, 5], Adding(2, 5, 11.0)),
+        ([copying(40), copying(None)], [Adding(2, 40, 10.0)]),
+        ([copying(40), copying(None), copying(40)], [Adding(2, 40, 10.0)]),
+        ([copying(None), copying(None)], [Adding(2, None, 10.0)]),
+        ([copying(None), copying(5)], [Adding(2, 5, 11.0)]),
+        # It is silent when it is added.
+        ([observation(), copying(None)], [Adding(2, None, 11.0)]),
+        # Each replica has its own progress.
+        ([observation(adding=[3, 2])], [Adding(3, None, 10.0), Adding(2, 100, 10.0)]),
+        ([observation(adding=[3, 2]), observation(adding=[2])], [Adding(2, 100, 10.0)]),
     ],
 )
 def test_progress_of_an_added_replica_is_dated_by_its_last_move(
-    log_ends: list[int | None], progress: Adding
+    events: list[Observation], progress: list[Adding]
 ) -> None:
-    assert sparse_after(*map(copying, log_ends)).adding == [progress]
-
-
-def test_a_replica_that_is_silent_when_it_is_added_has_no_progress() -> None:
-    assert sparse_after(observation(), copying(None)).adding == [Adding(2, None, 11.0)]
-
-
-def test_each_added_replica_has_its_own_progress() -> None:
-    both, one = observation(adding=[3, 2]), observation(adding=[2])
-    assert sparse_after(both).adding == [Adding(3, None, 10.0), Adding(2, 100, 10.0)]
-    assert sparse_after(both, one).adding == [Adding(2, 100, 10.0)]
+    assert sparse_after(*events).adding == progress
 
 
 def stable(offset: int | None, **leader: Any) -> Observation:
@@ -193,7 +188,7 @@ def test_an_in_sync_replica_that_ends_below_what_was_committed_before_is_behind(
 @pytest.mark.parametrize(
     ("lost_from", "log_end", "committed"), [(None, 89, 90), (70, 69, 70), (70, 70, None)]
 )
-def test_what_any_epoch_committed_counts_unless_it_is_known_to_be_lost(
+def test_records_that_any_epoch_committed_count_unless_they_are_lost(
     lost_from: int | None, log_end: int, committed: int | None
 ) -> None:
     state = fold(None, observation(), observation(leader_epoch=5, committed=50))

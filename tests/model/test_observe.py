@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from tidemark.core.codec import decode_batch, encode_batch
-from tidemark.core.events import TIMED_OUT, Observation, Pass
+from tidemark.core.events import TIMED_OUT, Observation, Pass, Replica
 from tidemark.model.invariants import INVARIANTS
 from tidemark.model.log import Record
 from tidemark.model.observe import build_batch, observe
@@ -40,107 +44,117 @@ def seen(
     return observation
 
 
-def test_the_elected_leader_reports_the_committed_offset_and_its_lineage() -> None:
-    observation = seen()
-    assert (observation.leader, observation.leader_epoch, observation.leaderless) == (2, 2, False)
-    assert observation.committed == 2
-    assert (observation.lineage, observation.lineage_complete_from) == ([(0, 2), (2, 3)], 0)
-    assert (observation.leader_log_end_offset_before, observation.leader_log_end_offset_after) == (
-        3,
-        3,
-    )
-    assert (
-        observation.replicas,
-        observation.in_sync_replicas,
-        observation.eligible_leader_replicas,
-    ) == ([1, 2, 3], [2, 3], [1])
-    assert observation.effective_min_in_sync_replicas == 2
+UNAWARE = STATE._replace(quorum=LATER._replace(leader=0, leader_epoch=3))
+YOUNG = STATE._replace(
+    replicas=(STATE.replicas[0], STATE.replicas[1]._replace(high_watermark=1), STATE.replicas[2])
+)
+WITHOUT_RECORDS = STATE._replace(logs=(STATE.logs[0], (A, B), STATE.logs[2]))
 
 
-def test_every_replica_is_sampled_with_its_own_leader_epoch() -> None:
-    one, two, three = seen().samples
+@pytest.mark.parametrize(
+    ("observation", "expected"),
+    [
+        # The elected leader reports the committed offset and its lineage.
+        (
+            seen(),
+            {
+                "leader": 2,
+                "leader_epoch": 2,
+                "leaderless": False,
+                "committed": 2,
+                "lineage": [(0, 2), (2, 3)],
+                "lineage_complete_from": 0,
+                "leader_log_end_offset_before": 3,
+                "leader_log_end_offset_after": 3,
+                "replicas": [1, 2, 3],
+                "in_sync_replicas": [2, 3],
+                "eligible_leader_replicas": [1],
+                "effective_min_in_sync_replicas": 2,
+            },
+        ),
+        # A high watermark of another epoch is not committed: broker 1 was elected in epoch 3 and
+        # does not know it. It considers itself leader in epoch 0.
+        (
+            seen(UNAWARE),
+            {
+                "leader": 1,
+                "leader_epoch": 3,
+                "committed": None,
+                "lineage": None,
+                "leader_log_end_offset_before": 2,
+            },
+        ),
+        # A leader below the start of its epoch reports no committed offset since KIP-207.
+        (seen(YOUNG), {"committed": None}),
+        (seen(YOUNG, "kip-101"), {"committed": 1}),
+        # A lineage ends with the epoch without records.
+        (seen(WITHOUT_RECORDS), {"lineage": [(0, 2), (2, 2)]}),
+        # A silent follower does not matter; a silent leader reports no committed offset.
+        (seen(silent=(2,)), {"committed": 2}),
+        (
+            seen(silent=(1,)),
+            {
+                "leader": 2,
+                "committed": None,
+                "lineage": None,
+                "leader_log_end_offset_before": None,
+            },
+        ),
+        (
+            seen(STATE._replace(quorum=LATER._replace(leader=None))),
+            {"leader": None, "leaderless": True, "committed": None},
+        ),
+        # Brokers without epochs report none.
+        (
+            seen(protocol="truncate-to-hw"),
+            {
+                "leader": 2,
+                "leader_epoch": None,
+                "lineage": None,
+                "committed": 2,
+                "eligible_leader_replicas": None,
+            },
+        ),
+        # The initial state has no leader.
+        (seen(initial(CONSTANTS)), {"leader": None, "leader_epoch": None, "leaderless": True}),
+    ],
+)
+def test_the_observation_of_a_state(observation: Observation, expected: dict[str, Any]) -> None:
+    assert {name: getattr(observation, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("observation", "expected"),
+    [
+        # Every replica is sampled with its own leader epoch.
+        (
+            seen(),
+            [
+                (2, 2, 0, True, [(0, 2)]),
+                (3, 2, 2, True, [(0, 2), (2, 3)]),
+                (2, 1, 2, False, [(0, 2)]),
+            ],
+        ),
+        (
+            seen(protocol="truncate-to-hw"),
+            [(2, 2, None, True, None), (3, 2, None, True, None), (2, 1, None, False, None)],
+        ),
+        (seen(initial(CONSTANTS)), [(0, 0, None, False, [])] * 3),
+    ],
+)
+def test_the_samples_of_a_state(observation: Observation, expected: list[Any]) -> None:
+    samples = observation.samples
     assert [
-        (s.log_end_offset, s.high_watermark, s.leader_epoch, s.leads) for s in (one, two, three)
-    ] == [
-        (2, 2, 0, True),
-        (3, 2, 2, True),
-        (2, 1, 2, False),
-    ]
-    assert (one.lineage, three.lineage) == ([(0, 2)], [(0, 2)])
-    assert all(
-        sample.log_start_offset == 0 and sample.error is None for sample in (one, two, three)
-    )
+        (each.log_end_offset, each.high_watermark, each.leader_epoch, each.leads, each.lineage)
+        for each in samples
+    ] == expected
+    assert [(each.log_start_offset, each.error) for each in samples] == [(0, None)] * 3
 
 
-def test_a_high_watermark_of_another_epoch_is_not_committed() -> None:
-    unaware = STATE._replace(quorum=LATER._replace(leader=0, leader_epoch=3))
-    observation = seen(unaware)
-    # Broker 1 was elected in epoch 3 and does not know it: it considers itself leader in epoch 0.
-    assert (
-        observation.leader,
-        observation.leader_epoch,
-        observation.committed,
-        observation.lineage,
-    ) == (1, 3, None, None)
-    assert observation.leader_log_end_offset_before == 2
-
-
-def test_a_leader_below_the_start_of_its_epoch_reports_no_committed_offset() -> None:
-    young = STATE._replace(
-        replicas=(
-            STATE.replicas[0],
-            STATE.replicas[1]._replace(high_watermark=1),
-            STATE.replicas[2],
-        )
-    )
-    assert seen(young).committed is None
-    # Before KIP-207 it reported one.
-    assert seen(young, "kip-101").committed == 1
-
-
-def test_the_lineage_ends_with_the_epoch_without_records() -> None:
-    fresh = STATE._replace(logs=(STATE.logs[0], (A, B), STATE.logs[2]))
-    assert seen(fresh).lineage == [(0, 2), (2, 2)]
-
-
-def test_a_silent_replica_has_an_error_and_no_offsets() -> None:
-    observation = seen(silent=(2,))
-    silent = observation.samples[2]
-    assert (silent.error, silent.log_end_offset, silent.high_watermark, silent.leads) == (
-        TIMED_OUT,
-        None,
-        None,
-        None,
-    )
-    assert observation.committed == 2
-
-
-def test_a_silent_leader_reports_no_committed_offset() -> None:
-    observation = seen(silent=(1,))
-    assert (observation.leader, observation.committed, observation.lineage) == (2, None, None)
-    assert (
-        observation.leader_log_end_offset_before is None
-        and observation.samples[1].error == TIMED_OUT
-    )
-
-
-def test_a_partition_without_a_leader_has_no_committed_offset() -> None:
-    observation = seen(STATE._replace(quorum=LATER._replace(leader=None)))
-    assert (observation.leader, observation.leaderless, observation.committed) == (None, True, None)
-
-
-def test_brokers_without_epochs_report_none() -> None:
-    observation = seen(protocol="truncate-to-hw")
-    assert (
-        observation.leader,
-        observation.leader_epoch,
-        observation.lineage,
-        observation.committed,
-    ) == (2, None, None, 2)
-    assert observation.eligible_leader_replicas is None
-    assert all(
-        sample.leader_epoch is None and sample.lineage is None for sample in observation.samples
-    )
+@pytest.mark.parametrize("silent", [1, 2])
+def test_a_silent_replica_has_an_error_and_no_offsets(silent: int) -> None:
+    sample = seen(silent=(silent,)).samples[silent]
+    assert sample == Replica(broker=silent + 1, error=TIMED_OUT)
 
 
 def test_without_any_response_the_partition_is_missed_and_not_observed() -> None:
@@ -166,16 +180,6 @@ def test_every_state_of_a_space_can_be_encoded() -> None:
         for number, trace in enumerate(shortest_traces(protocol, constants, max_traces=400)):
             batch = build_batch(protocol, constants, trace.last, number, float(number))
             assert decode_batch(encode_batch(batch)) == batch
-
-
-def test_the_initial_state_has_no_leader() -> None:
-    observation = seen(initial(CONSTANTS))
-    assert (observation.leader, observation.leader_epoch, observation.leaderless) == (
-        None,
-        None,
-        True,
-    )
-    assert [sample.log_end_offset for sample in observation.samples] == [0, 0, 0]
 
 
 def test_the_oracle_returns_the_lost_offsets() -> None:

@@ -58,22 +58,17 @@ def test_the_actions_are_those_of_the_specification_and_two_faults(name: str) ->
     assert len(names) == len(set(names))
 
 
+def actions_taken(protocol: str, constants: Constants) -> set[str]:
+    """The actions that the last steps of the shortest traces take."""
+    traces = shortest_traces(PROTOCOLS[protocol], constants, 20_000)
+    return {step.action.name for trace in traces for step in trace.steps[-1:]}
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_faults_happen_only_if_they_are_enabled(name: str) -> None:
     constants = Constants(records=1, log_size=1, max_epoch=1)
-    taken = {
-        step.action.name
-        for trace in shortest_traces(PROTOCOLS[name], constants)
-        for step in trace.steps[-1:]
-    }
-    assert not taken & FAULTS
-    faulty = constants._replace(lossy_disk=True, unclean_election=True)
-    taken = {
-        step.action.name
-        for trace in shortest_traces(PROTOCOLS[name], faulty, 20_000)
-        for step in trace.steps[-1:]
-    }
-    assert taken >= FAULTS
+    assert not actions_taken(name, constants) & FAULTS
+    assert actions_taken(name, constants._replace(lossy_disk=True, unclean_election=True)) >= FAULTS
 
 
 @pytest.mark.parametrize(
@@ -82,7 +77,7 @@ def test_faults_happen_only_if_they_are_enabled(name: str) -> None:
 def test_neighbouring_protocols_differ_only_by_one_kip(
     older: ModuleType, newer: ModuleType
 ) -> None:
-    """They differ in the rule and its name. KIP-320 also changes who answers and who counts."""
+    """They differ in the rule and its name; KIP-320 also in which replicas answer and count."""
     one, other = (
         inspect.getsource(module).split("from __future__")[1].splitlines()
         for module in (older, newer)
@@ -91,27 +86,35 @@ def test_neighbouring_protocols_differ_only_by_one_kip(
     assert len(changed) <= 16
 
 
-def test_kip_101_keeps_a_record_of_another_epoch_below_the_answer() -> None:
-    # The leader never had epoch 1. It answers with the start of epoch 2, which is above the
-    # follower's record of epoch 1.
-    leader, follower = log((0, 0), (0, 1), (2, 3)), log((0, 0), (1, 2))
-    assert kip_101.truncation_offset(leader, follower, 0) == 2
-    assert kip_279.truncation_offset(leader, follower, 0) == 1
-    assert kip_966.truncation_offset(leader, follower, 0) == 1
+SAME = log((0, 0), (0, 1))
+# The leader never had epoch 1. It answers with the start of epoch 2, which is above the follower's
+# record of epoch 1.
+WITHOUT_EPOCH_1, WITH_EPOCH_1 = log((0, 0), (0, 1), (2, 3)), log((0, 0), (1, 2))
 
 
-def test_truncate_to_hw_uses_only_the_high_watermark() -> None:
-    same = log((0, 0), (0, 1))
-    assert truncate_to_hw.truncation_offset(same, same, 1) == 1
-    assert [
-        module.truncation_offset(same, same, 1) for module in (kip_101, kip_279, kip_320, kip_966)
-    ] == [2, 2, 2, 2]
-
-
-def test_kip_101_falls_back_to_the_high_watermark() -> None:
-    assert kip_101.truncation_offset((), log((0, 0), (0, 1)), 1) == 1
-    assert kip_101.truncation_offset(log((0, 0)), log((0, 0), (1, 1)), 1) == 1
-    assert kip_101.truncation_offset(log((0, 0)), (), 0) == 0
+@pytest.mark.parametrize(
+    ("protocol", "leader", "follower", "high_watermark", "offset"),
+    [
+        # KIP-101 keeps a record of another epoch below the answer.
+        (kip_101, WITHOUT_EPOCH_1, WITH_EPOCH_1, 0, 2),
+        (kip_279, WITHOUT_EPOCH_1, WITH_EPOCH_1, 0, 1),
+        (kip_966, WITHOUT_EPOCH_1, WITH_EPOCH_1, 0, 1),
+        # Only the first protocol uses nothing but the high watermark.
+        (truncate_to_hw, SAME, SAME, 1, 1),
+        (kip_101, SAME, SAME, 1, 2),
+        (kip_279, SAME, SAME, 1, 2),
+        (kip_320, SAME, SAME, 1, 2),
+        (kip_966, SAME, SAME, 1, 2),
+        # KIP-101 falls back to the high watermark.
+        (kip_101, (), SAME, 1, 1),
+        (kip_101, log((0, 0)), log((0, 0), (1, 1)), 1, 1),
+        (kip_101, log((0, 0)), (), 0, 0),
+    ],
+)
+def test_where_a_follower_truncates(
+    protocol: ModuleType, leader: Log, follower: Log, high_watermark: int, offset: int
+) -> None:
+    assert protocol.truncation_offset(leader, follower, high_watermark) == offset
 
 
 def test_fetches_truncate_where_kip_279_truncates() -> None:

@@ -1,4 +1,4 @@
-"""Every scenario has its golden text, and shows what it is about."""
+"""Every scenario has its golden text and its expected outcome."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_fetch_response_carries_the_high_watermark_from_before_the_fetch() -> 
     assert "response: m1, HW 0" in step.effects
 
 
-def test_acks_guarantee_what_they_say() -> None:
+def test_each_acks_setting_keeps_its_guarantee() -> None:
     run = run_of("acks-0-1-all")
     after = {step.event: step.cluster for step in run.steps}
     assert after["m0 sent to 1, acks=0"].broker(1).produce_purgatory == ()
@@ -246,7 +246,7 @@ def test_the_preferred_leader_leads_again_once_it_is_in_sync() -> None:
     assert moved.in_sync_replicas == (2, 3)
 
 
-def test_the_last_replica_standing_is_elected_before_elr_and_not_since() -> None:
+def test_the_last_replica_is_elected_before_elr_and_not_since() -> None:
     without_elr = run_of("last-replica-standing", "kip-320").cluster
     assert lost(without_elr) == [0, 1]
     assert all(broker.log == () for broker in without_elr.brokers)

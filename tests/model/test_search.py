@@ -1,19 +1,24 @@
-"""The search finds the known counterexamples, and claims no more than it has searched."""
+"""The search finds the known counterexamples, and claims no more than it has searched.
+
+Its traces are valid runs, distinct, and can be extended to a state with a leader.
+"""
 
 from __future__ import annotations
 
+from itertools import islice
 from random import Random
 
 import pytest
 
 from tests.model.golden import assert_golden
 from tidemark.model.action import Action, Successors, Trace, successors
-from tidemark.model.invariants import INVARIANTS
+from tidemark.model.invariants import INVARIANTS, Invariant
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.render import trace_lines
 from tidemark.model.search import SearchResult, check, walk
-from tidemark.model.state import Constants, ModelState
+from tidemark.model.state import Constants, ModelState, true_leader
+from tidemark.model.traces import extend_to_leader, random_traces, shortest_traces
 
 # Two replicas, logs of two records, two records in total, leader epochs 0 to 2.
 SMALL = Constants()
@@ -55,31 +60,6 @@ def test_the_shortest_counterexample(protocol: str, invariant: str) -> None:
     assert_golden(f"counterexamples/{protocol}.{invariant}", trace_lines(verdict.trace))
 
 
-@pytest.mark.parametrize(
-    ("invariant", "steps"),
-    [
-        ("LogMatching", 12),
-        ("LeaderCompleteness", 13),
-        ("ConsistentRead", 14),
-        ("AckedNeverLost", 13),
-    ],
-)
-def test_kip_101_breaks_the_others_with_one_more_record_and_epoch(
-    invariant: str, steps: int
-) -> None:
-    """Two quick elections: the reason for KIP-279."""
-    verdict = search("kip-101", invariant, SMALL._replace(records=3, max_epoch=3))
-    assert verdict.trace is not None and len(verdict.trace.steps) == steps
-    assert "kip-101" not in INVARIANTS[invariant].holds_where
-    assert_golden(f"counterexamples/kip-101.{invariant}.epochs-to-3", trace_lines(verdict.trace))
-
-
-@pytest.mark.soak
-def test_kip_279_keeps_every_invariant_in_that_space() -> None:
-    verdict = check(PROTOCOLS["kip-279"], SMALL._replace(records=3, max_epoch=3), ALL)
-    assert (verdict.holds, verdict.complete) == (True, True)
-
-
 @pytest.mark.parametrize("protocol", ["truncate-to-hw", "kip-101"])
 def test_the_other_invariants_hold_over_the_whole_space(protocol: str) -> None:
     others = [invariant for invariant in ALL if (protocol, invariant.name) not in SHORTEST]
@@ -95,11 +75,29 @@ def test_two_replicas_keep_every_invariant_over_the_whole_space(protocol: str) -
     assert verdict.states > 5_000
 
 
-@pytest.mark.parametrize("invariant", ["WeakIsr", "StrongIsr"])
-def test_three_replicas_break_kip_279(invariant: str) -> None:
-    verdict = search("kip-279", invariant, SMALL._replace(replicas=3))
-    assert verdict.trace is not None and len(verdict.trace.steps) == 10
-    assert_golden(f"counterexamples/kip-279.{invariant}.three-replicas", trace_lines(verdict.trace))
+# Two quick elections need one more record and epoch: the reason for KIP-279.
+LONGER = SMALL._replace(records=3, max_epoch=3)
+THREE_REPLICAS = SMALL._replace(replicas=3)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "invariant", "space", "constants", "steps"),
+    [
+        ("kip-101", "LogMatching", "epochs-to-3", LONGER, 12),
+        ("kip-101", "LeaderCompleteness", "epochs-to-3", LONGER, 13),
+        ("kip-101", "ConsistentRead", "epochs-to-3", LONGER, 14),
+        ("kip-101", "AckedNeverLost", "epochs-to-3", LONGER, 13),
+        ("kip-279", "WeakIsr", "three-replicas", THREE_REPLICAS, 10),
+        ("kip-279", "StrongIsr", "three-replicas", THREE_REPLICAS, 10),
+    ],
+)
+def test_a_larger_space_breaks_more_invariants(
+    protocol: str, invariant: str, space: str, constants: Constants, steps: int
+) -> None:
+    verdict = search(protocol, invariant, constants)
+    assert verdict.trace is not None and len(verdict.trace.steps) == steps
+    assert "kip-101" not in INVARIANTS[invariant].holds_where
+    assert_golden(f"counterexamples/{protocol}.{invariant}.{space}", trace_lines(verdict.trace))
 
 
 @pytest.mark.parametrize(
@@ -150,34 +148,44 @@ def test_one_lossy_machine_breaks_kip_320_and_not_kip_966() -> None:
 
 
 @pytest.mark.soak
-def test_one_lossy_machine_does_not_break_kip_966_in_the_larger_space() -> None:
-    constants = SMALL._replace(min_isr=2, lossy_disk=True)
-    verdict = check(
-        only_first_replica_is_lossy(PROTOCOLS["kip-966"]),
-        constants,
-        [INVARIANTS["LeaderCompleteness"]],
-    )
-    assert (verdict.holds, verdict.complete) == (True, True)
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize("protocol", ["kip-320", "kip-966"])
 def test_three_replicas_break_nothing_within_the_cap(protocol: str) -> None:
-    verdict = check(PROTOCOLS[protocol], SMALL._replace(replicas=3), ALL)
+    verdict = check(PROTOCOLS[protocol], THREE_REPLICAS, ALL)
     assert verdict.holds is not False
 
 
-@pytest.mark.soak
-def test_three_replicas_keep_kip_320s_theorems_over_the_whole_space() -> None:
-    theorems = [INVARIANTS[name] for name in ("TypeOk", "LeaderInIsr", "WeakIsr", "StrongIsr")]
-    verdict = check(PROTOCOLS["kip-320"], SMALL._replace(replicas=3), theorems)
-    assert (verdict.holds, verdict.complete) == (True, True)
-
-
-@pytest.mark.parametrize(("protocol", "max_epoch"), [("kip-320", 2), ("kip-966", 1)])
-def test_every_invariant_holds_with_min_isr_2(protocol: str, max_epoch: int) -> None:
-    """Under kip-966 this covers the eligible leader replicas."""
-    verdict = check(PROTOCOLS[protocol], SMALL._replace(min_isr=2, max_epoch=max_epoch), ALL)
+@pytest.mark.parametrize(
+    ("protocol", "constants", "invariants"),
+    [
+        pytest.param(PROTOCOLS["kip-279"], LONGER, ALL, marks=pytest.mark.soak, id="kip-279"),
+        pytest.param(
+            only_first_replica_is_lossy(PROTOCOLS["kip-966"]),
+            SMALL._replace(min_isr=2, lossy_disk=True),
+            [INVARIANTS["LeaderCompleteness"]],
+            marks=pytest.mark.soak,
+            id="kip-966, one lossy machine",
+        ),
+        pytest.param(
+            PROTOCOLS["kip-320"],
+            THREE_REPLICAS,
+            [INVARIANTS[name] for name in ("TypeOk", "LeaderInIsr", "WeakIsr", "StrongIsr")],
+            marks=pytest.mark.soak,
+            id="kip-320, its theorems for three replicas",
+        ),
+        pytest.param(PROTOCOLS["kip-320"], SMALL._replace(min_isr=2), ALL, id="kip-320, min ISR 2"),
+        # This covers the eligible leader replicas.
+        pytest.param(
+            PROTOCOLS["kip-966"],
+            SMALL._replace(min_isr=2, max_epoch=1),
+            ALL,
+            id="kip-966, min ISR 2",
+        ),
+    ],
+)
+def test_a_whole_space_keeps_its_invariants(
+    protocol: Protocol, constants: Constants, invariants: list[Invariant]
+) -> None:
+    verdict = check(protocol, constants, invariants)
     assert (verdict.holds, verdict.complete) == (True, True)
 
 
@@ -195,7 +203,7 @@ def test_progress_is_reported_during_the_search() -> None:
 
 
 def test_a_walk_finds_a_counterexample_and_shrinks_it() -> None:
-    constants = SMALL._replace(replicas=3)
+    constants = THREE_REPLICAS
     verdict = walk(
         PROTOCOLS["kip-101"], constants, [INVARIANTS["StrongIsr"]], Random(7), max_states=100_000
     )
@@ -219,3 +227,43 @@ def test_a_walk_never_claims_that_something_holds() -> None:
     # The walks also end in a space that is smaller than the cap.
     tiny = Constants(log_size=1, records=1, max_epoch=0)
     assert walk(PROTOCOLS["kip-320"], tiny, ALL, Random(1), max_states=500).states < 500
+
+
+def test_shortest_traces_are_distinct_and_cover_the_space() -> None:
+    tiny = Constants(log_size=1, records=1, max_epoch=1)
+    found = list(shortest_traces(PROTOCOLS["kip-320"], tiny))
+    assert (
+        len({trace.last for trace in found})
+        == len(found)
+        == check(PROTOCOLS["kip-320"], tiny, ALL).states
+    )
+    for trace in found[::50]:
+        assert_is_a_run(PROTOCOLS["kip-320"], tiny, trace)
+    assert len(list(shortest_traces(PROTOCOLS["kip-320"], SMALL, max_traces=300))) == 300
+
+
+def test_random_traces_are_distinct() -> None:
+    found = list(islice(random_traces(PROTOCOLS["kip-966"], SMALL, Random(5), steps=20), 200))
+    assert len({trace.states for trace in found}) == 200
+    assert_is_a_run(PROTOCOLS["kip-966"], SMALL, found[0])
+
+
+def test_random_traces_end_when_there_are_no_new_ones() -> None:
+    nothing = Constants(replicas=1, log_size=1, records=0, max_epoch=0)
+    assert len(list(random_traces(PROTOCOLS["kip-320"], nothing, Random(5)))) < 10
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_trace_can_be_extended_to_a_leader(protocol: str) -> None:
+    wider = SMALL._replace(max_epoch=SMALL.max_epoch + 1)
+    led = 0
+    for trace in islice(shortest_traces(PROTOCOLS[protocol], SMALL), 0, 3_000, 30):
+        ways = list(extend_to_leader(PROTOCOLS[protocol], SMALL, trace))
+        quorum = trace.last.quorum
+        assert ways or not (quorum.isr or quorum.elr)
+        for longer in ways:
+            led += 1
+            assert longer.steps[: len(trace.steps)] == trace.steps
+            assert true_leader(longer.last) is not None
+            assert_is_a_run(PROTOCOLS[protocol], wider, longer)
+    assert led > 100

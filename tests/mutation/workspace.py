@@ -46,7 +46,7 @@ SELECTION: Final = (
 
 
 def prepare(targets: list[str], folder: Path = FOLDER) -> None:
-    """Makes a new folder: earlier verdicts may rest on tests that have changed since."""
+    """Makes a new folder, because the tests may have changed since earlier verdicts."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     leave = shutil.ignore_patterns("__pycache__", "mutation")

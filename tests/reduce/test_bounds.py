@@ -20,7 +20,7 @@ from tidemark.core.sparse_state import MAX_ANOMALIES, MAX_EPOCH_STARTS
 
 @pytest.fixture(scope="module")
 def hostile() -> Scenario:
-    """A partition of which everything changes, for longer than any list lasts."""
+    """A partition that changes in every pass, more often than any list has entries."""
     scenario = Scenario()
     scenario.run("partition orders-0 replicas=1,2,3 min_isr=2")
     for epoch in range(1, 61):

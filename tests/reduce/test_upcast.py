@@ -1,4 +1,4 @@
-"""State that earlier releases wrote is read on: nothing is forgotten, and alerts continue.
+"""This release reads the state of earlier ones: nothing is lost, and alerts continue.
 
 `testdata/state/group-1.bin` and `group-2.bin` were written by the releases with versions 1 and 2
 of the partition state, after the histories below.
@@ -75,7 +75,7 @@ def identities(state: PartitionState) -> list[tuple[object, ...]]:
     ]
 
 
-def test_version_1_is_read_on() -> None:
+def test_state_of_version_1_is_still_read() -> None:
     old, new = upgraded(1, *HISTORY_1)
     assert known_in_version_1(old.state, new.state) == new.state
     shrinks = [[(s.at, s.broker, s.leader) for s in one.state.shrinks] for one in (old, new)]
@@ -96,7 +96,7 @@ def known_in_version_1(old: PartitionState, new: PartitionState) -> PartitionSta
     return replace(old, committed=dated, published_digest=new.published_digest, **parts)
 
 
-def test_version_2_is_read_on() -> None:
+def test_state_of_version_2_is_still_read() -> None:
     old, new = upgraded(2, *HISTORY_2)
     assert old.state.shrinks[-1] == Shrink(ORIGIN + 66.0, 2, 1, Cause.FENCING, recorded=True)
     assert not old.state.shrinks[0].recorded
