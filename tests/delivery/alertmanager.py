@@ -30,12 +30,14 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> float:
+def wait_for(
+    condition: Callable[[], bool], seconds: float = 20.0, what: str = "the condition"
+) -> float:
     """How long it took until the condition held; fails the test after `seconds`."""
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < seconds, f"{what}: not within {seconds} s"
-        time.sleep(0.05)
+        time.sleep(0.01)
     return time.monotonic() - began
 
 
