@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tests.delivery.alertmanager import free_port
+from tests.delivery.services import free_port
 from tests.verbs.run import tidemark
 
 

@@ -265,7 +265,7 @@ class Rig:
         return self.store.commits[0].offset if self.store.commits else None
 
     def restart(self) -> None:
-        """As after kill -9: only what was committed is left."""
+        """As after kill -9: only the commits are left."""
         self.delivery = make_delivery(
             self.settings,
             {"main": self.addresses},
@@ -285,7 +285,7 @@ class Rig:
         self.reads += len(records)
 
     def step(self, passed: float = 1.0) -> None:
-        """Time passes, then what is due is posted and committed."""
+        """Time passes, then all due alerts are posted and committed."""
         self.clock.now += passed
         newest = {each.fingerprint: each for each in self.log[: self.reads]}.values()
         asserted = [each for each in newest if self.asserts and each.state != "resolved"]

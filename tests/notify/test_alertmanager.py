@@ -43,7 +43,7 @@ def active(rig: Rig, label: str = "partition") -> list[str]:
     return sorted(each["labels"][label] for each in rig.address.active())
 
 
-def test_what_is_new_is_posted_at_once_and_what_is_open_every_30_seconds(rig: Rig) -> None:
+def test_new_alerts_are_posted_at_once_and_open_ones_every_30_seconds(rig: Rig) -> None:
     rig.step()
     fired = alert(description="7 records behind")
     rig.deliver(fired, after=1)
@@ -82,7 +82,7 @@ def test_it_starts_when_it_fired_and_not_when_its_condition_began() -> None:
     assert states(rig) == ["firing", "resolved"]
 
 
-def test_what_came_and_went_while_all_were_down_fires_for_a_turn_and_resolves(rig: Rig) -> None:
+def test_an_alert_that_came_and_went_during_an_outage_fires_and_then_resolves(rig: Rig) -> None:
     rig.address.failure = DOWN
     rig.deliver(alert(starts_at=NOW - 9, at=NOW + 1))
     rig.deliver(alert(state="resolved", starts_at=NOW - 9, at=NOW + 5), after=100)
@@ -205,7 +205,7 @@ def test_while_passes_stop_alerts_are_posted_on_as_stale_and_none_resolves(rig: 
     assert states(rig) == ["firing", "firing", "resolved"]
 
 
-def test_a_window_holds_back_what_comes_from_a_view_unless_it_was_posted_before() -> None:
+def test_a_window_mutes_alerts_from_views_unless_they_were_posted_before() -> None:
     rig = Rig(ALERTMANAGER, windows=[window(NOW, NOW + 300)])
     new, old = alert(), alert(partition="1", starts_at=NOW - 1_000_000)
     rig.unrecorded = [new, old]
@@ -219,7 +219,7 @@ def test_a_window_holds_back_what_comes_from_a_view_unless_it_was_posted_before(
     assert active(rig, "alertname") == ["KafkaCommittedDataLoss", "KafkaFollowerLag"]
 
 
-def test_a_full_table_drops_what_resolved_and_then_the_oldest_but_no_loss(
+def test_a_full_table_drops_resolved_alerts_then_the_oldest_but_no_loss(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(alertmanager, "MAX_ALERTS", 500)
@@ -249,7 +249,7 @@ def test_a_loss_is_posted_before_all_that_waits(rig: Rig) -> None:
     assert rig.address.posts[0][0]["labels"] == loss.labels
 
 
-def test_the_heart_beats_until_the_readers_are_silent() -> None:
+def test_the_heartbeat_ends_when_the_readers_are_silent() -> None:
     rig = Rig(ALERTMANAGER, heartbeat=True)
     rig.run(100)
     assert active(rig, "alertname") == ["TidemarkWatchdog"]
@@ -292,7 +292,7 @@ def test_halving_posts_every_good_alert_and_names_the_bad(
         repeat=st.integers(1, 5),
     ),
 )
-def test_whatever_fails_every_instance_comes_to_know_what_is_open(
+def test_every_instance_gets_all_open_alerts_despite_failures(
     sequence: AlertSequence, steps: Steps
 ) -> None:
     rig = Rig(ALERTMANAGER, instances=2)

@@ -103,7 +103,7 @@ def test_a_window_shows_in_metrics_and_logs(capsys: pytest.CaptureFixture[str]) 
     assert "alerts that a maintenance window held back are delivered" in logged
 
 
-def test_reading_begins_before_the_commit_and_no_commit_of_another_topic_is_used() -> None:
+def test_reading_starts_before_the_commit_and_ignores_a_commit_of_another_topic() -> None:
     stores = {"hook": MemoryStore(), "new": MemoryStore()}
 
     def starts(*receivers: str) -> dict[int, int]:

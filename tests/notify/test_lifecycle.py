@@ -15,7 +15,7 @@ def alerts() -> OpenAlerts:
 
 
 def flow(alerts: OpenAlerts, start: float, end: float) -> list[Alert]:
-    """A pass arrives every ten seconds; what is lost meanwhile."""
+    """A pass arrives every ten seconds. Returns the alerts that are lost meanwhile."""
     lost = []
     for step in range(int((end - start) // 10) + 1):
         lost += alerts.lost({"east": start + 10 * step}, start + 10 * step, 30)
@@ -60,7 +60,7 @@ def test_an_alert_that_resolved_is_not_lost(alerts: OpenAlerts) -> None:
     assert flow(alerts, NOW, NOW + 1000) == []
 
 
-def test_views_assert_only_what_records_announced(alerts: OpenAlerts) -> None:
+def test_views_assert_only_alerts_with_a_record(alerts: OpenAlerts) -> None:
     alerts.take_view(view(alerts=[open_alert(alert())]), NOW)
     assert flow(alerts, NOW, NOW + 1000) == []
 

@@ -1,4 +1,4 @@
-"""When a batch is due, what shares one, and what a full queue drops."""
+"""When a batch is due, which alerts share one, and which a full queue drops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def queue() -> Queue:
 def push(
     queue: Queue, name: str = "KafkaFollowerLag", now: float = NOW, **labels: Any
 ) -> list[str]:
-    """The partitions of what is dropped for it."""
+    """The partitions of the alerts that are dropped for it."""
     labels = {"at": NOW, **labels}
     return partitions(queue.push(Entry(alert(name, **labels), None, now), now))
 
@@ -146,7 +146,7 @@ def test_a_batch_that_failed_comes_again_first_and_takes_nothing_in(queue: Queue
     assert partitions(list(first.entries.values())) == ["0"]
 
 
-def test_what_waits_of_one_cause_becomes_one_post() -> None:
+def test_waiting_alerts_of_one_cause_become_one_post() -> None:
     queue = Queue(1000, 2.0)
     for number in range(5):
         push(queue, partition=str(number))
@@ -164,7 +164,7 @@ def test_what_waits_of_one_cause_becomes_one_post() -> None:
     ]
 
 
-def test_a_loss_overtakes_what_is_not_urgent(queue: Queue) -> None:
+def test_a_loss_overtakes_alerts_that_are_not_urgent(queue: Queue) -> None:
     push(queue, partition="0")
     push(queue, LOSS, partition="1")
     assert [partitions(batch) for batch in drain(queue)] == [["1"], ["0"]]

@@ -64,7 +64,7 @@ def test_a_repeated_record_hides_no_later_firing_after_a_restart(rig: Rig) -> No
     assert rig.address.notified == transitions([*first, second[0]])
 
 
-def test_a_repeated_record_is_no_delivery_of_what_waits(rig: Rig) -> None:
+def test_a_repeated_record_does_not_count_as_delivery(rig: Rig) -> None:
     rig.address.bad_partition = "9"
     loss, other = alert(**LOSS, partition="9"), alert(partition="1")
     rig.deliver(loss, other, alert(**LOSS, partition="9", starts_at=NOW - 1), loss)
@@ -85,13 +85,13 @@ def test_an_alert_that_comes_back_is_posted_again(rig: Rig) -> None:
     assert rig.committed == 4
 
 
-def test_a_stream_that_forgot_and_fires_again_is_no_news(rig: Rig) -> None:
+def test_a_firing_repeated_by_a_stream_that_lost_its_state_is_not_posted(rig: Rig) -> None:
     rig.deliver(alert(starts_at=NOW - 3), alert(starts_at=NOW - 1))
     assert len(rig.address.notified) == 1
     assert rig.sender.report().outcomes == {"delivered": 1, "duplicate": 1}
 
 
-def test_an_update_is_no_news_but_changes_a_firing_that_waits(rig: Rig) -> None:
+def test_an_update_is_not_posted_but_changes_a_waiting_alert(rig: Rig) -> None:
     rig.deliver(alert(description="7"), alert(state="update", description="9"))
     rig.address.failure = DOWN
     rig.deliver(alert(partition="1", description="old"))
@@ -125,7 +125,7 @@ def test_routing(kind: str, options: dict[str, Any], wanted: list[str]) -> None:
     assert rig.committed == 3
 
 
-def test_what_fired_and_resolved_long_ago_is_history_but_a_loss_is_not(rig: Rig) -> None:
+def test_old_resolved_alerts_are_history_but_a_loss_is_not(rig: Rig) -> None:
     old = episode(start=NOW - 3600)
     still_open = alert(partition="7", at=NOW - 3600, starts_at=NOW - 3603)
     loss = episode(start=NOW - 3600, **LOSS)
@@ -165,7 +165,7 @@ def test_an_old_end_without_its_firing_is_history(rig: Rig) -> None:
 
 
 def test_an_old_firing_is_posted_when_nothing_more_comes(kind: str) -> None:
-    """The stream is dead: its last state is the best that is known."""
+    """The stream is dead: its last state is the best information."""
     rig = Rig(kind, stale_seconds=10_000)
     rig.newest = NOW - 3600
     rig.deliver(alert(at=NOW - 3600), after=9)
@@ -192,7 +192,7 @@ def test_commits_that_fail_are_tried_again(rig: Rig) -> None:
     assert rig.committed == 1
 
 
-def test_one_bad_alert_costs_no_other(rig: Rig) -> None:
+def test_one_refused_alert_delays_no_other(rig: Rig) -> None:
     rig.address.bad_partition = "13"
     rig.deliver(*(alert(partition=str(number)) for number in range(30)))
     posted = {int(each["labels"]["partition"]) for each in rig.address.posted}
@@ -221,7 +221,7 @@ def test_a_loss_that_is_refused_is_kept_until_it_is_taken_and_blocks_no_other(
 LAG = {"alerts": ["KafkaFollowerLag"]}
 
 
-def test_a_window_holds_back_what_it_explains_and_what_is_open_at_its_end_is_posted(
+def test_a_window_mutes_matching_alerts_and_open_ones_are_posted_at_its_end(
     kind: str,
 ) -> None:
     """A loss passes every window."""
@@ -243,7 +243,7 @@ def test_a_window_holds_back_what_it_explains_and_what_is_open_at_its_end_is_pos
     assert rig.committed == 5
 
 
-def test_what_a_window_holds_back_survives_a_restart(kind: str) -> None:
+def test_muted_alerts_survive_a_restart(kind: str) -> None:
     rig = Rig(kind, windows=[window(NOW, NOW + 600, **LAG)])
     offline = alert("KafkaOffline", severity="critical")
     rig.deliver(alert(partition="0"), *episode(partition="1"), offline)
@@ -256,7 +256,7 @@ def test_what_a_window_holds_back_survives_a_restart(kind: str) -> None:
     assert rig.committed == 4
 
 
-def test_the_end_of_what_fired_before_a_window_is_posted_in_it(kind: str) -> None:
+def test_an_alert_that_fired_before_a_window_resolves_in_it(kind: str) -> None:
     rig = Rig(kind, windows=[window(NOW, NOW + 600, **LAG)])
     rig.clock.now = NOW - 60
     fired, ended = episode(start=NOW - 60, seconds=120)
@@ -330,7 +330,7 @@ def test_a_stalled_stream_fires_once_and_resolves_nothing_else(rig: Rig) -> None
     assert names(rig)[2:] == [(STALLED, "resolved")]
 
 
-def test_a_stream_that_stumbles_raises_one_alert(rig: Rig) -> None:
+def test_an_irregular_stream_raises_one_alert(rig: Rig) -> None:
     """A pass every 40 s, with 30 s allowed; later they flow, and the alert ends after a while."""
     for second in range(600):
         rig.newest = NOW + second - second % 40

@@ -1,4 +1,4 @@
-"""A sender's threads: no address delays another, commits delay no post, and what failed shows."""
+"""A sender's threads: no address delays another, commits delay no post, failures are visible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.delivery.alertmanager import wait_for
+from tests.delivery.services import wait_for
 from tests.export.make import alert
 from tests.notify.rig import (
     ALERTMANAGER,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.delivery.alertmanager import free_port
+from tests.delivery.services import free_port
 from tests.verbs.run import Output, tidemark
 from tidemark.local.receiver import WebhookReceiver
 
@@ -50,7 +50,7 @@ def test_a_receiver_that_refuses_it(tmp_path: Path, status: HTTPStatus, expected
 
 def test_a_dead_instance_and_one_that_refuses(tmp_path: Path) -> None:
     with WebhookReceiver() as hook:
-        # An instance that answers 400, as what is posted is no webhook payload.
+        # The instance answers 400: the post is no webhook payload.
         urls = [f"http://127.0.0.1:{free_port()}/s3cret", hook.url]
         printed = run(tmp_path, {"alertmanagers": [{"name": "am", "urls": urls}]}, "am", 1).err
     first, second = printed.splitlines()[:2]

@@ -51,7 +51,7 @@ def test_urgent_alerts_of_one_poll_are_one_post_at_once(rig: Rig) -> None:
 
 
 def test_a_refused_batch_is_given_up_and_does_not_block_the_next(rig: Rig) -> None:
-    """Nor is the end of what was refused posted."""
+    """Nor is the resolution of a refused alert posted."""
     fired, ended = episode(partition="0")
     rig.address.failure = GONE
     rig.deliver(fired)
@@ -146,7 +146,7 @@ def test_a_kill_between_post_and_commit_repeats_that_post_alone_under_the_same_i
     assert rig.address.ids[1] == rig.address.ids[2]
 
 
-def test_the_heart_beats_while_the_readers_tick_and_each_beat_is_a_message_of_its_own() -> None:
+def test_heartbeats_are_posted_while_the_readers_tick_each_with_its_own_id() -> None:
     rig = Rig(heartbeat=True)
     rig.run(130)
     labels = {"alertname": "TidemarkWatchdog", "severity": "info"}
@@ -183,7 +183,7 @@ FEW = st.integers(1, 9)
         read=FEW, run=st.integers(0, 3), down=NONE, up=NONE, restart=NONE, repeat=FEW
     ),
 )
-def test_whatever_fails_every_transition_arrives_once(
+def test_every_transition_arrives_once_despite_failures(
     sequence: AlertSequence, steps: Steps
 ) -> None:
     rig = Rig()
@@ -205,9 +205,7 @@ def test_whatever_fails_every_transition_arrives_once(
         **dict.fromkeys(("down", "refuse", "picky", "up", "mute", "unmute"), NONE),
     ),
 )
-def test_whatever_a_receiver_answers_nothing_comes_twice_and_every_loss_comes(
-    sequence: AlertSequence, steps: Steps
-) -> None:
+def test_refusals_never_repeat_a_post_or_drop_a_loss(sequence: AlertSequence, steps: Steps) -> None:
     rig = Rig(queue_size=3)
     muted = False
     rig.state._mute = lambda each, _: "rack" if muted and not is_loss(each) else None
@@ -227,7 +225,7 @@ def test_whatever_a_receiver_answers_nothing_comes_twice_and_every_loss_comes(
     assert rig.committed == len(rig.log)
 
 
-def test_what_was_refused_after_an_outage_is_committed(rig: Rig) -> None:
+def test_alerts_refused_after_an_outage_are_committed(rig: Rig) -> None:
     rig.address.failure = DOWN
     rig.deliver(*episode())
     assert rig.committed is None
