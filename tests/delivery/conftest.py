@@ -24,7 +24,7 @@ def outage(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _outage_passes_beside_the_other_tests(request: pytest.FixtureRequest) -> None:
+def _outage_runs_beside_the_other_tests(request: pytest.FixtureRequest) -> None:
     """Starts the outage, which mostly waits, with the section. Its tests are the last."""
     if any("outage" in getattr(item, "fixturenames", ()) for item in request.session.items):
         request.getfixturevalue("outage")

@@ -1,7 +1,7 @@
 """Two real minutes without receivers: alerts fire, change and resolve meanwhile.
 
 A webhook and an Alertmanager refuse connections. `tidemark export` is a process of its own and
-reads real topics. The stream that writes them and the receivers are simulated.
+reads real topics, to which this module writes as the stream does.
 """
 
 from __future__ import annotations
