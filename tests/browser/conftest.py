@@ -12,12 +12,12 @@ import pytest
 
 from tests.browser.chromium import Chromium, Tab
 from tests.conftest import need
-from tests.export.make import NOW
-from tests.pages.make import key_of, past_alerts, table
+from tests.export.make import key_of
+from tests.pages.make import site, table
 from tidemark.core.records import View
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve
-from tidemark_exporters.pages.routes import Pages, Response
+from tidemark_exporters.pages.routes import Response
 
 PARTITION = "/partition?" + urlencode({"cluster": "east", "topic": "payments", "partition": 3})
 
@@ -27,19 +27,19 @@ class Exporter:
 
     def __init__(self) -> None:
         self.table = Table()
-        self._site = Site(bytes, self._pages(), list)
+        self._site = Site(bytes, site(self.table), list)
         self.server = serve(self._site, "127.0.0.1:0")
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def fill(self, filled: Table) -> None:
         """Serves this table from now on."""
         self.table = filled
-        self._site.pages = self._pages()
+        self._site.pages = site(self.table)
 
     def put(self, view: View) -> None:
         """Applies a view; the next request shows it."""
         self.table.apply(key_of(view), view)
-        self._site.pages = self._pages()
+        self._site.pages = site(self.table)
 
     def fail(self) -> None:
         """Answers every request as a proxy without an upstream does, until `fill`."""
@@ -50,13 +50,6 @@ class Exporter:
         tab = chromium.page(**options)
         tab.open(self.url + path)
         return tab
-
-    def _pages(self) -> Pages:
-        pages = Pages(self.table, 30.0, list, clock=lambda: NOW + 2)
-        for each in past_alerts():
-            pages.history.add(each)
-        pages.history.complete = True
-        return pages
 
 
 @pytest.fixture(scope="session")

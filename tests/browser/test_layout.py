@@ -1,4 +1,4 @@
-"""Every page fits the screen. Pictures are in build/screenshots: look at them after a change."""
+"""Every page fits the screen. Check the pictures in build/screenshots after a change."""
 
 from __future__ import annotations
 

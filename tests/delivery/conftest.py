@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -18,12 +19,12 @@ def cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="package")
 def outage(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
-    with Outage(cluster, tmp_path_factory.mktemp("outage")) as begun:
-        yield begun
+    with ExitStack() as stack:
+        yield Outage(stack, cluster, tmp_path_factory.mktemp("outage"))
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _outage_passes_beside_the_other_tests(request: pytest.FixtureRequest) -> None:
-    """It mostly waits: it starts with the section, and its tests are the last."""
+def _outage_runs_beside_the_other_tests(request: pytest.FixtureRequest) -> None:
+    """Starts the outage, which mostly waits, with the section. Its tests are the last."""
     if any("outage" in getattr(item, "fixturenames", ()) for item in request.session.items):
         request.getfixturevalue("outage")

@@ -1,4 +1,4 @@
-"""`tidemark export` as a process, and what writes the topics that it reads."""
+"""`tidemark export` as a process, and a writer of the topics that it reads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 import requests
+from msgspec import structs
 
-from tests.delivery.alertmanager import free_port, wait_for
+from tests.delivery.services import free_port, is_ready, wait_for
 from tests.export.make import alert
 from tidemark.core.records import Alert, View, encode_record, view_key
 from tidemark.kafka.client import make_producer
@@ -22,7 +23,7 @@ from tidemark.settings import Cluster, Connection, Settings, Topics
 
 
 def settings_for(cluster: LocalCluster, prefix: str) -> Settings:
-    """Topics of their own on the local cluster, which are made, and a free port."""
+    """A configuration with a free port and topics of its own, which it creates on the cluster."""
     settings = Settings(
         kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
         clusters=[Cluster(name="east")],
@@ -34,7 +35,7 @@ def settings_for(cluster: LocalCluster, prefix: str) -> Settings:
 
 
 class Exporter:
-    """`tidemark export` with its log; `kill` as the kernel does."""
+    """`tidemark export` with its log."""
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.config = folder / "config.yaml"
@@ -61,10 +62,7 @@ class Exporter:
 
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, self._log.read_text()
-        try:
-            return requests.get(f"{self.url}/-/ready", timeout=1).ok
-        except requests.RequestException:
-            return False
+        return is_ready(self.url)
 
     def dry_run(self) -> str:
         run = subprocess.run(
@@ -80,11 +78,14 @@ class Exporter:
         )
 
     def end(self, how: signal.Signals) -> float:
-        """How long it took to go."""
+        """Seconds until it has ended."""
         began = time.monotonic()
         self.process.send_signal(how)
         self.process.wait(20)
         return time.monotonic() - began
+
+    def close(self) -> None:
+        self.end(signal.SIGKILL)
 
 
 class Stream:
@@ -110,6 +111,14 @@ class Stream:
         self._producer.close()
 
 
-def happened(partition: int, name: str = "KafkaFollowerLag", **labels: str) -> Alert:
+def fired_now(partition: int, name: str = "KafkaFollowerLag", **options: Any) -> Alert:
+    """An alert that fires now; its condition began three seconds ago."""
     now = time.time()
-    return alert(name, at=now, starts_at=now - 3, partition=str(partition), **labels)  # type: ignore[arg-type]
+    return alert(name, **{"at": now, "starts_at": now - 3, "partition": str(partition), **options})
+
+
+def resolved_now(fired: Alert) -> Alert:
+    now, resolved_id = time.time(), fired.id.replace("firing", "resolved")
+    return structs.replace(
+        fired, id=resolved_id, state="resolved", ends_at=now, at=now, reason="cleared"
+    )

@@ -1,7 +1,7 @@
 """Two real minutes without receivers: alerts fire, change and resolve meanwhile.
 
 A webhook and an Alertmanager refuse connections. `tidemark export` is a process of its own and
-reads real topics; everything else here surrounds it: the stream that writes, the receivers.
+reads real topics, to which this module writes as the stream does.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from msgspec import structs
 
-from tests.delivery.alertmanager import RealAlertmanager, wait_for
-from tests.delivery.exporter import Exporter, Stream, happened, settings_for
+from tests.delivery.exporter import Exporter, Stream, fired_now, resolved_now, settings_for
+from tests.delivery.services import RealAlertmanager, wait_for
 from tests.export.make import cluster_view, open_alert, view
 from tidemark.core.records import Alert
 from tidemark.local.cluster import LocalCluster
@@ -29,10 +27,10 @@ from tidemark.settings import Alertmanager, Receiver
 DOWN_SECONDS = 120.0
 # Retries are five seconds apart. An alert that fired and resolved during the outage resolves at
 # Alertmanager half a minute after its delivery.
-TOLD_SECONDS = 60.0
-# A repetition would have come: by that end everything was posted to Alertmanager again.
+DELIVERY_SECONDS = 60.0
+# Longer than until the next post of everything to Alertmanager: a repetition would arrive.
 AFTER_SECONDS = 6.0
-# A message for each alert, so that a repetition shows.
+# A message for each alert makes a repetition visible.
 DOCUMENT_ROUTE = {
     "receiver": "hook",
     "group_by": ["..."],
@@ -41,29 +39,30 @@ DOCUMENT_ROUTE = {
     "repeat_interval": "4h",
 }
 
-Told = list[tuple[str, str]]
+# (name in the timeline, state) of alerts in the order of arrival.
+Delivered = list[tuple[str, str]]
 
 
 class Webhook:
-    """A receiver whose port is its own also while nobody listens there."""
+    """A receiver that keeps its port while it is down."""
 
     def __init__(self) -> None:
         self._port = socket.socket()
         self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._port.bind(("127.0.0.1", 0))
         self.port = int(self._port.getsockname()[1])
-        self._lives: list[WebhookReceiver] = []
+        self._servers: list[WebhookReceiver] = []
         self.up()
 
     @property
     def url(self) -> str:
-        return self._lives[0].url
+        return self._servers[0].url
 
     def up(self) -> None:
-        self._lives.append(WebhookReceiver(self.port).__enter__())
+        self._servers.append(WebhookReceiver(self.port).__enter__())
 
     def down(self) -> None:
-        self._lives[-1].__exit__(None, None, None)
+        self._servers[-1].__exit__(None, None, None)
 
     def refuses(self) -> bool:
         try:
@@ -73,102 +72,69 @@ class Webhook:
         return False
 
     def alerts(self) -> list[ReceivedAlert]:
-        return [each for life in self._lives for each in life.alerts()]
+        return [each for server in self._servers for each in server.alerts()]
 
     def close(self) -> None:
         self.down()
         self._port.close()
 
 
-def ended(alert: Alert) -> Alert:
-    now = time.time()
-    state_id = alert.id.replace("firing", "resolved")
-    return structs.replace(
-        alert, id=state_id, state="resolved", ends_at=now, at=now, reason="cleared"
-    )
-
-
-def told(alerts: list[ReceivedAlert], names: dict[str, str]) -> Told:
-    """(name in the story, state) of every alert of a receiver, in the order in which they came."""
-    return [(names[each.labels["partition"]], each.status) for each in alerts]
-
-
 class Outage:
-    """Begins when it is entered; `over` waits for its end. `figures`: what was measured."""
+    """Begins at once, in a thread. `figures`: durations and metrics by name."""
 
-    def __init__(self, cluster: LocalCluster, folder: Path) -> None:
-        self._folder = folder
-        self._settings = settings_for(cluster, "outage")
+    def __init__(self, stack: ExitStack, cluster: LocalCluster, folder: Path) -> None:
         self._alerts: dict[str, Alert] = {}
         self._open: dict[str, Alert] = {}
         self._stopped = threading.Event()
         self.figures: dict[str, float] = {}
+        self.direct = stack.enter_context(closing(Webhook()))
+        self.behind = stack.enter_context(WebhookReceiver())
+        document = {
+            "route": DOCUMENT_ROUTE,
+            "receivers": [{"name": "hook", "webhook_configs": [{"url": self.behind.url}]}],
+        }
+        self._manager = stack.enter_context(RealAlertmanager(folder, self.behind.url, document))
+        settings = settings_for(cluster, "outage")
+        settings.notify.receivers = [Receiver(name="hook", url=self.direct.url)]
+        settings.notify.alertmanagers = [Alertmanager(name="main", urls=[self._manager.url])]
+        self._stream = stack.enter_context(closing(Stream(settings)))
+        self._pass()
+        self._exporter = stack.enter_context(closing(Exporter(settings, folder)))
+        threads = stack.enter_context(ThreadPoolExecutor(1, "outage"))
+        stack.callback(self._stopped.set)
+        self._done: Future[None] = threads.submit(self._play)
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self.direct = Webhook()
-            stack.callback(self.direct.close)
-            self.behind = stack.enter_context(WebhookReceiver())
-            document = {
-                "route": DOCUMENT_ROUTE,
-                "receivers": [{"name": "hook", "webhook_configs": [{"url": self.behind.url}]}],
-            }
-            self._manager = stack.enter_context(
-                RealAlertmanager(self._folder, self.behind.url, document)
-            )
-            self._settings.notify.receivers = [Receiver(name="hook", url=self.direct.url)]
-            self._settings.notify.alertmanagers = [
-                Alertmanager(name="main", urls=[self._manager.url])
-            ]
-            self._stream = Stream(self._settings)
-            stack.callback(self._stream.close)
-            self._pass()
-            self._exporter = Exporter(self._settings, self._folder)
-            stack.callback(self._exporter.process.wait, 10)
-            stack.callback(self._exporter.process.kill)
-            threads = stack.enter_context(ThreadPoolExecutor(1, "outage"))
-            stack.callback(self._stopped.set)
-            self._done: Future[None] = threads.submit(self._play)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.close()
-
-    def over(self) -> None:
-        """Raises what went wrong meanwhile."""
+    def wait(self) -> None:
+        """Waits for the end of the outage. Raises the error that ended it, if any."""
         self._done.result()
 
-    def told(self) -> dict[str, Told]:
-        """By way of delivery."""
+    def delivered(self) -> dict[str, Delivered]:
+        """Every alert of each path, in the order of arrival."""
         names = {alert.labels["partition"]: name for name, alert in self._alerts.items()}
+        received = {"webhook": self.direct.alerts(), "Alertmanager": list(self.behind.alerts())}
         return {
-            "webhook": told(self.direct.alerts(), names),
-            "Alertmanager": told(list(self.behind.alerts()), names),
+            path: [(names[each.labels["partition"]], each.status) for each in alerts]
+            for path, alerts in received.items()
         }
 
-    def expected(self) -> Told:
-        """Each alert once, and once the end of those that ended."""
+    def expected(self) -> Delivered:
+        """Each alert once, and once the resolution of each resolved one."""
         return sorted(
             [(name, "firing") for name in self._alerts]
             + [(n, "resolved") for n in self._alerts if n not in self._open]
         )
 
-    def complete(self) -> bool:
-        return all(set(found) >= set(self.expected()) for found in self.told().values())
+    def is_complete(self, *paths: str) -> bool:
+        """Whether everything expected was delivered on these paths."""
+        return all(set(self.delivered()[path]) >= set(self.expected()) for path in paths)
 
-    def words(self, name: str) -> set[str]:
-        """The descriptions with which the webhook was told of an alert."""
-        mark = self._alerts[name].fingerprint
+    def descriptions(self, name: str) -> set[str]:
+        """The descriptions of an alert that the webhook received."""
+        fingerprint = self._alerts[name].fingerprint
         return {
             each.annotations["description"]
             for each in self.direct.alerts()
-            if each.fingerprint == mark
+            if each.fingerprint == fingerprint
         }
 
     def _play(self) -> None:
@@ -177,13 +143,13 @@ class Outage:
         self._until(
             lambda: len(self.direct.alerts()) == len(list(self.behind.alerts())) == 2,
             30.0,
-            "both are told before the outage",
+            "both are delivered before the outage",
         )
         self.direct.down()
         self._manager.stop()
         began = time.monotonic()
         assert self.direct.refuses()
-        for second, act in self._story():
+        for second, act in self._timeline():
             self._passes(began + second)
             act()
         self._passes(began + DOWN_SECONDS)
@@ -193,19 +159,23 @@ class Outage:
         self.direct.up()
         returned = time.monotonic()
         self._until(
-            lambda: set(self.told()["webhook"]) >= set(self.expected()),
-            TOLD_SECONDS,
+            lambda: self.is_complete("webhook"),
+            DELIVERY_SECONDS,
             "the webhook gets everything",
         )
         self.figures["webhook: seconds after its return"] = time.monotonic() - returned
         self._manager.start()
         returned = time.monotonic()
-        self._until(self.complete, TOLD_SECONDS, "Alertmanager gets everything")
+        self._until(
+            lambda: self.is_complete("webhook", "Alertmanager"),
+            DELIVERY_SECONDS,
+            "Alertmanager gets everything",
+        )
         self.figures["Alertmanager: seconds after its return"] = time.monotonic() - returned
         self._passes(time.monotonic() + AFTER_SECONDS)
 
-    def _story(self) -> list[tuple[float, Callable[[], None]]]:
-        """What happens at which second of the outage."""
+    def _timeline(self) -> list[tuple[float, Callable[[], None]]]:
+        """Actions by the second of the outage."""
         return [
             (5, lambda: self._end("ends during the outage")),
             (10, lambda: self._fire("changes")),
@@ -250,13 +220,13 @@ class Outage:
             self.figures[f"webhook: {name}"] = found or 0.0
 
     def _fire(self, name: str, alertname: str = "KafkaFollowerLag", **labels: str) -> None:
-        self._alerts[name] = self._open[name] = happened(len(self._alerts), alertname, **labels)
+        self._alerts[name] = self._open[name] = fired_now(len(self._alerts), alertname, **labels)
         self._stream.write(self._open[name])
 
     def _change(self, name: str) -> None:
         alert = self._open[name]
         self._open[name] = structs.replace(
-            alert, annotations={**alert.annotations, "description": "Newer words."}
+            alert, annotations={**alert.annotations, "description": "A newer description."}
         )
         self._stream.write(
             structs.replace(
@@ -265,10 +235,10 @@ class Outage:
         )
 
     def _end(self, name: str) -> None:
-        self._stream.write(ended(self._open.pop(name)))
+        self._stream.write(resolved_now(self._open.pop(name)))
 
     def _pass(self) -> None:
-        """What the stream writes of a pass: the cluster, and the partitions with open alerts."""
+        """Writes the views of a pass: the cluster, and the partitions with open alerts."""
         now = time.time()
         held = [
             view(partition=int(each.labels["partition"]), at=now, alerts=[open_alert(each)])
@@ -277,14 +247,10 @@ class Outage:
         self._stream.write(cluster_view(at=now), *held)
 
     def _passes(self, until: float) -> None:
-        """Passes flow until that moment (monotonic), a second apart."""
+        """Writes passes until that moment (monotonic), a second apart."""
         while (left := until - time.monotonic()) > 0:
             self._pass()
             assert not self._stopped.wait(min(1.0, left)), "the tests ended before the outage"
 
     def _until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
-        def look() -> bool:
-            self._passes(time.monotonic() + 0.5)
-            return condition()
-
-        wait_for(look, seconds, what)
+        wait_for(condition, seconds, what, lambda: self._passes(time.monotonic() + 0.5))

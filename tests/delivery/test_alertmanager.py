@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
-from tests.delivery.alertmanager import RealAlertmanager, free_port, wait_for
-from tests.export.make import alert
+from tests.delivery.exporter import fired_now, resolved_now
+from tests.delivery.services import RealAlertmanager, free_port, wait_for
 from tests.notify.rig import MemoryStore
-from tidemark.core.records import Alert, AlertState
+from tidemark.core.records import Alert
 from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
-from tidemark.settings import Alertmanager, Cluster, Settings
+from tidemark.settings import Alertmanager, Cluster, Notify, Settings
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.notify.http_client import make_clients
 
@@ -24,15 +25,16 @@ class Pushing:
     """Delivery as the exporter runs it, to a real instance and to a dead address; passes flow."""
 
     def __init__(self, manager: RealAlertmanager) -> None:
-        settings = Settings(clusters=[Cluster(name="east")])
         dead = f"http://127.0.0.1:{free_port()}"
-        settings.notify.alertmanagers = [
-            Alertmanager(name="main", urls=[dead, manager.url], timeout_seconds=2.0)
-        ]
-        settings.notify.heartbeat_receiver = "main"
-        settings.notify.external_url = "http://tidemark.example"
+        route = Alertmanager(name="main", urls=[dead, manager.url], timeout_seconds=2.0)
+        notify = Notify(
+            alertmanagers=[route],
+            heartbeat_receiver="main",
+            external_url="http://tidemark.example",
+        )
+        settings = Settings(clusters=[Cluster(name="east")], notify=notify)
         self.store = MemoryStore()
-        clients = {"main": make_clients(settings.notify.alertmanagers[0])}
+        clients = {"main": make_clients(route)}
         self.delivery: Delivery = make_delivery(settings, clients, {0: 0}, lambda *_: self.store)
         self.offset = 0
         self._stopped = threading.Event()
@@ -50,7 +52,7 @@ class Pushing:
         )
         self.offset += len(alerts)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self._stopped.set()
         self._thread.join(5)
         self.delivery.stop(8)
@@ -72,23 +74,8 @@ def manager(
 
 @pytest.fixture
 def pushing(manager: RealAlertmanager) -> Iterator[Pushing]:
-    made = Pushing(manager)
-    yield made
-    made.stop()
-
-
-def happened(
-    partition: str, state: AlertState = "firing", started: float | None = None, broker: str = "2"
-) -> Alert:
-    now = time.time()
-    return alert(
-        state=state,
-        at=now,
-        starts_at=now - 3 if started is None else started,
-        reason="cleared" if state == "resolved" else None,
-        broker=broker,
-        partition=partition,
-    )
+    with closing(Pushing(manager)) as made:
+        yield made
 
 
 def received(hook: WebhookReceiver, partition: str, status: str) -> list[ReceivedAlert]:
@@ -102,12 +89,12 @@ def received(hook: WebhookReceiver, partition: str, status: str) -> list[Receive
 def test_an_alert_arrives_comes_back_after_a_restart_and_ends(
     manager: RealAlertmanager, hook: WebhookReceiver, pushing: Pushing
 ) -> None:
-    fired = happened("0")
+    fired = fired_now(0)
     pushing.write(fired)
-    wait_for(lambda: bool(received(hook, "0", "firing")), 10, "the webhook hears of the alert")
-    (told,) = received(hook, "0", "firing")
-    assert told.labels == fired.labels
-    assert told.annotations == fired.annotations
+    wait_for(lambda: received(hook, "0", "firing"), 10, "the webhook receives the alert")
+    (delivered,) = received(hook, "0", "firing")
+    assert delivered.labels == fired.labels
+    assert delivered.annotations == fired.annotations
     (known,) = (each for each in manager.active() if each["labels"].get("partition") == "0")
     assert known["generatorURL"] == (
         "http://tidemark.example/partition?cluster=east&topic=orders&partition=0"
@@ -116,9 +103,9 @@ def test_an_alert_arrives_comes_back_after_a_restart_and_ends(
     wait_for(
         lambda: "TidemarkWatchdog" in {each["labels"]["alertname"] for each in manager.active()},
         10,
-        "the heart beats",
+        "the heartbeat arrives",
     )
-    wait_for(lambda: pushing.store.commits[0].offset == 1, 5, "what was taken is committed")
+    wait_for(lambda: pushing.store.commits[0].offset == 1, 5, "the delivered record is committed")
 
     manager.stop()
     manager.start()
@@ -128,8 +115,8 @@ def test_an_alert_arrives_comes_back_after_a_restart_and_ends(
     )
     assert back < RESTART_SECONDS
 
-    pushing.write(happened("0", "resolved", fired.starts_at))
-    wait_for(lambda: bool(received(hook, "0", "resolved")), 10, "the webhook hears of the end")
+    pushing.write(resolved_now(fired))
+    wait_for(lambda: received(hook, "0", "resolved"), 10, "the webhook receives the resolution")
     # Over all of it: once each, although the alert was posted again and Alertmanager restarted.
     assert [each.status for each in hook.alerts() if each.labels.get("partition") == "0"] == [
         "firing",
@@ -138,9 +125,9 @@ def test_an_alert_arrives_comes_back_after_a_restart_and_ends(
     assert received(hook, "0", "resolved")[0].annotations["reason"] == "cleared"
 
 
-def test_one_bad_alert_costs_no_other(manager: RealAlertmanager, pushing: Pushing) -> None:
-    good = [happened(str(number)) for number in range(100, 120)]
-    bad = happened("13")
+def test_one_refused_alert_delays_no_other(manager: RealAlertmanager, pushing: Pushing) -> None:
+    good = [fired_now(number) for number in range(100, 120)]
+    bad = fired_now(13)
     bad.labels["no-label"] = "x"
     pushing.write(*good[:7], bad, *good[7:])
     wait_for(
@@ -150,25 +137,27 @@ def test_one_bad_alert_costs_no_other(manager: RealAlertmanager, pushing: Pushin
     )
     assert "13" not in manager.partitions()
     wait_for(
-        lambda: pushing.store.commits[0].offset == 21, 5, "what was taken, or refused, is committed"
+        lambda: pushing.store.commits[0].offset == 21,
+        5,
+        "delivered and refused records are committed",
     )
     outcomes = pushing.delivery.senders[0].report().outcomes
     assert (outcomes["delivered"], outcomes["rejected"]) == (20, 1)
 
 
-def test_what_came_and_went_while_it_was_down_is_told_when_it_returns(
+def test_an_alert_that_came_and_went_during_an_outage_is_delivered_after_it(
     manager: RealAlertmanager, hook: WebhookReceiver, pushing: Pushing
 ) -> None:
-    """It fires first; its resolution follows a turn later, which this test does not wait for."""
+    """It fires first. Its resolution follows at the next post. This test does not wait for it."""
     manager.stop()
-    fired = happened("7", broker="9")
+    fired = fired_now(7, broker="9")
     pushing.write(fired)
     time.sleep(1)
-    pushing.write(happened("7", "resolved", fired.starts_at, broker="9"), happened("8", broker="9"))
+    pushing.write(resolved_now(fired), fired_now(8, broker="9"))
     manager.start()
     wait_for(lambda: manager.partitions() >= {"7", "8"}, 15, "both are known")
     wait_for(
-        lambda: bool(received(hook, "7", "firing") and received(hook, "8", "firing")),
+        lambda: received(hook, "7", "firing") and received(hook, "8", "firing"),
         10,
-        "both are told",
+        "both are delivered",
     )

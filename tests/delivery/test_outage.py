@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def test_receivers_that_were_down_for_two_minutes_get_everything_once(outage: Outage) -> None:
-    outage.over()
+    outage.wait()
     figures = outage.figures
     print(figures)
     assert figures["down seconds"] >= DOWN_SECONDS
@@ -18,15 +18,16 @@ def test_receivers_that_were_down_for_two_minutes_get_everything_once(outage: Ou
     assert figures["webhook: failed attempts"] > DOWN_SECONDS / 10
     assert figures["webhook: seconds that the oldest waits"] > DOWN_SECONDS - 10
     assert figures["webhook: alerts that wait"] == len(outage.expected()) - 2
-    for way, told in outage.told().items():
-        assert sorted(told) == outage.expected(), way
-        assert told.index(("comes and goes", "firing")) < told.index(
-            ("comes and goes", "resolved")
-        ), way
-    assert outage.words("changes") == {"Newer words."}
+    for path, delivered in outage.delivered().items():
+        assert sorted(delivered) == outage.expected(), path
+        fired_at, resolved_at = (
+            delivered.index(("comes and goes", state)) for state in ("firing", "resolved")
+        )
+        assert fired_at < resolved_at, path
+    assert outage.descriptions("changes") == {"A newer description."}
 
 
-def test_what_is_urgent_comes_first(outage: Outage) -> None:
-    outage.over()
-    news = [name for name, _ in outage.told()["webhook"]][2:]
-    assert set(news[:2]) == {"loss", "second loss"}
+def test_urgent_alerts_come_first(outage: Outage) -> None:
+    outage.wait()
+    after = [name for name, _ in outage.delivered()["webhook"]][2:]
+    assert set(after[:2]) == {"loss", "second loss"}

@@ -8,18 +8,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
-import requests
 
 from dashboards.alerting import RuleFile
 from dashboards.health_rules import FILE, FLOW, STALE_SECONDS
 from tests.conftest import need
 from tests.dashboards.stage import Stage, exporting
 from tests.dashboards.story import CLUSTER
-from tests.delivery.alertmanager import RealAlertmanager, free_port, shipped, wait_for
+from tests.delivery.services import (
+    RealAlertmanager,
+    ask_prometheus,
+    deployed_configuration,
+    free_port,
+    tick_for,
+    wait_for,
+)
 from tests.export.make import cluster_view
 from tidemark.core.records import encode_record
 from tidemark.demo.services import prometheus_configuration, start_prometheus
@@ -33,7 +38,7 @@ AFTER_SECONDS = 5.0
 
 
 def quick_rules() -> str:
-    """The rules on what stands still, a minute as about three seconds."""
+    """The rules on stalled passes, with about three seconds for a minute."""
     rules = RuleFile(
         FILE.name, FILE.header, [rule for rule in FILE.rules if rule.alert in {STALLED, COLLECTOR}]
     )
@@ -64,33 +69,16 @@ class Scene:
             )
 
     def until(self, done: Callable[[], bool], what: str) -> None:
-        def look() -> bool:
-            self.tick()
-            return done()
+        wait_for(done, 40, what, self.tick)
 
-        wait_for(look, 40, what)
-
-    def on(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        self.until(lambda: time.monotonic() > end, "time passes")
-
-    def rules_fire(self) -> set[str]:
+    def firing_rules(self) -> set[str]:
         """The alerts that fire in Prometheus."""
-        found = self._ask(f"{self._prometheus}/api/v1/alerts")
-        return (
-            {
-                each["labels"]["alertname"]
-                for each in found["data"]["alerts"]
-                if each["state"] == "firing"
-            }
-            if found
-            else set()
-        )
+        alerts = ask_prometheus(self._prometheus, "alerts").get("alerts", [])
+        return {each["labels"]["alertname"] for each in alerts if each["state"] == "firing"}
 
-    def scraped(self) -> bool:
+    def has_scraped_events(self) -> bool:
         query = f"increase(tidemark_event_records_total[{WINDOW}])>0"
-        found = self._ask(f"{self._prometheus}/api/v1/query?query={query}")
-        return bool(found and found["data"]["result"])
+        return bool(ask_prometheus(self._prometheus, "query", query=query).get("result"))
 
     def at_alertmanager(self) -> set[tuple[str, bool]]:
         """Open alerts there by name, and whether a scrape brought them."""
@@ -106,12 +94,6 @@ class Scene:
             for alert in post["alerts"]
         ]
 
-    def _ask(self, url: str) -> Any:
-        try:
-            return requests.get(url, timeout=2).json()
-        except requests.RequestException:
-            return None
-
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
@@ -119,7 +101,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     rules = tmp_path / "rules.yaml"
     rules.write_text(quick_rules(), encoding="utf-8")
     with WebhookReceiver() as hook, WebhookReceiver() as direct:
-        document = shipped(hook.url)
+        document = deployed_configuration(hook.url)
         document["route"] |= {"group_wait": "1s", "group_interval": "1s"}
         with (
             RealAlertmanager(tmp_path, hook.url, document) as manager,
@@ -138,19 +120,19 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_passes_that_stop_are_one_message_and_their_return_one(scene: Scene) -> None:
-    scene.until(scene.scraped, "Prometheus sees that events come")
+    scene.until(scene.has_scraped_events, "Prometheus has scraped new events")
     expected: list[tuple[str, str]] = []
     for collects, by_rule in ((False, COLLECTOR), (True, STALLED)):
         scene.collects, scene.judges = collects, False
         scene.until(
-            lambda rule=by_rule: rule in scene.rules_fire(),  # type: ignore[misc]
-            f"Prometheus finds {by_rule}",
+            lambda rule=by_rule: rule in scene.firing_rules(),  # type: ignore[misc]
+            f"{by_rule} fires in Prometheus",
         )
         scene.until(
             lambda rule=by_rule: (rule, True) in scene.at_alertmanager(),  # type: ignore[misc]
-            "and says so to Alertmanager",
+            f"{by_rule} is open in Alertmanager",
         )
-        scene.on(AFTER_SECONDS)
+        tick_for(AFTER_SECONDS, scene.tick)
         expected.append((STALLED, "firing"))
         assert scene.messages() == expected
         assert scene.at_alertmanager() == {(STALLED, False), (by_rule, True)}
@@ -158,8 +140,8 @@ def test_passes_that_stop_are_one_message_and_their_return_one(scene: Scene) -> 
         expected.append((STALLED, "resolved"))
         scene.until(
             lambda: (STALLED, "resolved") in scene.messages()[len(expected) - 1 :],
-            "the end is told",
+            "the resolution is delivered",
         )
-        assert not scene.rules_fire()
-        scene.on(AFTER_SECONDS)
+        assert not scene.firing_rules()
+        tick_for(AFTER_SECONDS, scene.tick)
         assert scene.messages() == expected

@@ -35,7 +35,7 @@ def printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_a_row_shows_what_is_known_in_80_columns() -> None:
+def test_a_row_shows_all_known_values_in_80_columns() -> None:
     console = Console(file=io.StringIO(), width=80)
     console.print(make_table([CLEAN, EXPECTED, PENDING]))
     lines = printed(console).splitlines()
@@ -57,7 +57,7 @@ def test_a_row_shows_what_is_known_in_80_columns() -> None:
         (AlertResult(scene="s", alert="a", expected=True, received_at=1.0), "\033[32m"),
     ],
 )
-def test_colours_tell_late_unexpected_and_expected_alerts_apart(
+def test_late_unexpected_and_expected_alerts_have_different_colours(
     result: AlertResult, colour: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)

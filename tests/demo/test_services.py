@@ -6,22 +6,24 @@ from typing import Any
 
 import yaml
 
+from tests.settings.load import load
 from tidemark.demo.services import configuration, newest_pass, prometheus_configuration, rule_files
 from tidemark.detect.thresholds import Detection
-from tidemark.settings import load_settings
 
 SERVERS = ["127.0.0.1:19001", "127.0.0.1:19002"]
 
 
-def document(tmp_path: Path, jars: str | None = None) -> dict[str, Any]:
+def document(
+    tmp_path: Path, jars: str | None = None, alertmanager: str | None = None
+) -> dict[str, Any]:
     cluster: Any = SimpleNamespace(bootstrap_servers=SERVERS)
-    return configuration(cluster, tmp_path, "http://127.0.0.1:9/", "127.0.0.1:9754", jars)
+    return configuration(
+        cluster, tmp_path, "http://127.0.0.1:9/", "127.0.0.1:9754", jars, alertmanager
+    )
 
 
 def test_the_configuration_is_valid(tmp_path: Path) -> None:
-    path = tmp_path / "tidemark.yaml"
-    path.write_text(yaml.safe_dump(document(tmp_path, "/jars")), encoding="utf-8")
-    settings = load_settings(path, {})
+    settings = load(yaml.safe_dump(document(tmp_path, "/jars")), tmp_path)
     assert settings.kafka.bootstrap_servers == SERVERS
     assert (settings.topics.replication_factor, settings.topics.min_in_sync_replicas) == (3, 1)
     assert settings.stream.jars == "/jars"
@@ -29,9 +31,7 @@ def test_the_configuration_is_valid(tmp_path: Path) -> None:
 
 
 def test_detection_keeps_its_defaults(tmp_path: Path) -> None:
-    path = tmp_path / "tidemark.yaml"
-    path.write_text(yaml.safe_dump(document(tmp_path)), encoding="utf-8")
-    settings = load_settings(path, {})
+    settings = load(yaml.safe_dump(document(tmp_path)), tmp_path)
     assert settings.detect == Detection()
     assert settings.collect.pass_seconds is None
     assert settings.stream.jars is None
@@ -59,12 +59,9 @@ def test_prometheus_scrapes_the_exporter_and_loads_the_checkouts_rules() -> None
 
 
 def test_the_exporter_and_prometheus_notify_an_alertmanager(tmp_path: Path) -> None:
-    cluster: Any = SimpleNamespace(bootstrap_servers=SERVERS)
-    path = tmp_path / "tidemark.yaml"
     url = "https://alerts.example.org:9093/am"
-    written = configuration(cluster, tmp_path, "http://127.0.0.1:9/", "127.0.0.1:9754", None, url)
-    path.write_text(yaml.safe_dump(written), encoding="utf-8")
-    assert [manager.urls for manager in load_settings(path, {}).notify.alertmanagers] == [[url]]
+    settings = load(yaml.safe_dump(document(tmp_path, alertmanager=url)), tmp_path)
+    assert [manager.urls for manager in settings.notify.alertmanagers] == [[url]]
     targets = prometheus_configuration("127.0.0.1:9754", [], url)["alerting"]["alertmanagers"]
     assert targets == [
         {

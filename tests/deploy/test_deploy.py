@@ -257,7 +257,7 @@ def targets_of(configuration: Any) -> dict[str, str]:
     return dict(target.split(":") for target in static["targets"])
 
 
-def test_prometheus_scrapes_and_notifies_what_compose_runs() -> None:
+def test_prometheus_scrapes_and_notifies_the_services_of_compose() -> None:
     prometheus, services = parse(DEPLOY / "prometheus" / "prometheus.yaml"), compose()["services"]
     settings = load_settings(DEPLOY / "compose" / "config" / "tidemark.yaml", {})
     listen = listen_addresses(DEPLOY / "compose" / "config" / "tidemark.yaml")

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tidemark.core.identity import fingerprint
-from tidemark.core.records import Alert, AlertState, OpenAlert, Reason, ReplicaView, View
+from tidemark.core.records import (
+    Alert,
+    AlertState,
+    OpenAlert,
+    Reason,
+    ReplicaView,
+    View,
+    view_key,
+)
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition, Renderer
@@ -53,6 +61,30 @@ def cluster_view(name: str = "east", at: float = NOW, **changes: Any) -> View:
     )
 
 
+def broker_view(broker: int, **changes: Any) -> View:
+    return View(
+        scope="broker",
+        kafka_cluster="east",
+        broker=broker,
+        at=NOW,
+        pass_number=7,
+        collector="c1",
+        **changes,
+    )
+
+
+def key_of(each: View) -> str:
+    return view_key(each.kafka_cluster, each.topic, each.partition, each.broker)
+
+
+def table_of(*views: View) -> Table:
+    """A table that holds these views, each under its key."""
+    table = Table()
+    for each in views:
+        table.apply(key_of(each), each)
+    return table
+
+
 def alert(
     name: str = "KafkaFollowerLag",
     state: AlertState = "firing",
@@ -90,6 +122,13 @@ def alert(
         reason=reason,
         at=at,
     )
+
+
+def counted(*alerts: Alert) -> EventCounters:
+    counters = EventCounters()
+    for each in alerts:
+        counters.count(each)
+    return counters
 
 
 def open_alert(of: Alert) -> OpenAlert:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.export.make import NOW, view
+from tests.export.make import key_of, table_of, view
 from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
 from tidemark.core.records import ReplicaView, View, encode_record
 from tidemark_exporters.export.aggregates import BrokerAggregate
@@ -82,10 +81,6 @@ def some_view(draw: st.DrawFn) -> View:
     )
 
 
-def key_of(some: View) -> str:
-    return f"{some.kafka_cluster}/{some.topic}/{some.partition}"
-
-
 def figures(aggregate: Any) -> dict[str, Any]:
     if isinstance(aggregate, BrokerAggregate):
         return {
@@ -109,13 +104,6 @@ def sums(table: Table) -> dict[object, dict[str, Any]]:
     return {key: values for key, values in found.items() if values.get("tidemark_partitions") != 0}
 
 
-def filled(views: Iterable[View]) -> Table:
-    table = Table()
-    for each in views:
-        table.apply(key_of(each), each)
-    return table
-
-
 @settings(max_examples=40)
 @given(st.lists(st.tuples(some_view() | healthy_view(), st.booleans()), max_size=25))
 def test_aggregates_depend_only_on_the_newest_views(steps: list[tuple[View, bool]]) -> None:
@@ -128,7 +116,7 @@ def test_aggregates_depend_only_on_the_newest_views(steps: list[tuple[View, bool
         else:
             table.apply(key, some, encode_record(some))
             newest[key] = some
-    fresh = filled(newest.values())
+    fresh = table_of(*newest.values())
     assert sums(table) == sums(fresh)
     assert table.unhealthy.keys() == fresh.unhealthy.keys()
     assert table.replicas == sum(len(each.replicas) for each in newest.values())
@@ -138,7 +126,7 @@ def test_aggregates_depend_only_on_the_newest_views(steps: list[tuple[View, bool
 @settings(max_examples=40)
 @given(st.lists(some_view() | healthy_view(), max_size=12, unique_by=key_of))
 def test_effects_of_a_stop_equal_those_of_the_assessment(views: list[View]) -> None:
-    table = filled(views)
+    table = table_of(*views)
     for cluster in ("east", "west"):
         brokers = {broker for name, broker in table.broker_aggregates if name == cluster}
         for broker in (each for each in brokers if isinstance(each, int)):
@@ -150,50 +138,3 @@ def test_effects_of_a_stop_equal_those_of_the_assessment(views: list[View]) -> N
                 effect: ours[effect] + (stop_unknown if effect == "unknown" else 0)
                 for effect in EFFECTS
             } == {effect: effects.count(effect) for effect in EFFECTS}
-
-
-def test_changes_of_the_leader_are_counted_once_the_table_is_live() -> None:
-    table = Table()
-    table.apply("k", view(leader=1))
-    table.apply("k", view(leader=2))
-    table.live = True
-    for leader in (2, None, 2, None, 3, 3, 1):
-        table.apply("k", view(leader=leader, leaderless=leader is None))
-    assert table.elections == {"east": 2}
-
-
-def test_expansions_are_counted_from_new_history_only() -> None:
-    table = Table()
-    table.live = True
-    old: list[tuple[float, list[int]]] = [(NOW, [1, 2, 3]), (NOW + 1, [1]), (NOW + 2, [1, 2])]
-    table.apply("k", view(isr_history=old))
-    assert not table.expands
-    for _ in range(2):
-        table.apply(
-            "k", view(isr_history=[*old, (NOW + 3, [1]), (NOW + 4, [1, 2]), (NOW + 5, [1, 2, 3])])
-        )
-    assert table.expands == {("east", 2): 1, ("east", 3): 1}
-
-
-def test_only_retained_rows_hold_a_decoded_view() -> None:
-    table = Table()
-    table.apply("k", view(), encode_record(view()))
-    row = table.partitions["k"]
-    assert row.view is not row.view
-    row.retain()
-    assert row.view is row.view
-    table.apply("k", view(leader_epoch=9), encode_record(view(leader_epoch=9)))
-    assert (
-        table.partitions["k"].retained and table.partitions["k"].view is table.partitions["k"].view
-    )
-    table.partitions["k"].release()
-    assert table.partitions["k"].view is not table.partitions["k"].view
-
-
-def test_a_follower_at_another_place_in_the_list_keeps_its_lag() -> None:
-    table = Table()
-    replicas = [ReplicaView(broker=b, lag_records=b * 10, lag_ms=float(b)) for b in (2, 3)]
-    table.apply("k", view(replicas=replicas))
-    table.apply("k", view(replicas=replicas[1:], assigned=[1, 3]))
-    assert table.broker_aggregates["east", 3].lag_records == 30
-    assert ("east", 2) not in table.broker_aggregates

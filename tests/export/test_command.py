@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tidemark.cli import main
+from tests.delivery.services import free_port
+from tests.verbs.run import tidemark
 
 
 @pytest.fixture(autouse=True)
@@ -19,53 +20,30 @@ def logs_as_before() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["export", *arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert isinstance(port, int)
-        return port
-
-
 @pytest.mark.parametrize(
-    ("arguments", "document", "code", "message"),
+    ("arguments", "document", "message"),
     [
-        (("--no-notify", "--only-notify"), "", 2, "leave nothing to do"),
-        (("--only-notify",), "", 2, "notify.receivers"),
-        ((), "export: {listn: 1}", 2, "listn"),
+        (("--no-notify", "--only-notify"), "", "leave nothing to do"),
+        (("--only-notify",), "", "notify.receivers"),
+        ((), "export: {listn: 1}", "listn"),
         (
             (),
             "notify: {receivers: [{name: hook, url_file: /nowhere/url}]}",
-            2,
             "cannot read url_file /nowhere/url",
         ),
     ],
 )
 def test_a_wrong_configuration_is_one_line(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    document: str,
-    code: int,
-    message: str,
+    tmp_path: Path, arguments: tuple[str, ...], document: str, message: str
 ) -> None:
     path = tmp_path / "tidemark.yaml"
     path.write_text(document)
-    assert run("--config", str(path), *arguments) == code
-    printed = capsys.readouterr().err
+    printed = tidemark("export", "--config", str(path), *arguments, code=2).err
     assert message in printed
     assert len(printed.splitlines()) == 1
 
 
-def test_a_port_in_use_and_an_unreachable_kafka(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_in_use_and_an_unreachable_kafka(tmp_path: Path) -> None:
     path = tmp_path / "tidemark.yaml"
     kafka = f"127.0.0.1:{free_port()}"
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -73,10 +51,9 @@ def test_a_port_in_use_and_an_unreachable_kafka(
         path.write_text(
             f"{{kafka: {{bootstrap_servers: ['{kafka}']}}, export: {{listen: '{listen}'}}}}"
         )
-        assert run("--config", str(path)) == 1
-    assert f"cannot listen on {listen}" in capsys.readouterr().err
-    assert run("--config", str(path)) == 1
-    printed = capsys.readouterr().err
+        printed = tidemark("export", "--config", str(path), code=1).err
+    assert f"cannot listen on {listen}" in printed
+    printed = tidemark("export", "--config", str(path), code=1).err
     assert kafka in printed
     assert "refused the connection" in printed
     assert "Traceback" not in printed

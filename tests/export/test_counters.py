@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.export.make import NOW, alert
+from functools import partial
+
+from tests.export.make import NOW, alert, counted
 from tests.scenarios.scenario import Scenario
 from tidemark_exporters.evidence import range_text, ranges
 from tidemark_exporters.export.counters import (
@@ -34,54 +36,33 @@ def test_counters_of_a_cluster_start_at_0_for_every_alert_name() -> None:
 
 
 def test_a_loss_counts_its_records_and_an_update_the_additional_ones() -> None:
-    counters = EventCounters()
-    for state, proven, exposed in (
-        ("firing", [5, 12], None),
-        ("update", [5, 15], [15, 18]),
-        ("update", [5, 15], [15, 18]),
-        ("resolved", [5, 15], None),
-    ):
-        counters.count(
-            alert(
-                "KafkaCommittedDataLoss",
-                state=state,  # type: ignore[arg-type]
-                incident="ab",
-                evidence={"proven": proven, "exposed": exposed},
-            )
-        )
+    loss = partial(alert, "KafkaCommittedDataLoss", incident="ab")
+    counters = counted(
+        loss("firing", evidence={"proven": [5, 12], "exposed": None}),
+        loss("update", evidence={"proven": [5, 15], "exposed": [15, 18]}),
+        loss("update", evidence={"proven": [5, 15], "exposed": [15, 18]}),
+        loss("resolved", evidence={"proven": [5, 15], "exposed": None}),
+    )
     assert counters.values[LOST] == {f'{EAST},kind="proven"': 10, f'{EAST},kind="exposed"': 3}
 
 
 def test_losses_of_two_incidents_are_added() -> None:
-    counters = EventCounters()
-    for incident in ("ab", "cd"):
-        counters.count(
+    counters = counted(
+        *(
             alert("KafkaCommittedDataLoss", incident=incident, evidence={"proven": [0, 4]})
+            for incident in ("ab", "cd")
         )
+    )
     assert counters.values[LOST][f'{EAST},kind="proven"'] == 8
 
 
 def test_a_confirmed_suspicion_counts_once_as_each() -> None:
-    counters = EventCounters()
-    counters.count(alert("KafkaUncleanElection", incident="ab", severity="warning"))
-    counters.count(
-        alert(
-            "KafkaUncleanElection",
-            incident="ab",
-            severity="warning",
-            state="resolved",
-            reason="escalated",
-        )
-    )
-    counters.count(alert("KafkaUncleanElection", incident="ab", severity="critical"))
-    counters.count(
-        alert(
-            "KafkaUncleanElection",
-            incident="ab",
-            severity="critical",
-            state="update",
-            description="more",
-        )
+    election = partial(alert, "KafkaUncleanElection", incident="ab")
+    counters = counted(
+        election(severity="warning"),
+        election("resolved", severity="warning", reason="escalated"),
+        election(severity="critical"),
+        election("update", severity="critical", description="more"),
     )
     assert counters.values[UNCLEAN] == {
         f'{EAST},kind="suspected"': 1,
@@ -91,22 +72,23 @@ def test_a_confirmed_suspicion_counts_once_as_each() -> None:
 
 
 def test_two_truncating_replicas_of_one_election_are_two_truncations() -> None:
-    counters = EventCounters()
-    for broker in ("1", "2"):
-        counters.count(alert("KafkaLogTruncation", incident="ab", broker=broker))
+    counters = counted(
+        *(alert("KafkaLogTruncation", incident="ab", broker=broker) for broker in ("1", "2"))
+    )
     assert counters.values["tidemark_truncations_total"] == {f'{EAST},kind="unknown"': 2}
 
 
 def test_a_truncation_is_below_or_above_the_high_watermark() -> None:
-    counters = EventCounters()
-    for incident, cut, committed in (("a", 90, 100), ("b", 100, 100), ("c", 120, None)):
-        counters.count(
+    counters = counted(
+        *(
             alert(
                 "KafkaLogTruncation",
                 incident=incident,
                 evidence={"cut_at": cut, "highest_high_watermark": committed},
             )
+            for incident, cut, committed in (("a", 90, 100), ("b", 100, 100), ("c", 120, None))
         )
+    )
     assert counters.values["tidemark_truncations_total"] == {
         f'{EAST},kind="below_high_watermark"': 1,
         f'{EAST},kind="above_high_watermark"': 1,
@@ -115,15 +97,13 @@ def test_a_truncation_is_below_or_above_the_high_watermark() -> None:
 
 
 def test_an_election_of_the_last_known_leader_has_its_own_kind() -> None:
-    counters = EventCounters()
-    counters.count(
+    counters = counted(
         alert("KafkaUncleanElection", incident="ab", evidence={"verdict": "last known leader"})
     )
     assert counters.values[UNCLEAN] == {f'{EAST},kind="last_known_leader"': 1}
 
 
 def test_a_shrink_is_counted_by_leader_and_by_suspected_cause() -> None:
-    counters = EventCounters()
     evidence = {
         "before": [1, 2, 3],
         "after": [1],
@@ -131,14 +111,14 @@ def test_a_shrink_is_counted_by_leader_and_by_suspected_cause() -> None:
         "leader": 1,
         "suspected_cause": "does not answer",
     }
-    for state in ("firing", "update"):
-        counters.count(alert("KafkaIsrChange", state=state, evidence=evidence))
-    counters.count(
+    counters = counted(
+        alert("KafkaIsrChange", "firing", evidence=evidence),
+        alert("KafkaIsrChange", "update", evidence=evidence),
         alert(
             "KafkaIsrChange",
             partition="1",
             evidence={"before": [2, 1], "after": [2], "suspected_cause": "gremlins"},
-        )
+        ),
     )
     assert counters.values[SHRINKS_LED] == {f'{EAST},broker="1"': 2}
     assert counters.values[SHRINKS_BY_CAUSE] == {
@@ -153,40 +133,22 @@ def test_a_cause_from_the_metadata_log_counts_as_that_cause() -> None:
     scenario.run("pass 2 add=5")
     scenario.run("record isr=1,2 cause=fenced")
     scenario.run("pass 1 isr=1,2")
-    counters = EventCounters()
-    for change in scenario.alerts.values():
-        counters.count(change)
+    counters = counted(*scenario.alerts.values())
     assert counters.values[SHRINKS_BY_CAUSE] == {'kafka_cluster="main",cause="fencing"': 1}
 
 
 def test_shrinks_are_counted_for_the_removed_broker() -> None:
     counters = EventCounters()
     counters.add_broker("east", 1)
-    counters.count(
-        alert("KafkaIsrChange", evidence={"before": [1, 2, 3], "after": [1, 2], "changed_at": NOW})
-    )
-    counters.count(
-        alert(
-            "KafkaIsrChange",
-            state="update",
-            evidence={"before": [1, 2, 3], "after": [1, 2], "changed_at": NOW},
-        )
-    )
-    counters.count(
-        alert(
-            "KafkaIsrChange",
-            state="update",
-            evidence={"before": [1, 2], "after": [1], "changed_at": NOW + 9},
-        )
-    )
-    counters.count(
-        alert(
-            "KafkaIsrChange",
-            state="update",
-            evidence={"before": [1], "after": [1, 2], "changed_at": NOW + 20},
-        )
-    )
-    counters.count(alert("KafkaIsrChange", state="update", evidence={}))
+    removed = {"before": [1, 2, 3], "after": [1, 2], "changed_at": NOW}
+    counters.count(alert("KafkaIsrChange", evidence=removed))
+    for evidence in (
+        removed,
+        {"before": [1, 2], "after": [1], "changed_at": NOW + 9},
+        {"before": [1], "after": [1, 2], "changed_at": NOW + 20},
+        {},
+    ):
+        counters.count(alert("KafkaIsrChange", "update", evidence=evidence))
     assert counters.values[SHRINKS] == {
         f'{EAST},broker="1"': 0,
         f'{EAST},broker="3"': 1,

@@ -12,7 +12,16 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tests.export.make import NOW, alert, cluster_view, open_alert, render, view
+from tests.export.make import (
+    NOW,
+    alert,
+    cluster_view,
+    counted,
+    open_alert,
+    render,
+    table_of,
+    view,
+)
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.records import ReplicaView
 from tidemark.core.signals import SIGNALS
@@ -55,15 +64,13 @@ def lines(exposition: Exposition, name: str) -> list[str]:
 
 
 def test_exact_text() -> None:
-    table = Table()
     replicas = [
         ReplicaView(broker=1, log_end_offset=120),
         ReplicaView(broker=2, log_end_offset=100, lag_records=20, lag_ms=2500.0),
     ]
-    table.apply(
-        "east/orders/0", view(replicas=replicas, uncommitted_records=20, uncommitted_ms=1250.0)
+    exposition = rendered(
+        table_of(view(replicas=replicas, uncommitted_records=20, uncommitted_ms=1250.0))
     )
-    exposition = rendered(table)
     assert lines(exposition, "tidemark_replica_lag_seconds") == [
         (
             "# HELP tidemark_replica_lag_seconds "
@@ -92,7 +99,6 @@ def test_an_empty_table_has_no_series() -> None:
 
 
 def test_unknown_is_absent_and_never_0() -> None:
-    table = Table()
     unknown = view(
         leader=None,
         leader_epoch=None,
@@ -103,8 +109,7 @@ def test_unknown_is_absent_and_never_0() -> None:
         uncommitted_records=None,
         replicas=[ReplicaView(broker=2, error="refused")],
     )
-    table.apply("east/orders/0", unknown)
-    named = {sample.name for sample in samples(rendered(table))}
+    named = {sample.name for sample in samples(rendered(table_of(unknown)))}
     assert {name for name in named if name.startswith("tidemark_replica_")} == {
         "tidemark_replica_up"
     }
@@ -118,9 +123,7 @@ def test_unknown_is_absent_and_never_0() -> None:
 
 
 def test_a_pass_that_misses_the_partition_has_no_replica_up() -> None:
-    table = Table()
-    table.apply("east/orders/0", view(missed_passes=1))
-    table.apply("east/orders/1", view(partition=1, leader=None, leaderless=True))
+    table = table_of(view(missed_passes=1), view(partition=1, leader=None, leaderless=True))
     found = [
         (s.name, s.labels["partition"], s.value)
         for s in samples(rendered(table))
@@ -134,9 +137,7 @@ def test_a_pass_that_misses_the_partition_has_no_replica_up() -> None:
 
 
 def test_old_views_have_no_stop_impact() -> None:
-    table = Table()
-    table.apply("east/orders/0", view())
-    table.apply("west/orders/0", view(kafka_cluster="west", at=NOW - 40))
+    table = table_of(view(), view(kafka_cluster="west", at=NOW - 40))
     found = [
         s for s in samples(rendered(table)) if s.name == "tidemark_broker_stop_impact_partitions"
     ]
@@ -150,23 +151,20 @@ def test_old_views_have_no_stop_impact() -> None:
 
 
 def test_a_deleted_partition_has_no_series() -> None:
-    table = Table()
-    table.apply("east/orders/0", view())
+    table = table_of(view())
     table.apply("east/orders/0", None)
     assert not [sample for sample in samples(rendered(table)) if "topic" in sample.labels]
 
 
 def test_clusters_brokers_and_topics_add_up() -> None:
-    table = Table()
-    table.apply("east", cluster_view(broker_outcomes={"1": "ok", "2": "timed_out"}))
-    table.apply("east/orders/0", view(in_sync_replicas=[1], uncommitted_records=5))
-    table.apply(
-        "east/orders/1",
+    table = table_of(
+        cluster_view(broker_outcomes={"1": "ok", "2": "timed_out"}),
+        view(in_sync_replicas=[1], uncommitted_records=5),
         view(
             partition=1, leader=None, leaderless=True, in_sync_replicas=[], uncommitted_records=None
         ),
+        view("logs", leader=2, uncommitted_records=7),
     )
-    table.apply("east/logs/0", view("logs", leader=2, uncommitted_records=7))
     found = {
         (s.name, s.labels.get("topic"), s.labels.get("broker")): s.value
         for s in samples(rendered(table))
@@ -187,8 +185,8 @@ def test_clusters_brokers_and_topics_add_up() -> None:
 
 
 def test_open_alerts_are_counted_and_fall_to_0() -> None:
-    table, counters = Table(), EventCounters()
-    table.apply("east/orders/0", view(alerts=[open_alert(alert()), open_alert(alert(broker="3"))]))
+    table = table_of(view(alerts=[open_alert(alert()), open_alert(alert(broker="3"))]))
+    counters = EventCounters()
 
     def open_now() -> dict[str, float]:
         return {
@@ -203,9 +201,8 @@ def test_open_alerts_are_counted_and_fall_to_0() -> None:
 
 
 def test_counters_start_at_0_for_every_cluster() -> None:
-    table = Table()
-    table.apply("east/orders/0", view())
-    started = {s.name: s.value for s in samples(rendered(table)) if s.name.endswith("_total")}
+    exposition = rendered(table_of(view()))
+    started = {s.name: s.value for s in samples(exposition) if s.name.endswith("_total")}
     assert started == dict.fromkeys(
         (
             "tidemark_alerts_fired_total",
@@ -230,11 +227,9 @@ HOSTILE = st.text(
 @example("%a", "100%", "%%s")
 @given(cluster=HOSTILE, topic=HOSTILE, name=HOSTILE)
 def test_hostile_names_stay_values(cluster: str, topic: str, name: str) -> None:
-    table, counters = Table(), EventCounters()
     opened = alert(name, cluster=cluster, topic=topic)
-    table.apply("key", view(topic, kafka_cluster=cluster, alerts=[open_alert(opened)]))
-    counters.count(opened)
-    found = samples(rendered(table, counters))
+    table = table_of(view(topic, kafka_cluster=cluster, alerts=[open_alert(opened)]))
+    found = samples(rendered(table, counted(opened)))
     assert {s.labels["topic"] for s in found if "topic" in s.labels} == {topic}
     assert {s.labels["kafka_cluster"] for s in found} == {cluster}
     assert name in {s.labels.get("alertname") for s in found}
@@ -248,7 +243,6 @@ def test_hostile_names_stay_values(cluster: str, topic: str, name: str) -> None:
 def test_the_budget_holds_and_dropped_series_are_counted(
     partitions: int, max_series: int, granularity: str
 ) -> None:
-    table = Table()
     replicas = [
         ReplicaView(
             broker=b,
@@ -262,18 +256,18 @@ def test_the_budget_holds_and_dropped_series_are_counted(
         )
         for b in (1, 2, 3)
     ]
-    for number in range(partitions):
-        in_sync = [1] if number % 7 == 0 else [1, 2, 3]
-        table.apply(
-            f"east/t{number % 3}/{number}",
+    table = table_of(
+        *(
             view(
                 f"t{number % 3}",
                 number,
-                in_sync_replicas=in_sync,
+                in_sync_replicas=[1] if number % 7 == 0 else [1, 2, 3],
                 replicas=replicas,
                 uncommitted_ms=0.0,
-            ),
+            )
+            for number in range(partitions)
         )
+    )
     exposition = rendered(table, max_series=max_series, granularity=granularity)
     detail = [s for s in samples(exposition) if "topic" in s.labels]
     always = len(samples(exposition)) - len(detail)
@@ -291,12 +285,12 @@ def test_the_budget_holds_and_dropped_series_are_counted(
 
 
 def test_unhealthy_partitions_stay_when_the_budget_is_short() -> None:
-    table = Table()
-    for number in range(10):
-        table.apply(
-            f"east/orders/{number}",
-            view(partition=number, in_sync_replicas=[1] if number == 8 else [1, 2, 3]),
+    table = table_of(
+        *(
+            view(partition=number, in_sync_replicas=[1] if number == 8 else [1, 2, 3])
+            for number in range(10)
         )
+    )
     full = rendered(table)
     always = full.series["cluster"] + full.series["broker"] + full.series["topic"]
     short = rendered(table, max_series=always + 10 * PER_PARTITION + 3 * len(REPLICA_VALUES))
@@ -312,24 +306,27 @@ def test_unhealthy_partitions_stay_when_the_budget_is_short() -> None:
 
 
 def test_above_10000_replicas_only_the_unhealthy_and_the_slowest_have_series() -> None:
-    table = Table()
-    for number in range(3400):
-        lag = number if number < 300 else 0
-        replicas = [ReplicaView(broker=b, lag_records=lag) for b in (1, 2, 3)]
-        table.apply(
-            f"east/orders/{number}",
+    table = table_of(
+        *(
             view(
                 partition=number,
-                replicas=replicas,
+                replicas=lagging(number if number < 300 else 0),
                 in_sync_replicas=[1, 2] if number == 3000 else [1, 2, 3],
-            ),
+            )
+            for number in range(3400)
         )
+    )
     detail = {
         int(s.labels["partition"])
         for s in samples(rendered(table))
         if s.name == "tidemark_replica_lag_records"
     }
     assert detail == {3000, *range(100, 300)}
+
+
+def lagging(records: int) -> list[ReplicaView]:
+    """Three replicas with this lag."""
+    return [ReplicaView(broker=b, lag_records=records) for b in (1, 2, 3)]
 
 
 def shown(exposition: Exposition) -> set[int]:
@@ -343,16 +340,13 @@ def shown(exposition: Exposition) -> set[int]:
 def large(table: Table, unhealthy: set[int], lag: int = 0) -> None:
     """3,400 partitions of three replicas: too many for series of all."""
     for number in range(3400):
-        replicas = [
-            ReplicaView(broker=b, lag_records=lag if number == 77 else 0) for b in (1, 2, 3)
-        ]
         topic = "orders" if number < 3000 else "payments"
         table.apply(
             f"east/{topic}/{number}",
             view(
                 topic,
                 number,
-                replicas=replicas,
+                replicas=lagging(lag if number == 77 else 0),
                 in_sync_replicas=[1, 2] if number in unhealthy else [1, 2, 3],
             ),
         )
@@ -390,8 +384,8 @@ def test_small_lags_of_a_busy_cluster_do_not_accumulate() -> None:
     large(table, set())
     for turn in range(10):
         for number in range(turn * 300, turn * 300 + 300):
-            replicas = [ReplicaView(broker=b, lag_records=1000 * (turn + 1)) for b in (1, 2, 3)]
-            table.apply(f"east/orders/{number}", view(partition=number, replicas=replicas))
+            slow = view(partition=number, replicas=lagging(1000 * (turn + 1)))
+            table.apply(f"east/orders/{number}", slow)
         exposition = renderer.render(table, counters, NOW + turn)
     assert 200 <= len(shown(exposition)) <= 600
 
@@ -417,15 +411,18 @@ def test_an_alert_about_a_topic_falls_to_0_before_its_series_disappears() -> Non
     assert of_topics(NOW + LINGER_SECONDS) == {}
 
 
+def with_kafka_exporter_names(table: Table) -> Exposition:
+    return Renderer(Export(kafka_exporter_names=True)).render(table, EventCounters(), NOW)
+
+
 def test_the_names_of_kafka_exporter_are_optional() -> None:
-    table, counters = Table(), EventCounters()
-    table.apply("east", cluster_view(broker_outcomes={"1": "ok", "2": "refused"}))
-    table.apply("east/orders/0", view(leader=2, in_sync_replicas=[1, 2], log_start_offset=7))
+    table = table_of(
+        cluster_view(broker_outcomes={"1": "ok", "2": "refused"}),
+        view(leader=2, in_sync_replicas=[1, 2], log_start_offset=7),
+    )
     assert not [s for s in samples(rendered(table)) if s.name.startswith("kafka_")]
     found = {
-        s.name: s.value
-        for s in samples(Renderer(Export(kafka_exporter_names=True)).render(table, counters, NOW))
-        if "kafka_" in s.name[:6]
+        s.name: s.value for s in samples(with_kafka_exporter_names(table)) if "kafka_" in s.name[:6]
     }
     assert found == {
         "kafka_brokers": 2,
@@ -441,14 +438,8 @@ def test_the_names_of_kafka_exporter_are_optional() -> None:
 
 
 def test_the_names_of_kafka_exporter_are_absent_when_unknown() -> None:
-    table = Table()
-    table.apply("east/orders/0", view(leader=None, in_sync_replicas=None))
-    named = {
-        s.name
-        for s in samples(
-            Renderer(Export(kafka_exporter_names=True)).render(table, EventCounters(), NOW)
-        )
-    }
+    table = table_of(view(leader=None, in_sync_replicas=None))
+    named = {s.name for s in samples(with_kafka_exporter_names(table))}
     assert not named & {
         "kafka_topic_partition_under_replicated_partition",
         "kafka_topic_partition_leader_is_preferred",
@@ -457,10 +448,10 @@ def test_the_names_of_kafka_exporter_are_absent_when_unknown() -> None:
 
 
 def test_openmetrics_has_the_same_samples() -> None:
-    table, counters = Table(), EventCounters()
-    table.apply("east", cluster_view(broker_outcomes={"1": "ok"}))
-    table.apply('east/or\\d"ers\n/0', view('or\\d"ers\n', uncommitted_ms=4.0))
-    exposition = Renderer(Export(kafka_exporter_names=True)).render(table, counters, NOW)
+    table = table_of(
+        cluster_view(broker_outcomes={"1": "ok"}), view('or\\d"ers\n', uncommitted_ms=4.0)
+    )
+    exposition = with_kafka_exporter_names(table)
     text = (exposition.body + exposition.counters_openmetrics).decode() + "# EOF\n"
     found = [sample for metric in openmetrics_families(text) for sample in metric.samples]  # type: ignore[no-untyped-call]
     assert {(s.name, *sorted(s.labels.items()), s.value) for s in found} == {
@@ -469,14 +460,13 @@ def test_openmetrics_has_the_same_samples() -> None:
 
 
 def test_the_impact_of_stopping_a_broker() -> None:
-    table = Table()
-    table.apply("east/orders/0", view())
-    table.apply("east/orders/1", view(partition=1, in_sync_replicas=[1, 2]))
-    table.apply(
-        "east/orders/2", view(partition=2, in_sync_replicas=[1], effective_min_in_sync_replicas=1)
+    table = table_of(
+        view(),
+        view(partition=1, in_sync_replicas=[1, 2]),
+        view(partition=2, in_sync_replicas=[1], effective_min_in_sync_replicas=1),
+        # Not observed: no broker is safe to stop.
+        view(partition=3, missed_passes=4),
     )
-    # Not observed: no broker is safe to stop.
-    table.apply("east/orders/3", view(partition=3, missed_passes=4))
 
     def impact(broker: int) -> dict[str, float]:
         return {
@@ -499,15 +489,13 @@ def test_the_progress_of_the_metadata_quorum() -> None:
             2: NodeState(NOW),
         }
     )
-    table = Table()
     rules = Rules(3, 2, 1.0, "", {})
     quorum, *_ = cluster_views(
         state, "east", rules, collector="c", pass_number=1, period_ms=1000.0, now=NOW
     )
-    table.apply("east", quorum)
     found = {
         (s.name.removeprefix("tidemark_broker_metadata_"), s.labels["broker"]): s.value
-        for s in samples(rendered(table))
+        for s in samples(rendered(table_of(quorum)))
         if "metadata" in s.name
     }
     assert found == {("lag_seconds", "1"): 1.5, ("log_end_offset", "100"): 77}

@@ -14,9 +14,10 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from tests.export.make import NOW, render, view
+from tests.export.make import NOW, render, table_of, view
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark_exporters.export.counters import EventCounters
+from tidemark_exporters.export.exposition import Exposition
 from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.table import Table
@@ -40,12 +41,23 @@ def site() -> Iterator[tuple[Site, str]]:
     server.server_close()
 
 
+@pytest.fixture
+def url(site: tuple[Site, str]) -> str:
+    return site[1]
+
+
+@pytest.fixture
+def exposed(site: tuple[Site, str]) -> Exposition:
+    """What the site exposes of a table with one partition."""
+    site[0].exposition = render(table_of(view()), EventCounters(), NOW, 1000)
+    return site[0].exposition
+
+
 def get(url: str, **headers: str) -> requests.Response:
     return requests.get(url, headers=headers, timeout=5)
 
 
-def test_ready_once_all_topics_are_read(site: tuple[Site, str]) -> None:
-    _, url = site
+def test_ready_once_all_topics_are_read(url: str) -> None:
     before = get(f"{url}/-/ready")
     assert (before.status_code, before.text) == (
         503,
@@ -58,26 +70,19 @@ def test_ready_once_all_topics_are_read(site: tuple[Site, str]) -> None:
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
 def test_a_scrape_has_the_exposition_and_the_exporters_own_metrics(
-    site: tuple[Site, str], encoding: str
+    url: str, exposed: Exposition, encoding: str
 ) -> None:
-    made, url = site
-    table = Table()
-    table.apply("east/orders/0", view())
-    made.exposition = render(table, EventCounters(), NOW, 1000)
     answer = get(f"{url}/metrics", **{"Accept-Encoding": encoding})
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert answer.headers.get("Content-Encoding") == ("gzip" if encoding == "gzip" else None)
     named = {metric.name for metric in text_string_to_metric_families(answer.text)}
     assert {"tidemark_partition_leader", "tidemark_build_info", "tidemark_export_ready"} <= named
-    assert answer.text.startswith((made.exposition.body + made.exposition.counters).decode())
+    assert answer.text.startswith((exposed.body + exposed.counters).decode())
 
 
+@pytest.mark.usefixtures("exposed")
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_openmetrics_on_request(site: tuple[Site, str], encoding: str) -> None:
-    made, url = site
-    table = Table()
-    table.apply("east/orders/0", view())
-    made.exposition = render(table, EventCounters(), NOW, 1000)
+def test_openmetrics_on_request(url: str, encoding: str) -> None:
     # The header of Prometheus 2.42.
     accept = (
         "application/openmetrics-text;version=1.0.0,"
@@ -141,8 +146,7 @@ def test_the_encodings_that_a_client_accepts(accept: str, wanted: bool) -> None:
     assert accepts_gzip(accept) is wanted
 
 
-def test_a_refused_encoding_is_not_sent(site: tuple[Site, str]) -> None:
-    _, url = site
+def test_a_refused_encoding_is_not_sent(url: str) -> None:
     for path in ("/metrics", "/"):
         assert (
             "Content-Encoding"
@@ -151,8 +155,7 @@ def test_a_refused_encoding_is_not_sent(site: tuple[Site, str]) -> None:
         assert get(url + path, **{"Accept-Encoding": "gzip"}).headers["Content-Encoding"] == "gzip"
 
 
-def test_other_methods_are_refused_with_the_allowed_ones(site: tuple[Site, str]) -> None:
-    _, url = site
+def test_other_methods_are_refused_with_the_allowed_ones(url: str) -> None:
     for method, path in (
         ("POST", "/metrics"),
         ("PUT", "/"),
@@ -176,9 +179,7 @@ def test_other_methods_are_refused_with_the_allowed_ones(site: tuple[Site, str])
     }
 
 
-def test_a_failing_request_is_logged_and_exposes_no_internals(
-    site: tuple[Site, str],
-) -> None:
+def test_a_failing_request_is_logged_and_exposes_no_internals(site: tuple[Site, str]) -> None:
     made, url = site
 
     def fails(**_: object) -> bytes:
@@ -200,8 +201,7 @@ def test_a_failing_request_is_logged_and_exposes_no_internals(
     assert get(f"{url}/-/healthy").status_code == 200
 
 
-def test_an_unknown_path_is_not_found(site: tuple[Site, str]) -> None:
-    _, url = site
+def test_an_unknown_path_is_not_found(url: str) -> None:
     assert get(f"{url}/metrics/").status_code == 404
     assert get(f"{url}/-/").status_code == 404
     assert requests.post(f"{url}/metrics", timeout=5).status_code == 405
@@ -209,8 +209,7 @@ def test_an_unknown_path_is_not_found(site: tuple[Site, str]) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_other_paths_belong_to_the_pages(site: tuple[Site, str]) -> None:
-    _, url = site
+def test_other_paths_belong_to_the_pages(url: str) -> None:
     answer = get(f"{url}/")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
@@ -236,8 +235,7 @@ def test_a_malformed_address_is_a_configuration_error() -> None:
         serve(Site(bytes, pages(), list), "9754")
 
 
-def test_silent_clients_do_not_delay_others(site: tuple[Site, str]) -> None:
-    _, url = site
+def test_silent_clients_do_not_delay_others(url: str) -> None:
     port = int(url.rpartition(":")[2])
     silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(10)]
     answers: list[int] = []

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import ROOT, need
-from tests.export.make import NOW, alert, cluster_view, open_alert, view
+from tests.export.make import NOW, alert, cluster_view, counted, open_alert, table_of, view
 from tests.signals import signal_of
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.signals import SIGNALS, TIERS
@@ -20,7 +20,6 @@ from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters.export import exposition
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.metrics import ExportMetrics
-from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.text_format import format_header
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 
@@ -83,20 +82,18 @@ def test_a_process_registers_its_tier_of_the_table(tier: str, make: object) -> N
 
 
 def test_every_exposed_metric_has_its_type_and_labels() -> None:
-    table, counters = Table(), EventCounters()
-    table.apply(
-        "east",
+    table = table_of(
         cluster_view(
             broker_outcomes={"1": "ok", "2": "refused"},
             period_ms=1000.0,
             quorum_leader=100,
             quorum_epoch=3,
         ),
+        view(uncommitted_ms=4.0, alerts=[]),
     )
-    counters.count(
+    counters = counted(
         alert("KafkaIsrChange", evidence={"before": [1, 2], "after": [1], "changed_at": NOW})
     )
-    table.apply("east/orders/0", view(uncommitted_ms=4.0, alerts=[]))
     own = ExportMetrics()
     renderer = exposition.Renderer(Export(kafka_exporter_names=True))
     rendered = renderer.render(table, counters, NOW)
@@ -117,17 +114,15 @@ def test_every_exposed_metric_has_its_type_and_labels() -> None:
 
 
 def test_promtool_accepts_the_exposition() -> None:
-    table, counters = Table(), EventCounters()
-    table.apply(
-        "east",
+    table = table_of(
         cluster_view(
             broker_outcomes={"1": "ok", "2": "refused"},
             period_ms=1000.0,
             metadata_lag_ms={"1": 3.0},
         ),
+        view(uncommitted_ms=4.0, alerts=[open_alert(alert())]),
     )
-    table.apply("east/orders/0", view(uncommitted_ms=4.0, alerts=[open_alert(alert())]))
-    rendered = exposition.Renderer(Export()).render(table, counters, NOW)
+    rendered = exposition.Renderer(Export()).render(table, EventCounters(), NOW)
     text = rendered.body + rendered.counters + ExportMetrics().render()
     run = subprocess.run(
         [need("promtool"), "check", "metrics"], input=text, capture_output=True, check=False

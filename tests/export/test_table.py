@@ -1,4 +1,4 @@
-"""Views by key: the newest wins, tombstones delete; the status and progress of a view."""
+"""Views by key: the newest wins, tombstones delete. The status, progress and changes of a view."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.export.make import NOW, alert, cluster_view, open_alert, view
-from tidemark.core.records import ReplicaView, View
+from tests.export.make import NOW, alert, broker_view, cluster_view, open_alert, table_of, view
+from tidemark.core.records import ReplicaView, encode_record
 from tidemark_exporters.export.partition_row import PartitionRow
 from tidemark_exporters.export.table import Table
 
@@ -25,12 +25,8 @@ def test_the_newest_view_of_a_key_wins_and_a_tombstone_deletes() -> None:
 
 
 def test_tombstones_delete_brokers_and_clusters_too() -> None:
-    table = Table()
-    table.apply("east", cluster_view())
-    table.apply(
-        "east/1",
-        View(scope="broker", kafka_cluster="east", at=NOW, pass_number=1, collector="c", broker=1),
-    )
+    table = table_of(cluster_view(), broker_view(1))
+    assert table.clusters and table.brokers
     table.apply("east", None)
     table.apply("east/1", None)
     assert not table.clusters
@@ -38,18 +34,13 @@ def test_tombstones_delete_brokers_and_clusters_too() -> None:
 
 
 def test_the_newest_pass_never_decreases() -> None:
-    table = Table()
-    table.apply("east", cluster_view(at=NOW))
-    table.apply("east/orders/0", view(at=NOW - 60))
-    table.apply("west", cluster_view("west", at=NOW - 5))
+    table = table_of(cluster_view(at=NOW), view(at=NOW - 60), cluster_view("west", at=NOW - 5))
     assert table.newest == {"east": NOW, "west": NOW - 5}
 
 
 def test_open_alerts_come_from_every_scope() -> None:
-    table = Table()
     one, two = alert(), alert("KafkaBrokerDown")
-    table.apply("east/orders/0", view(alerts=[open_alert(one)]))
-    table.apply("east", cluster_view(alerts=[open_alert(two)]))
+    table = table_of(view(alerts=[open_alert(one)]), cluster_view(alerts=[open_alert(two)]))
     assert {each.fingerprint for each in table.open_alerts()} == {one.fingerprint, two.fingerprint}
 
 
@@ -95,3 +86,46 @@ def test_labels_follow_a_change_of_replicas() -> None:
     assert moved.label_sets.replicas == [
         'kafka_cluster="east",topic="orders",partition="0",broker="9"'
     ]
+
+
+def test_changes_of_the_leader_are_counted_once_the_table_is_live() -> None:
+    table = table_of(view(leader=1), view(leader=2))
+    table.live = True
+    for leader in (2, None, 2, None, 3, 3, 1):
+        table.apply("east/orders/0", view(leader=leader, leaderless=leader is None))
+    assert table.elections == {"east": 2}
+
+
+def test_expansions_are_counted_from_new_history_only() -> None:
+    table = Table()
+    table.live = True
+    old: list[tuple[float, list[int]]] = [(NOW, [1, 2, 3]), (NOW + 1, [1]), (NOW + 2, [1, 2])]
+    table.apply("k", view(isr_history=old))
+    assert not table.expands
+    for _ in range(2):
+        table.apply(
+            "k", view(isr_history=[*old, (NOW + 3, [1]), (NOW + 4, [1, 2]), (NOW + 5, [1, 2, 3])])
+        )
+    assert table.expands == {("east", 2): 1, ("east", 3): 1}
+
+
+def test_only_retained_rows_hold_a_decoded_view() -> None:
+    table = Table()
+    table.apply("k", view(), encode_record(view()))
+    row = table.partitions["k"]
+    assert row.view is not row.view
+    row.retain()
+    assert row.view is row.view
+    table.apply("k", view(leader_epoch=9), encode_record(view(leader_epoch=9)))
+    assert (
+        table.partitions["k"].retained and table.partitions["k"].view is table.partitions["k"].view
+    )
+    table.partitions["k"].release()
+    assert table.partitions["k"].view is not table.partitions["k"].view
+
+
+def test_a_follower_at_another_place_in_the_list_keeps_its_lag() -> None:
+    replicas = [ReplicaView(broker=b, lag_records=b * 10, lag_ms=float(b)) for b in (2, 3)]
+    table = table_of(view(replicas=replicas), view(replicas=replicas[1:], assigned=[1, 3]))
+    assert table.broker_aggregates["east", 3].lag_records == 30
+    assert ("east", 2) not in table.broker_aggregates

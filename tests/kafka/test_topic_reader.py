@@ -76,8 +76,14 @@ def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
     return made
 
 
-def test_reading_begins_at_the_beginning_or_at_the_given_positions(consumer: Consumer) -> None:
-    reader = TopicReader(Connection(), "topic")
+@pytest.fixture
+def reader(consumer: Consumer) -> TopicReader:
+    return TopicReader(Connection(), "topic")
+
+
+def test_reading_begins_at_the_beginning_or_at_the_given_positions(
+    consumer: Consumer, reader: TopicReader
+) -> None:
     offsets = [consumer.offset]
     for position in (6, 1):
         reader.start({0: position})
@@ -103,8 +109,7 @@ def test_a_topic_that_returns_nothing_before_its_end_is_an_error(
         list(TopicReader(Connection(), "topic").read_to_end())
 
 
-def test_poll_rides_out_an_outage_and_logs_it_once(consumer: Consumer) -> None:
-    reader = TopicReader(Connection(), "topic")
+def test_poll_rides_out_an_outage_and_logs_it_once(consumer: Consumer, reader: TopicReader) -> None:
     consumer.polls = [
         TIMEOUT,
         kafka_errors.NotLeaderForPartitionError(),
@@ -119,9 +124,10 @@ def test_poll_rides_out_an_outage_and_logs_it_once(consumer: Consumer) -> None:
     ]
 
 
-def test_positions_and_ends_are_unknown_while_no_broker_reports_them(consumer: Consumer) -> None:
+def test_positions_and_ends_are_unknown_while_no_broker_reports_them(
+    consumer: Consumer, reader: TopicReader
+) -> None:
     consumer.ends += [TIMEOUT, 9]
-    reader = TopicReader(Connection(), "topic")
     assert [reader.end_now(), reader.end_now()] == [None, {0: 9}]
     caught_up = []
     for consumer.offset in (TIMEOUT, 6, 7):
@@ -129,9 +135,10 @@ def test_positions_and_ends_are_unknown_while_no_broker_reports_them(consumer: C
     assert caught_up == [False, False, True]
 
 
-def test_fetch_and_read_to_end_fail_on_a_timeout_too(consumer: Consumer) -> None:
+def test_fetch_and_read_to_end_fail_on_a_timeout_too(
+    consumer: Consumer, reader: TopicReader
+) -> None:
     consumer.polls = [TIMEOUT, TIMEOUT]
-    reader = TopicReader(Connection(), "topic")
     with pytest.raises(ClusterError, match=UNREADABLE):
         reader.fetch()
     with pytest.raises(ClusterError, match=UNREADABLE):

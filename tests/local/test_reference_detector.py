@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tidemark.local.reference_detector import Onset, ReferenceDetector, Sample
 
 
@@ -34,8 +36,12 @@ class Feed:
         return [(onset.condition, onset.broker) for onset in self.detector.onsets]
 
 
-def test_a_healthy_partition_has_no_condition() -> None:
-    feed = Feed()
+@pytest.fixture
+def feed() -> Feed:
+    return Feed()
+
+
+def test_a_healthy_partition_has_no_condition(feed: Feed) -> None:
     for end in range(0, 400, 10):
         feed.poll(1, end, committed=max(0, end - 5))
         feed.poll(2, end - 3 if end else 0)
@@ -43,8 +49,9 @@ def test_a_healthy_partition_has_no_condition() -> None:
     assert feed.found() == []
 
 
-def test_a_silent_follower_lags_and_stalls_the_high_watermark_before_the_isr_shrinks() -> None:
-    feed = Feed()
+def test_a_silent_follower_lags_and_stalls_the_high_watermark_before_the_isr_shrinks(
+    feed: Feed,
+) -> None:
     feed.poll(1, 10, committed=10)
     feed.poll(2, 10)
     began = feed.at
@@ -71,8 +78,7 @@ def test_a_silent_follower_lags_and_stalls_the_high_watermark_before_the_isr_shr
     assert 4.8 <= stall - began <= 5.8
 
 
-def test_a_slow_follower_lags_by_its_log_end() -> None:
-    feed = Feed()
+def test_a_slow_follower_lags_by_its_log_end(feed: Feed) -> None:
     for step in range(20):
         feed.poll(1, 10 + 10 * step, committed=10)
         feed.poll(2, 10)
@@ -80,8 +86,7 @@ def test_a_slow_follower_lags_by_its_log_end() -> None:
     assert ("FOLLOWER_UNREACHABLE", 2) not in feed.found()
 
 
-def test_a_later_onset_is_found_after_the_given_time() -> None:
-    feed = Feed()
+def test_a_later_onset_is_found_after_the_given_time(feed: Feed) -> None:
     for _ in range(2):
         feed.silent(2)
         feed.poll(2, 0)
@@ -96,9 +101,9 @@ def test_a_later_onset_is_found_after_the_given_time() -> None:
     assert feed.detector.first("FOLLOWER_UNREACHABLE", onsets[1].at, 1) is None
 
 
-def unclean() -> Feed:
+@pytest.fixture
+def unclean_feed(feed: Feed) -> Feed:
     """Broker 1 commits [5, 12) alone; both die, broker 2 is elected without it."""
-    feed = Feed()
     feed.poll(1, 5, committed=5)
     feed.poll(2, 5)
     feed.metadata |= {"in_sync_replicas": (1,)}
@@ -109,25 +114,26 @@ def unclean() -> Feed:
     return feed
 
 
-def test_the_first_poll_of_the_new_leader_shows_the_unclean_election_and_its_loss() -> None:
-    feed = unclean()
-    feed.poll(2, 5, committed=5, epoch_ends={0: 5})
-    assert feed.found()[-3:] == [
+def test_the_first_poll_of_the_new_leader_shows_the_unclean_election_and_its_loss(
+    unclean_feed: Feed,
+) -> None:
+    unclean_feed.poll(2, 5, committed=5, epoch_ends={0: 5})
+    assert unclean_feed.found()[-3:] == [
         ("OFFLINE", None),
         ("UNCLEAN_ELECTION", 2),
         ("COMMITTED_DATA_LOSS", None),
     ]
 
 
-def test_epoch_ends_show_a_loss_after_the_new_leader_passes_the_old_high_watermark() -> None:
-    feed = unclean()
-    assert feed.detector.epochs_to_request(2, 2) == {0}
-    feed.poll(2, 30, committed=30, epoch_ends={0: 5})
-    assert ("COMMITTED_DATA_LOSS", None) in feed.found()
+def test_epoch_ends_show_a_loss_after_the_new_leader_passes_the_old_high_watermark(
+    unclean_feed: Feed,
+) -> None:
+    assert unclean_feed.detector.epochs_to_request(2, 2) == {0}
+    unclean_feed.poll(2, 30, committed=30, epoch_ends={0: 5})
+    assert ("COMMITTED_DATA_LOSS", None) in unclean_feed.found()
 
 
-def test_a_clean_election_loses_nothing() -> None:
-    feed = Feed()
+def test_a_clean_election_loses_nothing(feed: Feed) -> None:
     feed.poll(1, 12, committed=10)
     feed.poll(2, 12)
     feed.metadata |= {"leader": 2, "leader_epoch": 1, "in_sync_replicas": (2,)}
@@ -138,23 +144,21 @@ def test_a_clean_election_loses_nothing() -> None:
     }
 
 
-def test_epoch_ends_show_a_truncation_after_the_log_passes_its_old_end() -> None:
-    feed = unclean()
-    feed.poll(2, 30, committed=30, epoch_ends={0: 5})
-    feed.silent(1)
-    assert feed.detector.epochs_to_request(1, 2) == {0}
+def test_epoch_ends_show_a_truncation_after_the_log_passes_its_old_end(unclean_feed: Feed) -> None:
+    unclean_feed.poll(2, 30, committed=30, epoch_ends={0: 5})
+    unclean_feed.silent(1)
+    assert unclean_feed.detector.epochs_to_request(1, 2) == {0}
     # Back, not truncated yet: the old epoch is still requested.
-    feed.poll(1, 12, epoch_ends={0: 12})
-    assert feed.detector.epochs_to_request(1, 2) == {0}
-    feed.poll(1, 40, epoch_ends={0: 5})
-    assert feed.detector.onsets[-1] == Onset(feed.at, "LOG_TRUNCATION", 1)
-    feed.poll(1, 41)
-    assert feed.found().count(("LOG_TRUNCATION", 1)) == 1
-    assert feed.detector.epochs_to_request(1, 2) == set()
+    unclean_feed.poll(1, 12, epoch_ends={0: 12})
+    assert unclean_feed.detector.epochs_to_request(1, 2) == {0}
+    unclean_feed.poll(1, 40, epoch_ends={0: 5})
+    assert unclean_feed.detector.onsets[-1] == Onset(unclean_feed.at, "LOG_TRUNCATION", 1)
+    unclean_feed.poll(1, 41)
+    assert unclean_feed.found().count(("LOG_TRUNCATION", 1)) == 1
+    assert unclean_feed.detector.epochs_to_request(1, 2) == set()
 
 
-def test_metadata_of_an_older_epoch_changes_nothing() -> None:
-    feed = unclean()
-    before = list(feed.found())
-    feed.poll(3, leader=1, leader_epoch=0, in_sync_replicas=(1, 2))
-    assert feed.found() == before
+def test_metadata_of_an_older_epoch_changes_nothing(unclean_feed: Feed) -> None:
+    before = list(unclean_feed.found())
+    unclean_feed.poll(3, leader=1, leader_epoch=0, in_sync_replicas=(1, 2))
+    assert unclean_feed.found() == before

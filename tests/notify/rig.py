@@ -13,7 +13,7 @@ from tests.export.make import NOW, alert, open_alert, view
 from tidemark.core.identity import fingerprint
 from tidemark.core.records import Alert, AlertState
 from tidemark.core.text import utc
-from tidemark.settings import Alertmanager, Cluster, Receiver, Settings
+from tidemark.settings import Alertmanager, Cluster, Export, Notify, Receiver, Settings
 from tidemark.settings.maintenance import Maintenance
 from tidemark_exporters.notify.delivery import make_delivery
 from tidemark_exporters.notify.http_client import NotDeliveredError
@@ -32,9 +32,15 @@ LOSS: dict[str, Any] = {
 }
 
 Transitions = list[tuple[str, str]]
-# (partition, alert name), each time that one of it fires or resolves.
-Lives = list[tuple[str, str]]
+# (partition, alert name) of each alert that fires, or resolves if it is open.
+AlertSequence = list[tuple[str, str]]
 Steps = list[tuple[str, int]]
+
+
+def settings_of(*receivers: str) -> Settings:
+    """A configuration with webhooks of these names, or one called hook."""
+    urls = [Receiver(name=name, url="http://127.0.0.1:1/") for name in receivers or ("hook",)]
+    return Settings(notify=Notify(receivers=urls))
 
 
 class Clock:
@@ -155,7 +161,7 @@ def per_alert(pairs: Transitions) -> dict[str, list[str]]:
     return found
 
 
-def life(
+def episode(
     name: str = "KafkaFollowerLag", start: float = NOW, seconds: float = 5.0, **labels: Any
 ) -> list[Alert]:
     """An alert that fires and resolves."""
@@ -166,11 +172,11 @@ def life(
     ]
 
 
-def records(lives: Lives) -> list[Alert]:
+def records(sequence: AlertSequence) -> list[Alert]:
     """In a row: an alert fires, and resolves when it comes again."""
     open_now: dict[tuple[str, str], float] = {}
     written = []
-    for at, each in enumerate(lives, start=int(NOW)):
+    for at, each in enumerate(sequence, start=int(NOW)):
         partition, name = each
         start = open_now.pop(each, None)
         state: AlertState = "firing" if start is None else "resolved"
@@ -180,7 +186,7 @@ def records(lives: Lives) -> list[Alert]:
     return written
 
 
-def random_lives(partitions: str, *names: str) -> st.SearchStrategy[Lives]:
+def random_sequences(partitions: str, *names: str) -> st.SearchStrategy[AlertSequence]:
     pairs = st.tuples(st.sampled_from(partitions), st.sampled_from(names))
     return st.lists(pairs, min_size=1, max_size=16)
 
@@ -220,13 +226,17 @@ class Rig:
         self.unrecorded: list[Alert] = []
         # The newest pass; None: now.
         self.newest: float | None = None
-        self.settings = Settings(clusters=[Cluster(name="east")])
-        self.settings.export.stale_seconds = stale_seconds
-        notify = self.settings.notify
-        notify.queue_size = queue_size
-        notify.external_url = "http://tidemark.example/"
-        notify.maintenance = list(windows)
-        notify.heartbeat_receiver = "main" if heartbeat else None
+        notify = Notify(
+            queue_size=queue_size,
+            external_url="http://tidemark.example/",
+            maintenance=list(windows),
+            heartbeat_receiver="main" if heartbeat else None,
+        )
+        self.settings = Settings(
+            clusters=[Cluster(name="east")],
+            export=Export(stale_seconds=stale_seconds),
+            notify=notify,
+        )
         self.addresses: list[Any]
         if kind == WEBHOOK:
             notify.receivers = [Receiver(name="main", url="http://127.0.0.1:1/", **options)]
@@ -255,7 +265,7 @@ class Rig:
         return self.store.commits[0].offset if self.store.commits else None
 
     def restart(self) -> None:
-        """As after kill -9: only what was committed is left."""
+        """As after kill -9: only the commits are left."""
         self.delivery = make_delivery(
             self.settings,
             {"main": self.addresses},
@@ -275,7 +285,7 @@ class Rig:
         self.reads += len(records)
 
     def step(self, passed: float = 1.0) -> None:
-        """Time passes, then what is due is posted and committed."""
+        """Time passes, then all due alerts are posted and committed."""
         self.clock.now += passed
         newest = {each.fingerprint: each for each in self.log[: self.reads]}.values()
         asserted = [each for each in newest if self.asserts and each.state != "resolved"]
@@ -287,11 +297,10 @@ class Rig:
 
     def post(self) -> None:
         """Posts and commits all that is due."""
-        for address in self.sender.addresses:
+        for address, fake in zip(self.sender.addresses, self.addresses, strict=True):
             self.sender.post_due(address)
-        self.sender.commit()
-        for fake in self.addresses:
             fake.flush()
+        self.sender.commit()
 
     def run(self, whole_seconds: int) -> None:
         for _ in range(whole_seconds):

@@ -15,10 +15,10 @@ from tests.notify.rig import (
     DOWN,
     LOSS,
     UNAUTHORIZED,
-    Lives,
+    AlertSequence,
     Rig,
     Steps,
-    random_lives,
+    random_sequences,
     random_steps,
     records,
     transitions,
@@ -30,6 +30,11 @@ from tidemark_exporters.notify import alertmanager
 from tidemark_exporters.notify.alertmanager import RESEND_SECONDS, RESOLVED_SECONDS
 
 
+@pytest.fixture
+def rig() -> Rig:
+    return Rig(ALERTMANAGER)
+
+
 def states(rig: Rig) -> list[str]:
     return [state for _, state in rig.address.notified]
 
@@ -38,8 +43,7 @@ def active(rig: Rig, label: str = "partition") -> list[str]:
     return sorted(each["labels"][label] for each in rig.address.active())
 
 
-def test_what_is_new_is_posted_at_once_and_what_is_open_every_30_seconds() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_new_alerts_are_posted_at_once_and_open_ones_every_30_seconds(rig: Rig) -> None:
     rig.step()
     fired = alert(description="7 records behind")
     rig.deliver(fired, after=1)
@@ -78,8 +82,7 @@ def test_it_starts_when_it_fired_and_not_when_its_condition_began() -> None:
     assert states(rig) == ["firing", "resolved"]
 
 
-def test_what_came_and_went_while_all_were_down_fires_for_a_turn_and_resolves() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_an_alert_that_came_and_went_during_an_outage_fires_and_then_resolves(rig: Rig) -> None:
     rig.address.failure = DOWN
     rig.deliver(alert(starts_at=NOW - 9, at=NOW + 1))
     rig.deliver(alert(state="resolved", starts_at=NOW - 9, at=NOW + 5), after=100)
@@ -94,8 +97,7 @@ def test_what_came_and_went_while_all_were_down_fires_for_a_turn_and_resolves() 
     assert rig.committed == 2
 
 
-def test_an_update_changes_the_text_at_the_next_turn() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_an_update_changes_the_text_at_the_next_turn(rig: Rig) -> None:
     rig.deliver(alert(description="9"))
     rig.deliver(alert(state="update", description="11"), after=31)
     assert rig.address.active()[0]["annotations"]["description"] == "11"
@@ -104,8 +106,7 @@ def test_an_update_changes_the_text_at_the_next_turn() -> None:
     assert rig.address.active()[0]["annotations"]["description"] == "11"
 
 
-def test_an_end_is_posted_at_once_repeated_for_15_minutes_and_then_forgotten() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_an_end_is_posted_at_once_repeated_for_15_minutes_and_then_forgotten(rig: Rig) -> None:
     rig.deliver(alert(), after=1)
     rig.deliver(alert(state="resolved", at=NOW + 2, reason="cleared"), after=1)
     assert rig.address.active() == []
@@ -124,8 +125,7 @@ def test_an_end_is_posted_at_once_repeated_for_15_minutes_and_then_forgotten() -
     assert rig.committed == 2
 
 
-def test_a_restarted_alertmanager_has_everything_again_within_a_minute() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_a_restarted_alertmanager_has_everything_again_within_a_minute(rig: Rig) -> None:
     rig.deliver(alert(), after=5)
     rig.address.restart()
     rig.run(31)
@@ -147,8 +147,7 @@ def test_an_instance_that_was_down_gets_everything_at_its_first_answer() -> None
     assert len(rig.addresses[1].active()) == 2
 
 
-def test_a_short_outage_may_have_been_a_restart() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_a_short_outage_may_have_been_a_restart(rig: Rig) -> None:
     rig.deliver(alert(), after=31)
     rig.address.failure = DOWN
     rig.address.restart()
@@ -159,8 +158,7 @@ def test_a_short_outage_may_have_been_a_restart() -> None:
     assert len(rig.address.active()) == 2
 
 
-def test_a_bad_alert_is_left_out_and_posted_again_later() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_a_bad_alert_is_left_out_and_posted_again_later(rig: Rig) -> None:
     rig.address.bad_partition = "13"
     rig.deliver(*(alert(partition=str(number)) for number in range(20)), after=2)
     assert len(rig.address.active()) == 19
@@ -174,8 +172,7 @@ def test_a_bad_alert_is_left_out_and_posted_again_later() -> None:
     assert rig.sender.report().outcomes["rejected"] == 1
 
 
-def test_a_refusal_that_is_not_of_the_content_is_tried_again_each_turn() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_a_refusal_that_is_not_of_the_content_is_tried_again_each_turn(rig: Rig) -> None:
     rig.address.failure = UNAUTHORIZED
     rig.deliver(alert(), after=10)
     (instance,) = rig.sender.report().addresses
@@ -187,8 +184,7 @@ def test_a_refusal_that_is_not_of_the_content_is_tried_again_each_turn() -> None
     assert rig.sender.report().addresses[0].waiting == 0
 
 
-def test_while_passes_stop_alerts_are_posted_on_as_stale_and_none_resolves() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_while_passes_stop_alerts_are_posted_on_as_stale_and_none_resolves(rig: Rig) -> None:
     rig.deliver(alert(), after=5)
     rig.newest = NOW + 5
     rig.run(1200)
@@ -209,7 +205,7 @@ def test_while_passes_stop_alerts_are_posted_on_as_stale_and_none_resolves() -> 
     assert states(rig) == ["firing", "firing", "resolved"]
 
 
-def test_a_window_holds_back_what_comes_from_a_view_unless_it_was_posted_before() -> None:
+def test_a_window_mutes_alerts_from_views_unless_they_were_posted_before() -> None:
     rig = Rig(ALERTMANAGER, windows=[window(NOW, NOW + 300)])
     new, old = alert(), alert(partition="1", starts_at=NOW - 1_000_000)
     rig.unrecorded = [new, old]
@@ -223,7 +219,7 @@ def test_a_window_holds_back_what_comes_from_a_view_unless_it_was_posted_before(
     assert active(rig, "alertname") == ["KafkaCommittedDataLoss", "KafkaFollowerLag"]
 
 
-def test_a_full_table_drops_what_resolved_and_then_the_oldest_but_no_loss(
+def test_a_full_table_drops_resolved_alerts_then_the_oldest_but_no_loss(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(alertmanager, "MAX_ALERTS", 500)
@@ -246,15 +242,14 @@ def test_a_full_table_drops_what_resolved_and_then_the_oldest_but_no_loss(
     assert len(rig.address.active()) == len(lags) + 1
 
 
-def test_a_loss_is_posted_before_all_that_waits() -> None:
-    rig = Rig(ALERTMANAGER)
+def test_a_loss_is_posted_before_all_that_waits(rig: Rig) -> None:
     loss = alert("KafkaCommittedDataLoss", severity="critical")
     rig.deliver(*(alert(partition=str(number)) for number in range(1200)), loss, after=1)
     assert rig.address.sizes() == [500, 500, 201]
     assert rig.address.posts[0][0]["labels"] == loss.labels
 
 
-def test_the_heart_beats_until_the_readers_are_silent() -> None:
+def test_the_heartbeat_ends_when_the_readers_are_silent() -> None:
     rig = Rig(ALERTMANAGER, heartbeat=True)
     rig.run(100)
     assert active(rig, "alertname") == ["TidemarkWatchdog"]
@@ -265,9 +260,8 @@ def test_the_heart_beats_until_the_readers_are_silent() -> None:
 
 
 def test_halving_posts_every_good_alert_and_names_the_bad(
-    capsys: pytest.CaptureFixture[str],
+    rig: Rig, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rig = Rig(ALERTMANAGER)
     bad = {"3", "4", "700"}
     take = rig.address.post
 
@@ -289,7 +283,7 @@ def test_halving_posts_every_good_alert_and_names_the_bad(
 
 @settings(max_examples=60)
 @given(
-    lives=random_lives("0123", "KafkaFollowerLag"),
+    sequence=random_sequences("0123", "KafkaFollowerLag"),
     steps=random_steps(
         read=st.integers(1, 4),
         run=st.integers(1, 45),
@@ -298,17 +292,17 @@ def test_halving_posts_every_good_alert_and_names_the_bad(
         repeat=st.integers(1, 5),
     ),
 )
-def test_whatever_fails_every_instance_comes_to_know_what_is_open(
-    lives: Lives, steps: Steps
+def test_every_instance_gets_all_open_alerts_despite_failures(
+    sequence: AlertSequence, steps: Steps
 ) -> None:
     rig = Rig(ALERTMANAGER, instances=2)
-    rig.write(*records(lives))
+    rig.write(*records(sequence))
     for action, amount in [*steps, ("up", 0), ("up", 1)]:
         rig.act(action, amount)
     rig.read()
     for _ in range(4):
         rig.step(35)
-    latest = dict(transitions(records(lives)))
+    latest = dict(transitions(records(sequence)))
     still_open = {mark for mark, state in latest.items() if state == "firing"}
     for address in rig.addresses:
         assert {fingerprint(each["labels"]) for each in address.active()} == still_open

@@ -13,10 +13,11 @@ from tests.notify.rig import (
     FakeAlertmanager,
     FakeWebhook,
     MemoryStore,
+    settings_of,
     window,
 )
 from tidemark.metrics import SignalRegistry
-from tidemark.settings import Alertmanager, Receiver, Settings
+from tidemark.settings import Alertmanager
 from tidemark_exporters.notify.delivery import READ_BACK, DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.offsets import Commit
 
@@ -32,8 +33,7 @@ class Both:
             "hook": [FakeWebhook(self.clock)],
             "main": [FakeAlertmanager(self.clock)],
         }
-        settings = Settings()
-        settings.notify.receivers = [Receiver(name="hook", url="http://127.0.0.1:1/")]
+        settings = settings_of("hook")
         settings.notify.alertmanagers = [Alertmanager(name="main", urls=["http://am:9093"])]
         settings.notify.maintenance = [window(NOW - 3600, NOW + 600, topics=["quiet"])]
         self.delivery = make_delivery(
@@ -103,30 +103,28 @@ def test_a_window_shows_in_metrics_and_logs(capsys: pytest.CaptureFixture[str]) 
     assert "alerts that a maintenance window held back are delivered" in logged
 
 
-def test_reading_begins_before_the_commit_and_no_commit_of_another_topic_is_used() -> None:
-    settings = Settings()
+def test_reading_starts_before_the_commit_and_ignores_a_commit_of_another_topic() -> None:
     stores = {"hook": MemoryStore(), "new": MemoryStore()}
 
-    def starts() -> dict[int, int]:
-        clients = {each.name: [FakeWebhook(Clock())] for each in settings.notify.receivers}
+    def starts(*receivers: str) -> dict[int, int]:
+        clients = {name: [FakeWebhook(Clock())] for name in receivers}
         return make_delivery(
-            settings, clients, {0: 20_000}, lambda _settings, _ends, name: stores[name]
+            settings_of(*receivers),
+            clients,
+            {0: 20_000},
+            lambda _settings, _ends, name: stores[name],
         ).starts
 
-    settings.notify.receivers = [Receiver(name="hook", url="http://127.0.0.1:1/")]
-    assert starts() == {0: 0}
+    assert starts("hook") == {0: 0}
     stores["hook"].commits = {0: Commit(15_000)}
-    assert starts() == {0: 15_000 - READ_BACK}
+    assert starts("hook") == {0: 15_000 - READ_BACK}
     stores["hook"].commits = {0: Commit(20_001)}
-    assert starts() == {0: 0}
+    assert starts("hook") == {0: 0}
     # One reader serves all receivers: it begins where the last of them is.
-    settings.notify.receivers.append(Receiver(name="new", url="http://127.0.0.1:1/"))
     stores["hook"].commits = {0: Commit(15_000)}
-    assert starts() == {0: 0}
+    assert starts("hook", "new") == {0: 0}
 
 
 def test_without_clients_nothing_is_delivered_and_reading_begins_at_the_end() -> None:
-    settings = Settings()
-    settings.notify.receivers = [Receiver(name="hook", url="http://127.0.0.1:1/")]
-    delivery = make_delivery(settings, {}, {0: 20_000})
+    delivery = make_delivery(settings_of("hook"), {}, {0: 20_000})
     assert (list(delivery.senders), delivery.starts) == ([], {0: 20_000})

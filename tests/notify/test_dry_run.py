@@ -1,4 +1,4 @@
-"""What the dry run shows; nothing is posted and nothing committed."""
+"""The dry run shows the posts that are due, posts nothing and commits nothing."""
 
 from __future__ import annotations
 
@@ -8,42 +8,18 @@ from typing import Any
 
 import pytest
 
+from tests.dashboards.stage import Stage
 from tests.export.make import alert, open_alert, view
-from tests.export.test_process import message
 from tests.notify.rig import MemoryStore
 from tidemark.core.errors import ConfigError
-from tidemark.kafka.topic_reader import Message
-from tidemark.settings import Alertmanager, Receiver, Settings
+from tidemark.core.records import Alert, View, encode_record
+from tidemark.settings import Alertmanager, Notify, Receiver, Settings
 from tidemark.settings.maintenance import Maintenance
 from tidemark_exporters.notify import dry_run as module
 from tidemark_exporters.notify.dry_run import dry_run
 from tidemark_exporters.notify.offsets import Commit
 
 LONG_AGO = 1_000.0
-
-
-class Topic:
-    """A topic that gives its records in one poll."""
-
-    topics: dict[str, list[Message]] = {}
-
-    def __init__(self, _connection: Any, topic: str) -> None:
-        self.topic = topic
-        self.end = {0: len(self.topics[topic])}
-        self.read = 0
-
-    def start(self, positions: dict[int, int] | None = None) -> None:
-        self.read = (positions or {}).get(0, 0)
-
-    def poll(self, _timeout_ms: int) -> list[Message]:
-        found, self.read = self.topics[self.topic][self.read :], self.end[0]
-        return found
-
-    def caught_up(self) -> bool:
-        return self.read >= self.end[0]
-
-    def close(self) -> None:
-        pass
 
 
 class ReadOnlyStore(MemoryStore):
@@ -58,18 +34,16 @@ Play = Callable[..., list[str]]
 def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     def run(
         settings: Settings,
-        views: list[Any],
-        alerts: list[Any],
+        views: list[tuple[str, View]],
+        alerts: list[Alert],
         commits: dict[int, Commit] | None = None,
     ) -> list[str]:
-        topics = {
-            "tidemark.partition-views": [
-                message(number, each, key) for number, (key, each) in enumerate(views)
-            ],
-            "tidemark.alerts": [message(number, each) for number, each in enumerate(alerts)],
-        }
-        monkeypatch.setattr(Topic, "topics", topics)
-        monkeypatch.setattr(module, "TopicReader", Topic)
+        stage = Stage()
+        for key, each in views:
+            stage.topics["tidemark.partition-views"].write(key, encode_record(each))
+        for fired in alerts:
+            stage.topics["tidemark.alerts"].write(fired.fingerprint, encode_record(fired))
+        monkeypatch.setattr(module, "TopicReader", stage.reader)
         store = ReadOnlyStore()
         store.commits = commits or {}
         lines: list[str] = []
@@ -80,14 +54,15 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
 
 
 def routed() -> Settings:
-    settings = Settings()
-    settings.notify.receivers = [
-        Receiver(name="pager", url="http://127.0.0.1:1/", severities=["critical"])
-    ]
-    settings.notify.alertmanagers = [
-        Alertmanager(name="main", urls=["http://127.0.0.1:1"], severities=["critical", "warning"])
-    ]
-    return settings
+    notify = Notify(
+        receivers=[Receiver(name="pager", url="http://127.0.0.1:1/", severities=["critical"])],
+        alertmanagers=[
+            Alertmanager(
+                name="main", urls=["http://127.0.0.1:1"], severities=["critical", "warning"]
+            )
+        ],
+    )
+    return Settings(notify=notify)
 
 
 def payloads(lines: list[str]) -> list[Any]:
@@ -97,13 +72,12 @@ def payloads(lines: list[str]) -> list[Any]:
 def test_it_shows_the_receivers_of_each_open_alert_and_the_posts_to_each_receiver(
     play: Play,
 ) -> None:
-    lag, offline = (
-        alert(starts_at=LONG_AGO, at=LONG_AGO),
-        alert("KafkaOffline", severity="critical", partition="1"),
-    )
+    lag = alert(starts_at=LONG_AGO, at=LONG_AGO)
+    offline = alert("KafkaOffline", severity="critical", partition="1")
     note = alert("KafkaIsrChange", severity="info", topic="a\x1b[2Jb")
-    views = [(b"a", view(alerts=[open_alert(each)])) for each in (lag,)] + [
-        (b"b", view(alerts=[open_alert(offline), open_alert(note)]))
+    views = [
+        ("a", view(alerts=[open_alert(lag)])),
+        ("b", view(alerts=[open_alert(offline), open_alert(note)])),
     ]
     lines = play(routed(), views, [lag, offline, note])
     assert lines[0] == "3 open alerts, and where each belongs:"
@@ -124,15 +98,15 @@ def test_it_shows_the_receivers_of_each_open_alert_and_the_posts_to_each_receive
     assert "main: 1 post would be sent" in lines
 
 
-def test_what_was_delivered_is_not_shown_again(play: Play) -> None:
+def test_delivered_alerts_are_not_shown_again(play: Play) -> None:
     fired = alert("KafkaOffline", severity="critical")
-    lines = play(routed(), [(b"a", view(alerts=[open_alert(fired)]))], [fired], {0: Commit(1)})
+    lines = play(routed(), [("a", view(alerts=[open_alert(fired)]))], [fired], {0: Commit(1)})
     assert "pager: nothing would be sent" in lines
-    # An Alertmanager gets what is open again and again.
+    # Open alerts are posted to Alertmanager again and again.
     assert len(payloads(lines)) == 1
 
 
-def test_it_shows_what_a_window_holds_back(play: Play) -> None:
+def test_it_shows_muted_alerts(play: Play) -> None:
     settings = routed()
     settings.notify.maintenance = [
         Maintenance(
@@ -140,7 +114,7 @@ def test_it_shows_what_a_window_holds_back(play: Play) -> None:
         )
     ]
     fired = alert("KafkaOffline", severity="critical")
-    lines = play(settings, [(b"a", view(alerts=[open_alert(fired)]))], [fired])
+    lines = play(settings, [("a", view(alerts=[open_alert(fired)]))], [fired])
     assert lines[0] == "maintenance window rack is open until 2100-01-01 00:00:00.000"
     assert lines[3].endswith("pager, main (held back by rack)")
     assert payloads(lines) == []

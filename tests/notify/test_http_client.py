@@ -1,4 +1,4 @@
-"""Posting to real HTTP servers on this machine: signature, what is tried again, what is not."""
+"""Posting to real HTTP servers on this machine: signatures, retries and refusals."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_the_signature_verifies(hook: Hook, tmp_path: Path) -> None:
     ("status", "again"),
     [(500, True), (503, True), (429, True), (408, True), (400, False), (404, False), (302, False)],
 )
-def test_which_answers_are_worth_another_attempt(hook: Hook, status: int, again: bool) -> None:
+def test_only_temporary_errors_are_tried_again(hook: Hook, status: int, again: bool) -> None:
     hook.status = status
     failed = failure(client(receiver(hook)))
     assert (str(failed), failed.again) == (f"HTTP {status}", again)

@@ -9,16 +9,20 @@ from tidemark.core.records import Alert
 from tidemark_exporters.notify.lifecycle import FIRST_VIEW_SECONDS, OpenAlerts, StalledStreams
 
 
+@pytest.fixture
+def alerts() -> OpenAlerts:
+    return OpenAlerts()
+
+
 def flow(alerts: OpenAlerts, start: float, end: float) -> list[Alert]:
-    """A pass arrives every ten seconds; what is lost meanwhile."""
+    """A pass arrives every ten seconds. Returns the alerts that are lost meanwhile."""
     lost = []
     for step in range(int((end - start) // 10) + 1):
         lost += alerts.lost({"east": start + 10 * step}, start + 10 * step, 30)
     return lost
 
 
-def test_an_alert_that_no_view_contains_for_five_minutes_is_over() -> None:
-    alerts = OpenAlerts()
+def test_an_alert_that_no_view_contains_for_five_minutes_is_over(alerts: OpenAlerts) -> None:
     fired = alert(at=NOW)
     alerts.take(fired)
     alerts.take_view(view(at=NOW + 60, alerts=[open_alert(fired)]), NOW)
@@ -32,16 +36,16 @@ def test_an_alert_that_no_view_contains_for_five_minutes_is_over() -> None:
     )
 
 
-def test_while_passes_do_not_flow_no_alert_is_over() -> None:
-    alerts = OpenAlerts()
+def test_while_passes_do_not_flow_no_alert_is_over(alerts: OpenAlerts) -> None:
     alerts.take(alert(at=NOW))
     for newest in ({}, {"east": NOW + 361}, {"west": NOW + 1000}):
         assert alerts.lost(newest, NOW + 1000, 30) == []
 
 
 @pytest.mark.parametrize("called_during_the_gap", [True, False])
-def test_after_a_gap_the_stream_has_five_minutes_to_assert(called_during_the_gap: bool) -> None:
-    alerts = OpenAlerts()
+def test_after_a_gap_the_stream_has_five_minutes_to_assert(
+    alerts: OpenAlerts, called_during_the_gap: bool
+) -> None:
     alerts.take(alert(at=NOW))
     assert flow(alerts, NOW, NOW + 100) == []
     if called_during_the_gap:
@@ -50,15 +54,13 @@ def test_after_a_gap_the_stream_has_five_minutes_to_assert(called_during_the_gap
     assert len(flow(alerts, NOW + 3910, NOW + 3910)) == 1
 
 
-def test_an_alert_that_resolved_is_not_lost() -> None:
-    alerts = OpenAlerts()
+def test_an_alert_that_resolved_is_not_lost(alerts: OpenAlerts) -> None:
     alerts.take(alert(at=NOW))
     alerts.take(alert(state="resolved", at=NOW + 5))
     assert flow(alerts, NOW, NOW + 1000) == []
 
 
-def test_views_assert_only_what_records_announced() -> None:
-    alerts = OpenAlerts()
+def test_views_assert_only_alerts_with_a_record(alerts: OpenAlerts) -> None:
     alerts.take_view(view(alerts=[open_alert(alert())]), NOW)
     assert flow(alerts, NOW, NOW + 1000) == []
 

@@ -1,4 +1,4 @@
-"""What is committed: no unsettled record is before it, and no settled one is posted again."""
+"""Commits: no unsettled record is before them, and no settled one is posted again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_all_settled_needs_no_metadata() -> None:
     assert offsets.commits() == {0: Commit(3, ""), 1: Commit(0, "")}
 
 
-def test_metadata_always_fits_and_leaves_out_what_may_be_posted_again() -> None:
+def test_metadata_has_a_bound_and_omits_alerts_that_may_be_posted_again() -> None:
     offsets = Offsets({}, [0])
     for offset in range(5000):
         offsets.begin((0, offset))

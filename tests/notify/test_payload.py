@@ -172,7 +172,7 @@ def test_times_are_rfc_3339_in_utc(seconds: float) -> None:
     assert datetime.fromisoformat(one["startsAt"]).timestamp() == pytest.approx(seconds, abs=1e-3)
 
 
-def test_what_alertmanager_takes_always_starts_before_it_ends() -> None:
+def test_a_posted_alert_never_ends_before_it_starts() -> None:
     fired = alert(starts_at=NOW - 3, at=NOW)
     posted = alertmanager_alert(fired, "firing", fired.at, NOW, 120.0, "http://x")
     assert (posted["startsAt"], posted["endsAt"]) == (rfc3339(NOW), rfc3339(NOW + 120))

@@ -1,9 +1,10 @@
-"""When a batch is due, what shares one, and what a full queue drops."""
+"""When a batch is due, which alerts share one, and which a full queue drops."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,10 +14,15 @@ from tidemark_exporters.notify.queue import MAX_BATCH, REFUSED_SECONDS, AlertBat
 LOSS = "KafkaCommittedDataLoss"
 
 
+@pytest.fixture
+def queue() -> Queue:
+    return Queue(10, 2.0)
+
+
 def push(
     queue: Queue, name: str = "KafkaFollowerLag", now: float = NOW, **labels: Any
 ) -> list[str]:
-    """The partitions of what is dropped for it."""
+    """The partitions of the alerts that are dropped for it."""
     labels = {"at": NOW, **labels}
     return partitions(queue.push(Entry(alert(name, **labels), None, now), now))
 
@@ -39,8 +45,7 @@ def drain(queue: Queue, now: float = NOW + 2) -> list[list[Entry]]:
     return taken
 
 
-def test_a_batch_is_due_two_seconds_after_the_time_of_its_first_alert() -> None:
-    queue = Queue(10, 2.0)
+def test_a_batch_is_due_two_seconds_after_the_time_of_its_first_alert(queue: Queue) -> None:
     push(queue, at=NOW - 0.5)
     push(queue, "KafkaUnderReplicated", at=NOW + 0.4, now=NOW + 0.4)
     assert queue.next_at() == NOW + 1.5
@@ -61,8 +66,7 @@ def test_it_waits_half_a_second_at_least_and_two_at_most(age: float) -> None:
     assert NOW + 0.5 <= due_at <= NOW + 2.0
 
 
-def test_loss_and_offline_are_due_at_once() -> None:
-    queue = Queue(10, 2.0)
+def test_loss_and_offline_are_due_at_once(queue: Queue) -> None:
     push(queue)
     push(queue, "KafkaOffline")
     push(queue, LOSS)
@@ -71,8 +75,7 @@ def test_loss_and_offline_are_due_at_once() -> None:
     assert queue.waiting(NOW)[0] == 1
 
 
-def test_clusters_and_brokers_do_not_mix() -> None:
-    queue = Queue(10, 2.0)
+def test_clusters_and_brokers_do_not_mix(queue: Queue) -> None:
     options: list[dict[str, Any]] = [{}, {"cluster": "west"}, {"broker": "3"}, {"broker": None}]
     for labels in options:
         push(queue, **labels)
@@ -88,8 +91,7 @@ def test_clusters_and_brokers_do_not_mix() -> None:
     ]
 
 
-def test_an_alert_is_once_in_a_batch() -> None:
-    queue = Queue(10, 2.0)
+def test_an_alert_is_once_in_a_batch(queue: Queue) -> None:
     push(queue)
     push(queue, state="resolved", at=NOW + 1, now=NOW + 1)
     assert [[e.alert.state for e in batch] for batch in drain(queue, NOW + 1)] == [["firing"]]
@@ -134,8 +136,7 @@ def test_the_batch_in_flight_is_not_changed() -> None:
     assert push(queue, partition="2") == []
 
 
-def test_a_batch_that_failed_comes_again_first_and_takes_nothing_in() -> None:
-    queue = Queue(10, 2.0)
+def test_a_batch_that_failed_comes_again_first_and_takes_nothing_in(queue: Queue) -> None:
     push(queue, partition="0")
     first = queue.take(NOW + 2)
     queue.failed()
@@ -145,7 +146,7 @@ def test_a_batch_that_failed_comes_again_first_and_takes_nothing_in() -> None:
     assert partitions(list(first.entries.values())) == ["0"]
 
 
-def test_what_waits_of_one_cause_becomes_one_post() -> None:
+def test_waiting_alerts_of_one_cause_become_one_post() -> None:
     queue = Queue(1000, 2.0)
     for number in range(5):
         push(queue, partition=str(number))
@@ -163,15 +164,13 @@ def test_what_waits_of_one_cause_becomes_one_post() -> None:
     ]
 
 
-def test_a_loss_overtakes_what_is_not_urgent() -> None:
-    queue = Queue(10, 2.0)
+def test_a_loss_overtakes_alerts_that_are_not_urgent(queue: Queue) -> None:
     push(queue, partition="0")
     push(queue, LOSS, partition="1")
     assert [partitions(batch) for batch in drain(queue)] == [["1"], ["0"]]
 
 
-def test_a_refused_loss_is_posted_again_each_minute_and_before_its_end() -> None:
-    queue = Queue(10, 2.0)
+def test_a_refused_loss_is_posted_again_each_minute_and_before_its_end(queue: Queue) -> None:
     push(queue, LOSS, partition="1")
     push(queue, "KafkaOffline", partition="2")
     assert len(take(queue, NOW)) == 2
@@ -187,8 +186,7 @@ def test_a_refused_loss_is_posted_again_each_minute_and_before_its_end() -> None
     assert queue.waiting(NOW)[0] == 0
 
 
-def test_a_split_batch_keeps_its_place_and_its_order() -> None:
-    queue = Queue(10, 2.0)
+def test_a_split_batch_keeps_its_place_and_its_order(queue: Queue) -> None:
     for number in range(3):
         push(queue, partition=str(number))
     push(queue, broker="3")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.export.make import NOW, alert
-from tests.notify.rig import ALERTMANAGER, DOWN, LOSS, WEBHOOK, Rig, life, transitions, window
+from tests.notify.rig import ALERTMANAGER, DOWN, LOSS, WEBHOOK, Rig, episode, transitions, window
 from tidemark.core.identity import fingerprint
 from tidemark_exporters.notify.lifecycle import FRESH_SECONDS
 
@@ -17,10 +17,14 @@ TURN = 40
 pytestmark = pytest.mark.parametrize("kind", [WEBHOOK, ALERTMANAGER])
 
 
-def test_a_receiver_that_was_down_gets_everything_once_and_in_order(kind: str) -> None:
-    rig = Rig(kind)
+@pytest.fixture
+def rig(kind: str) -> Rig:
+    return Rig(kind)
+
+
+def test_a_receiver_that_was_down_gets_everything_once_and_in_order(rig: Rig) -> None:
     rig.address.failure = DOWN
-    first, second = life(partition="0"), life(partition="1")
+    first, second = episode(partition="0"), episode(partition="1")
     rig.deliver(*first)
     rig.deliver(second[0])
     rig.run(120)
@@ -36,10 +40,9 @@ def test_a_receiver_that_was_down_gets_everything_once_and_in_order(kind: str) -
     assert rig.committed == 4
 
 
-def test_the_same_records_again_post_nothing_new(kind: str) -> None:
+def test_the_same_records_again_post_nothing_new(kind: str, rig: Rig) -> None:
     """The stream's driver was killed between writing and committing: it writes the batch again."""
-    rig = Rig(kind)
-    batch = [*life(partition="0"), alert(partition="1")]
+    batch = [*episode(partition="0"), alert(partition="1")]
     for _ in range(2):
         rig.deliver(*batch, after=TURN)
         assert sorted(rig.address.notified) == sorted(transitions(batch))
@@ -50,9 +53,8 @@ def test_the_same_records_again_post_nothing_new(kind: str) -> None:
     assert kind == WEBHOOK or len(rig.address.active()) == 1
 
 
-def test_a_repeated_record_hides_no_later_firing_after_a_restart(kind: str) -> None:
-    rig = Rig(kind)
-    first, second = life(start=NOW), life(start=NOW + 60)
+def test_a_repeated_record_hides_no_later_firing_after_a_restart(rig: Rig) -> None:
+    first, second = episode(start=NOW), episode(start=NOW + 60)
     rig.deliver(first[0])
     rig.deliver(first[1])
     # The stream repeats the firing but not, for now, the end.
@@ -62,8 +64,7 @@ def test_a_repeated_record_hides_no_later_firing_after_a_restart(kind: str) -> N
     assert rig.address.notified == transitions([*first, second[0]])
 
 
-def test_a_repeated_record_is_no_delivery_of_what_waits(kind: str) -> None:
-    rig = Rig(kind)
+def test_a_repeated_record_does_not_count_as_delivery(rig: Rig) -> None:
     rig.address.bad_partition = "9"
     loss, other = alert(**LOSS, partition="9"), alert(partition="1")
     rig.deliver(loss, other, alert(**LOSS, partition="9", starts_at=NOW - 1), loss)
@@ -75,9 +76,8 @@ def test_a_repeated_record_is_no_delivery_of_what_waits(kind: str) -> None:
     assert rig.committed == 4
 
 
-def test_an_alert_that_comes_back_is_posted_again(kind: str) -> None:
-    rig = Rig(kind)
-    records = [*life(start=NOW), *life(start=NOW + 60)]
+def test_an_alert_that_comes_back_is_posted_again(rig: Rig) -> None:
+    records = [*episode(start=NOW), *episode(start=NOW + 60)]
     for each in records:
         rig.deliver(each)
     assert rig.address.notified == transitions(records)
@@ -85,15 +85,13 @@ def test_an_alert_that_comes_back_is_posted_again(kind: str) -> None:
     assert rig.committed == 4
 
 
-def test_a_stream_that_forgot_and_fires_again_is_no_news(kind: str) -> None:
-    rig = Rig(kind)
+def test_a_firing_repeated_by_a_stream_that_lost_its_state_is_not_posted(rig: Rig) -> None:
     rig.deliver(alert(starts_at=NOW - 3), alert(starts_at=NOW - 1))
     assert len(rig.address.notified) == 1
     assert rig.sender.report().outcomes == {"delivered": 1, "duplicate": 1}
 
 
-def test_an_update_is_no_news_but_changes_a_firing_that_waits(kind: str) -> None:
-    rig = Rig(kind)
+def test_an_update_is_not_posted_but_changes_a_waiting_alert(rig: Rig) -> None:
     rig.deliver(alert(description="7"), alert(state="update", description="9"))
     rig.address.failure = DOWN
     rig.deliver(alert(partition="1", description="old"))
@@ -127,11 +125,10 @@ def test_routing(kind: str, options: dict[str, Any], wanted: list[str]) -> None:
     assert rig.committed == 3
 
 
-def test_what_fired_and_resolved_long_ago_is_history_but_a_loss_is_not(kind: str) -> None:
-    rig = Rig(kind)
-    old = life(start=NOW - 3600)
+def test_old_resolved_alerts_are_history_but_a_loss_is_not(rig: Rig) -> None:
+    old = episode(start=NOW - 3600)
     still_open = alert(partition="7", at=NOW - 3600, starts_at=NOW - 3603)
-    loss = life(start=NOW - 3600, **LOSS)
+    loss = episode(start=NOW - 3600, **LOSS)
     rig.deliver(*old, still_open, *loss, after=TURN)
     assert sorted(rig.address.notified) == sorted(transitions([still_open, *loss]))
     assert rig.sender.report().outcomes == {"history": 2, "delivered": 3}
@@ -140,7 +137,7 @@ def test_what_fired_and_resolved_long_ago_is_history_but_a_loss_is_not(kind: str
 
 def test_an_old_firing_waits_until_its_end_is_excluded(kind: str) -> None:
     rig = Rig(kind, stale_seconds=10_000)
-    fired, ended = life(start=NOW - 3600)
+    fired, ended = episode(start=NOW - 3600)
     rig.newest = NOW - 3000
     rig.deliver(fired)
     assert rig.address.posts == []
@@ -154,22 +151,21 @@ def test_an_old_firing_waits_until_its_end_is_excluded(kind: str) -> None:
 
 def test_an_old_firing_that_ended_lately_is_posted_with_its_end(kind: str) -> None:
     rig = Rig(kind, stale_seconds=10_000)
-    both = life(start=NOW - 3600, seconds=3600)
+    both = episode(start=NOW - 3600, seconds=3600)
     rig.newest = NOW - 3000
     rig.deliver(*both, after=TURN)
     assert rig.address.notified == transitions(both)
 
 
-def test_an_old_end_without_its_firing_is_history(kind: str) -> None:
-    rig = Rig(kind)
-    rig.deliver(life(start=NOW - 3600)[1])
+def test_an_old_end_without_its_firing_is_history(rig: Rig) -> None:
+    rig.deliver(episode(start=NOW - 3600)[1])
     assert rig.address.notified == []
     assert rig.sender.report().outcomes == {"history": 1}
     assert rig.committed == 1
 
 
 def test_an_old_firing_is_posted_when_nothing_more_comes(kind: str) -> None:
-    """The stream is dead: its last state is the best that is known."""
+    """The stream is dead: its last state is the best information."""
     rig = Rig(kind, stale_seconds=10_000)
     rig.newest = NOW - 3600
     rig.deliver(alert(at=NOW - 3600), after=9)
@@ -178,9 +174,8 @@ def test_an_old_firing_is_posted_when_nothing_more_comes(kind: str) -> None:
     assert [state for _, state in rig.address.notified] == ["firing"]
 
 
-def test_an_end_that_came_while_nothing_was_delivered_is_posted_however_old(kind: str) -> None:
-    rig = Rig(kind)
-    fired, ended = life(seconds=60)
+def test_an_end_that_came_while_nothing_was_delivered_is_posted_however_old(rig: Rig) -> None:
+    fired, ended = episode(seconds=60)
     rig.deliver(fired)
     rig.restart()
     rig.clock.now += 3600
@@ -188,8 +183,7 @@ def test_an_end_that_came_while_nothing_was_delivered_is_posted_however_old(kind
     assert rig.address.notified == transitions([fired, ended])
 
 
-def test_commits_that_fail_are_tried_again(kind: str) -> None:
-    rig = Rig(kind)
+def test_commits_that_fail_are_tried_again(rig: Rig) -> None:
     rig.store.up = False
     rig.deliver(alert())
     assert rig.committed is None
@@ -198,8 +192,7 @@ def test_commits_that_fail_are_tried_again(kind: str) -> None:
     assert rig.committed == 1
 
 
-def test_one_bad_alert_costs_no_other(kind: str) -> None:
-    rig = Rig(kind)
+def test_one_refused_alert_delays_no_other(rig: Rig) -> None:
     rig.address.bad_partition = "13"
     rig.deliver(*(alert(partition=str(number)) for number in range(30)))
     posted = {int(each["labels"]["partition"]) for each in rig.address.posted}
@@ -209,8 +202,9 @@ def test_one_bad_alert_costs_no_other(kind: str) -> None:
     assert rig.committed == 30
 
 
-def test_a_loss_that_is_refused_is_kept_until_it_is_taken_and_blocks_no_other(kind: str) -> None:
-    rig = Rig(kind)
+def test_a_loss_that_is_refused_is_kept_until_it_is_taken_and_blocks_no_other(
+    kind: str, rig: Rig
+) -> None:
     loss, other = alert(**LOSS, partition="9"), alert(partition="1")
     rig.address.bad_partition = "9"
     rig.deliver(loss, other)
@@ -227,12 +221,12 @@ def test_a_loss_that_is_refused_is_kept_until_it_is_taken_and_blocks_no_other(ki
 LAG = {"alerts": ["KafkaFollowerLag"]}
 
 
-def test_a_window_holds_back_what_it_explains_and_what_is_open_at_its_end_is_posted(
+def test_a_window_mutes_matching_alerts_and_open_ones_are_posted_at_its_end(
     kind: str,
 ) -> None:
     """A loss passes every window."""
     rig = Rig(kind, windows=[window(NOW, NOW + 600)])
-    over, still_open, other = life(partition="0"), alert(partition="1"), alert(**LOSS)
+    over, still_open, other = episode(partition="0"), alert(partition="1"), alert(**LOSS)
     rig.deliver(over[0], still_open, other)
     rig.deliver(over[1])
     assert rig.address.notified == transitions([other])
@@ -249,10 +243,10 @@ def test_a_window_holds_back_what_it_explains_and_what_is_open_at_its_end_is_pos
     assert rig.committed == 5
 
 
-def test_what_a_window_holds_back_survives_a_restart(kind: str) -> None:
+def test_muted_alerts_survive_a_restart(kind: str) -> None:
     rig = Rig(kind, windows=[window(NOW, NOW + 600, **LAG)])
     offline = alert("KafkaOffline", severity="critical")
-    rig.deliver(alert(partition="0"), *life(partition="1"), offline)
+    rig.deliver(alert(partition="0"), *episode(partition="1"), offline)
     assert rig.committed == 0
     rig.restart()
     rig.deliver()
@@ -262,18 +256,17 @@ def test_what_a_window_holds_back_survives_a_restart(kind: str) -> None:
     assert rig.committed == 4
 
 
-def test_the_end_of_what_fired_before_a_window_is_posted_in_it(kind: str) -> None:
+def test_an_alert_that_fired_before_a_window_resolves_in_it(kind: str) -> None:
     rig = Rig(kind, windows=[window(NOW, NOW + 600, **LAG)])
     rig.clock.now = NOW - 60
-    fired, ended = life(start=NOW - 60, seconds=120)
+    fired, ended = episode(start=NOW - 60, seconds=120)
     rig.deliver(fired)
     rig.run(120)
     rig.deliver(ended)
     assert rig.address.notified == transitions([fired, ended])
 
 
-def test_an_open_alert_without_a_record_is_taken_from_its_view_once(kind: str) -> None:
-    rig = Rig(kind)
+def test_an_open_alert_without_a_record_is_taken_from_its_view_once(rig: Rig) -> None:
     rig.unrecorded = [alert(at=NOW + 5, starts_at=NOW + 5)]
     rig.run(29)
     assert rig.address.posts == []
@@ -287,8 +280,7 @@ def test_an_open_alert_without_a_record_is_taken_from_its_view_once(kind: str) -
     assert [state for _, state in rig.address.notified] == ["firing", "resolved"]
 
 
-def test_an_alert_that_left_its_view_meanwhile_is_not_taken_from_it(kind: str) -> None:
-    rig = Rig(kind)
+def test_an_alert_that_left_its_view_meanwhile_is_not_taken_from_it(rig: Rig) -> None:
     rig.unrecorded = [alert()]
     rig.run(20)
     rig.unrecorded = []
@@ -296,17 +288,15 @@ def test_an_alert_that_left_its_view_meanwhile_is_not_taken_from_it(kind: str) -
     assert rig.address.posts == []
 
 
-def test_a_new_receiver_gets_an_open_alert_that_is_older_than_the_topic(kind: str) -> None:
-    rig = Rig(kind)
+def test_a_new_receiver_gets_an_open_alert_that_is_older_than_the_topic(rig: Rig) -> None:
     rig.unrecorded = [alert(starts_at=NOW - 1_000_000)]
     rig.run(35)
     assert rig.address.notified == transitions(rig.unrecorded)
 
 
 def test_an_alert_that_no_view_contains_for_five_minutes_ends_once_even_over_a_restart(
-    kind: str,
+    rig: Rig,
 ) -> None:
-    rig = Rig(kind)
     rig.asserts = False
     rig.deliver(alert(), after=400)
     for _ in range(2):
@@ -327,8 +317,7 @@ def names(rig: Rig) -> list[tuple[str, str]]:
 STALLED = "TidemarkStreamStalled"
 
 
-def test_a_stalled_stream_fires_once_and_resolves_nothing_else(kind: str) -> None:
-    rig = Rig(kind)
+def test_a_stalled_stream_fires_once_and_resolves_nothing_else(rig: Rig) -> None:
     rig.deliver(alert())
     rig.newest = rig.clock.now
     for _ in range(200):
@@ -341,9 +330,8 @@ def test_a_stalled_stream_fires_once_and_resolves_nothing_else(kind: str) -> Non
     assert names(rig)[2:] == [(STALLED, "resolved")]
 
 
-def test_a_stream_that_stumbles_raises_one_alert(kind: str) -> None:
+def test_an_irregular_stream_raises_one_alert(rig: Rig) -> None:
     """A pass every 40 s, with 30 s allowed; later they flow, and the alert ends after a while."""
-    rig = Rig(kind)
     for second in range(600):
         rig.newest = NOW + second - second % 40
         rig.step()
@@ -355,8 +343,7 @@ def test_a_stream_that_stumbles_raises_one_alert(kind: str) -> None:
     assert names(rig) == [(STALLED, "firing"), (STALLED, "resolved")]
 
 
-def test_a_stalled_stream_is_remembered_over_restarts(kind: str) -> None:
-    rig = Rig(kind)
+def test_a_stalled_stream_is_remembered_over_restarts(kind: str, rig: Rig) -> None:
     rig.newest = NOW
     for _ in range(2):
         rig.run(35)

@@ -1,4 +1,4 @@
-"""A sender's threads: no address delays another, commits delay no post, and what failed shows."""
+"""A sender's threads: no address delays another, commits delay no post, failures are visible."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import Any
 
 import pytest
 
+from tests.delivery.services import wait_for
 from tests.export.make import alert
 from tests.notify.rig import (
     ALERTMANAGER,
@@ -19,29 +19,25 @@ from tests.notify.rig import (
     FakeWebhook,
     MemoryStore,
     Rig,
+    settings_of,
     transitions,
 )
 from tidemark.local.receiver import WebhookReceiver
-from tidemark.settings import Receiver, Settings
+from tidemark.settings import Notify, Receiver, Settings
 from tidemark_exporters.notify import sender
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.notify.http_client import make_clients
 from tidemark_exporters.notify.offsets import Commit
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 class Coordinator(MemoryStore):
-    """Hangs while `free` is not set; refuses the first `failures` commits."""
+    """Refuses the first `failures` commits. With `hangs` it waits until `free` is set."""
 
-    def __init__(self, failures: int = 0) -> None:
+    def __init__(self, failures: int = 0, *, hangs: bool = False) -> None:
         super().__init__()
         self.free = threading.Event()
+        if not hangs:
+            self.free.set()
         self.entered = threading.Event()
         self.failures = failures
         self.saved: list[int] = []
@@ -65,9 +61,9 @@ class Running:
 
     def __init__(self, store: MemoryStore) -> None:
         self.hook = FakeWebhook(Clock())
-        settings = Settings()
-        settings.notify.receivers = [Receiver(name="hook", url="http://127.0.0.1:1/")]
-        self.delivery = make_delivery(settings, {"hook": [self.hook]}, {0: 0}, lambda *_: store)
+        self.delivery = make_delivery(
+            settings_of("hook"), {"hook": [self.hook]}, {0: 0}, lambda *_: store
+        )
         self.offset = 0
         self.delivery.start()
 
@@ -99,7 +95,7 @@ Run = Callable[[MemoryStore], Running]
 
 
 def test_posts_do_not_wait_for_commits_and_the_newest_commit_wins(run: Run) -> None:
-    store = Coordinator()
+    store = Coordinator(hangs=True)
     running = run(store)
     running.lose()
     assert store.entered.wait(10)
@@ -117,7 +113,6 @@ def test_a_commit_that_failed_is_made_again(
 ) -> None:
     monkeypatch.setattr(sender, "IDLE_SECONDS", 0.01)
     store = Coordinator(failures=3)
-    store.free.set()
     running = run(store)
     running.lose()
     wait_for(lambda: store.saved[-1:] == [1])
@@ -127,7 +122,7 @@ def test_a_commit_that_failed_is_made_again(
 
 
 def test_the_end_waits_for_a_commit_only_so_long(run: Run) -> None:
-    store = Coordinator()
+    store = Coordinator(hangs=True)
     running = run(store)
     running.lose()
     assert store.entered.wait(10)
@@ -142,7 +137,6 @@ def test_the_end_commits_once_more_where_a_commit_failed(
 ) -> None:
     monkeypatch.setattr(sender, "IDLE_SECONDS", 60.0)
     store = Coordinator(failures=1)
-    store.free.set()
     running = run(store)
     running.lose()
     wait_for(lambda: store.failures == 0)
@@ -153,7 +147,6 @@ def test_the_end_commits_once_more_where_a_commit_failed(
 
 def test_a_receiver_that_was_never_used_ends_at_once(run: Run) -> None:
     store = Coordinator()
-    store.free.set()
     began = time.monotonic()
     run(store).delivery.stop(5)
     assert store.closed
@@ -170,18 +163,16 @@ def test_a_thread_that_fails_ends_the_process(run: Run) -> None:
 
 
 def test_one_receiver_that_hangs_does_not_delay_another() -> None:
-    settings, released = Settings(), threading.Event()
-    clients: dict[str, list[Any]] = {}
-    for name in ("hangs", "works"):
-        settings.notify.receivers.append(Receiver(name=name, url="http://127.0.0.1:1/"))
-        clients[name] = [FakeWebhook(Clock(), name)]
-    clients["hangs"][0].take = lambda _: released.wait(10)
-    delivery = make_delivery(settings, clients, {0: 0}, lambda *_: MemoryStore())
+    released = threading.Event()
+    hangs, works = FakeWebhook(Clock(), "hangs"), FakeWebhook(Clock(), "works")
+    hangs.take = lambda _: released.wait(10)  # type: ignore[assignment,method-assign]
+    clients = {each.name: [each] for each in (hangs, works)}
+    delivery = make_delivery(settings_of(*clients), clients, {0: 0}, lambda *_: MemoryStore())
     delivery.start()
     delivery.alerts([(alert("KafkaCommittedDataLoss"), (0, 0))])
-    wait_for(lambda: clients["hangs"][0].attempts == 1)
-    wait_for(lambda: clients["works"][0].notified != [])
-    assert clients["hangs"][0].notified == []
+    wait_for(lambda: hangs.attempts == 1)
+    wait_for(lambda: works.notified != [])
+    assert hangs.notified == []
     released.set()
     delivery.stop(5)
 
@@ -216,10 +207,8 @@ def test_a_receiver_that_was_down_gets_everything_once_over_real_connections() -
     """Real threads, sockets and retries; the two minutes themselves are in tests/delivery."""
     with WebhookReceiver() as real:
         real.answer = HTTPStatus.SERVICE_UNAVAILABLE
-        settings = Settings()
         receiver = Receiver(name="hook", url=real.url, timeout_seconds=2.0)
-        settings.notify.receivers = [receiver]
-        settings.notify.gather_seconds = 0.1
+        settings = Settings(notify=Notify(receivers=[receiver], gather_seconds=0.1))
         store = MemoryStore()
         clients = {"hook": make_clients(receiver)}
         delivery = make_delivery(settings, clients, {0: 0}, lambda *_: store)

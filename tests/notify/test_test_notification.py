@@ -1,4 +1,4 @@
-"""`tidemark check-config --test-receiver`: one notification, and what was answered."""
+"""`tidemark check-config --test-receiver`: one notification, and the receiver's answer."""
 
 from __future__ import annotations
 
@@ -8,38 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.delivery.alertmanager import free_port
-from tidemark.cli import main
+from tests.delivery.services import free_port
+from tests.verbs.run import Output, tidemark
 from tidemark.local.receiver import WebhookReceiver
 
 
-def run(tmp_path: Path, notify: object, name: str = "hook") -> int:
+def run(tmp_path: Path, notify: object, name: str = "hook", code: int = 0) -> Output:
     path = tmp_path / "tidemark.yaml"
     path.write_text(json.dumps({"notify": notify}))
-    with pytest.raises(SystemExit) as ended:
-        main(["check-config", "--config", str(path), "--test-receiver", name])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+    return tidemark("check-config", "--config", str(path), "--test-receiver", name, code=code)
 
 
-def test_a_receiver_that_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_receiver_that_takes_it(tmp_path: Path) -> None:
     with WebhookReceiver() as hook:
-        assert (
-            run(
-                tmp_path,
-                {
-                    "receivers": [
-                        {"name": "hook", "url": hook.url + "s3cret", "severities": ["critical"]}
-                    ]
-                },
-            )
-            == 0
-        )
+        receiver = {"name": "hook", "url": hook.url + "s3cret", "severities": ["critical"]}
+        printed = run(tmp_path, {"receivers": [receiver]}).out.splitlines()
         ((_, payload),) = hook.deliveries()
     (posted,) = payload["alerts"]
     assert posted["labels"] == {"alertname": "TidemarkTest", "severity": "info"}
     assert payload["groupLabels"] == {}
-    printed = capsys.readouterr().out.splitlines()
     assert printed[1].startswith("ok: receiver `hook` at 127.0.0.1:")
     assert "took the test notification: HTTP 200 after " in printed[1]
     assert "s3cret" not in "".join(printed)
@@ -53,25 +40,20 @@ def test_a_receiver_that_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[
         (HTTPStatus.GONE, "HTTP 410. Delivery would not try again."),
     ],
 )
-def test_a_receiver_that_refuses_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: HTTPStatus, expected: str
-) -> None:
+def test_a_receiver_that_refuses_it(tmp_path: Path, status: HTTPStatus, expected: str) -> None:
     with WebhookReceiver() as hook:
         hook.answer = status
-        assert run(tmp_path, {"receivers": [{"name": "hook", "url": hook.url}]}) == 1
-    printed = capsys.readouterr().err
+        printed = run(tmp_path, {"receivers": [{"name": "hook", "url": hook.url}]}, code=1).err
     assert expected in printed
     assert "tidemark: receiver `hook` did not take the test notification." in printed
 
 
-def test_a_dead_instance_and_one_that_refuses(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dead_instance_and_one_that_refuses(tmp_path: Path) -> None:
     with WebhookReceiver() as hook:
-        # An instance that answers 400, as what is posted is no webhook payload.
+        # The instance answers 400: the post is no webhook payload.
         urls = [f"http://127.0.0.1:{free_port()}/s3cret", hook.url]
-        assert run(tmp_path, {"alertmanagers": [{"name": "am", "urls": urls}]}, "am") == 1
-    first, second = capsys.readouterr().err.splitlines()[:2]
+        printed = run(tmp_path, {"alertmanagers": [{"name": "am", "urls": urls}]}, "am", 1).err
+    first, second = printed.splitlines()[:2]
     assert first.endswith(
         "did not take the test notification: ConnectionError: Connection refused (time-out 10 s)."
     )
@@ -79,10 +61,7 @@ def test_a_dead_instance_and_one_that_refuses(
     assert "HTTP 400. It does not understand the payload" in second
 
 
-def test_a_receiver_that_is_not_configured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert (
-        run(tmp_path, {"receivers": [{"name": "hook", "url": "http://127.0.0.1:1/"}]}, "hok") == 2
-    )
-    assert "there is no receiver `hok`; there are: hook." in capsys.readouterr().err
+def test_a_receiver_that_is_not_configured(tmp_path: Path) -> None:
+    receivers = {"receivers": [{"name": "hook", "url": "http://127.0.0.1:1/"}]}
+    printed = run(tmp_path, receivers, "hok", 2).err
+    assert "there is no receiver `hok`; there are: hook." in printed

@@ -11,12 +11,12 @@ from tests.notify.rig import (
     DOWN,
     GONE,
     LOSS,
-    Lives,
+    AlertSequence,
     Rig,
     Steps,
-    life,
+    episode,
     per_alert,
-    random_lives,
+    random_sequences,
     random_steps,
     records,
     transitions,
@@ -24,20 +24,22 @@ from tests.notify.rig import (
 from tidemark_exporters.notify.queue import is_loss
 
 
-def test_an_alert_and_its_end_are_two_posts() -> None:
-    rig = Rig()
-    rig.deliver(*life())
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def test_an_alert_and_its_end_are_two_posts(rig: Rig) -> None:
+    rig.deliver(*episode())
     assert rig.address.sizes() == [1, 1]
 
 
-def test_alerts_of_one_cause_are_one_post() -> None:
-    rig = Rig()
+def test_alerts_of_one_cause_are_one_post(rig: Rig) -> None:
     rig.deliver(*(alert(partition=str(number)) for number in range(30)), alert(broker="3"))
     assert sorted(rig.address.sizes()) == [1, 30]
 
 
-def test_urgent_alerts_of_one_poll_are_one_post_at_once() -> None:
-    rig = Rig()
+def test_urgent_alerts_of_one_poll_are_one_post_at_once(rig: Rig) -> None:
     rig.write(
         alert(), *(alert("KafkaOffline", severity="critical", partition=str(n)) for n in range(3))
     )
@@ -48,10 +50,9 @@ def test_urgent_alerts_of_one_poll_are_one_post_at_once() -> None:
     assert rig.address.sizes() == [3, 1]
 
 
-def test_a_refused_batch_is_given_up_and_does_not_block_the_next() -> None:
-    """Nor is the end of what was refused posted."""
-    rig = Rig()
-    fired, ended = life(partition="0")
+def test_a_refused_batch_is_given_up_and_does_not_block_the_next(rig: Rig) -> None:
+    """Nor is the resolution of a refused alert posted."""
+    fired, ended = episode(partition="0")
     rig.address.failure = GONE
     rig.deliver(fired)
     rig.address.failure = None
@@ -64,8 +65,7 @@ def test_a_refused_batch_is_given_up_and_does_not_block_the_next() -> None:
     assert rig.committed == 3
 
 
-def test_a_loss_is_kept_where_the_receiver_refuses_everything() -> None:
-    rig = Rig()
+def test_a_loss_is_kept_where_the_receiver_refuses_everything(rig: Rig) -> None:
     rig.address.failure = GONE
     rig.deliver(alert(**LOSS), alert())
     rig.address.failure = None
@@ -79,7 +79,7 @@ def test_a_loss_is_kept_where_the_receiver_refuses_everything() -> None:
 
 def test_ends_are_left_out_on_request() -> None:
     rig = Rig(send_resolved=False)
-    rig.deliver(*life())
+    rig.deliver(*episode())
     assert [state for _, state in rig.address.notified] == ["firing"]
     assert rig.committed == 2
 
@@ -88,7 +88,7 @@ def test_a_full_queue_drops_the_oldest_with_its_end_and_keeps_every_loss() -> No
     rig = Rig(queue_size=2)
     rig.address.failure = DOWN
     loss = alert(**LOSS)
-    first, *others = (life(partition=str(number)) for number in range(4))
+    first, *others = (episode(partition=str(number)) for number in range(4))
     rig.deliver(loss, first[0])
     for each in others:
         rig.deliver(each[0])
@@ -100,8 +100,7 @@ def test_a_full_queue_drops_the_oldest_with_its_end_and_keeps_every_loss() -> No
     assert rig.committed == 6
 
 
-def test_after_an_outage_there_is_one_post_for_each_cause() -> None:
-    rig = Rig()
+def test_after_an_outage_there_is_one_post_for_each_cause(rig: Rig) -> None:
     rig.address.failure = DOWN
     rig.deliver(alert(partition="0"))
     for number in range(1, 20):
@@ -111,8 +110,7 @@ def test_after_an_outage_there_is_one_post_for_each_cause() -> None:
     assert rig.address.sizes() == [1, 19, 19]
 
 
-def test_an_alert_older_than_the_topic_was_posted_by_an_earlier_run() -> None:
-    rig = Rig()
+def test_an_alert_older_than_the_topic_was_posted_by_an_earlier_run(rig: Rig) -> None:
     rig.deliver(alert("KafkaOffline", severity="critical"))
     rig.restart()
     rig.read()
@@ -130,8 +128,7 @@ class KilledError(BaseException):
     """The process died here."""
 
 
-def test_a_kill_between_post_and_commit_repeats_that_post_alone_under_the_same_id() -> None:
-    rig = Rig()
+def test_a_kill_between_post_and_commit_repeats_that_post_alone_under_the_same_id(rig: Rig) -> None:
     rig.deliver(alert(partition="0"))
     accepted = rig.address.post
 
@@ -149,7 +146,7 @@ def test_a_kill_between_post_and_commit_repeats_that_post_alone_under_the_same_i
     assert rig.address.ids[1] == rig.address.ids[2]
 
 
-def test_the_heart_beats_while_the_readers_tick_and_each_beat_is_a_message_of_its_own() -> None:
+def test_heartbeats_are_posted_while_the_readers_tick_each_with_its_own_id() -> None:
     rig = Rig(heartbeat=True)
     rig.run(130)
     labels = {"alertname": "TidemarkWatchdog", "severity": "info"}
@@ -181,14 +178,16 @@ FEW = st.integers(1, 9)
 
 @settings(max_examples=200)
 @given(
-    lives=random_lives("012", "KafkaFollowerLag", "KafkaOffline", "KafkaCommittedDataLoss"),
+    sequence=random_sequences("012", "KafkaFollowerLag", "KafkaOffline", "KafkaCommittedDataLoss"),
     steps=random_steps(
         read=FEW, run=st.integers(0, 3), down=NONE, up=NONE, restart=NONE, repeat=FEW
     ),
 )
-def test_whatever_fails_every_transition_arrives_once(lives: Lives, steps: Steps) -> None:
+def test_every_transition_arrives_once_despite_failures(
+    sequence: AlertSequence, steps: Steps
+) -> None:
     rig = Rig()
-    written = records(lives)
+    written = records(sequence)
     rig.write(*written)
     for action, amount in [*steps, ("up", 0)]:
         rig.act(action, amount)
@@ -199,20 +198,18 @@ def test_whatever_fails_every_transition_arrives_once(lives: Lives, steps: Steps
 
 @settings(max_examples=150)
 @given(
-    lives=random_lives("01234", "KafkaFollowerLag", "KafkaCommittedDataLoss"),
+    sequence=random_sequences("01234", "KafkaFollowerLag", "KafkaCommittedDataLoss"),
     steps=random_steps(
         read=FEW,
         run=st.sampled_from([0, 1, 3, 61]),
         **dict.fromkeys(("down", "refuse", "picky", "up", "mute", "unmute"), NONE),
     ),
 )
-def test_whatever_a_receiver_answers_nothing_comes_twice_and_every_loss_comes(
-    lives: Lives, steps: Steps
-) -> None:
+def test_refusals_never_repeat_a_post_or_drop_a_loss(sequence: AlertSequence, steps: Steps) -> None:
     rig = Rig(queue_size=3)
     muted = False
     rig.state._mute = lambda each, _: "rack" if muted and not is_loss(each) else None
-    rig.write(*records(lives))
+    rig.write(*records(sequence))
     for action, amount in [*steps, ("up", 0), ("unmute", 0)]:
         if action in {"mute", "unmute"}:
             muted = action == "mute"
@@ -228,10 +225,9 @@ def test_whatever_a_receiver_answers_nothing_comes_twice_and_every_loss_comes(
     assert rig.committed == len(rig.log)
 
 
-def test_what_was_refused_after_an_outage_is_committed() -> None:
-    rig = Rig()
+def test_alerts_refused_after_an_outage_are_committed(rig: Rig) -> None:
     rig.address.failure = DOWN
-    rig.deliver(*life())
+    rig.deliver(*episode())
     assert rig.committed is None
     rig.address.failure = GONE
     rig.run(6)

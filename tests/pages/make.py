@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from tests.export.make import NOW, alert, cluster_view, open_alert, view
-from tidemark.core.records import Alert, OpenAlert, ReplicaView, View, view_key
+from tests.export.make import NOW, alert, broker_view, cluster_view, open_alert, table_of, view
+from tidemark.core.records import Alert, OpenAlert, ReplicaView, View
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.routes import Pages
 
@@ -203,28 +203,13 @@ def views() -> list[View]:
             quorum_leader=1,
             period_ms=1000.0,
         ),
-        View(
-            scope="broker",
-            kafka_cluster="east",
-            broker=3,
-            outcome="timed_out",
-            at=NOW,
-            pass_number=7,
-            collector="c1",
-        ),
+        broker_view(3, outcome="timed_out"),
         cluster_view("west", at=NOW - 1000, broker_outcomes={"1": "ok"}),
     ]
 
 
-def key_of(each: View) -> str:
-    return view_key(each.kafka_cluster, each.topic, each.partition, each.broker)
-
-
 def table(made: list[View] | None = None) -> Table:
-    filled = Table()
-    for each in views() if made is None else made:
-        filled.apply(key_of(each), each)
-    return filled
+    return table_of(*(views() if made is None else made))
 
 
 def past_alerts() -> list[Alert]:
@@ -254,11 +239,14 @@ def past_alerts() -> list[Alert]:
 
 
 def site(
-    filled: Table | None = None, waiting: list[str] | None = None, now: float = NOW + 2
+    filled: Table | None = None,
+    waiting: list[str] | None = None,
+    now: float = NOW + 2,
+    past: list[Alert] | None = None,
 ) -> Pages:
-    """The pages over the table above, at a fixed time."""
+    """The pages over the table and the past alerts above, or other ones, at a fixed time."""
     made = Pages(filled or table(), STALE_SECONDS, lambda: list(waiting or []), clock=lambda: now)
-    for each in past_alerts():
+    for each in past_alerts() if past is None else past:
         made.history.add(each)
     made.history.complete = True
     return made

@@ -42,7 +42,7 @@ def test_the_newest_are_kept_in_any_order_and_losses_apart() -> None:
     assert [round(a.at - NOW) for a in history.newest_first()] == [5, 4, 3, -1, -2]
 
 
-def test_the_whole_topic_is_read_without_what_is_not_a_record() -> None:
+def test_the_whole_topic_is_read_and_unreadable_records_are_skipped() -> None:
     history = AlertHistory()
     values = [
         encode_record(alert()),

@@ -1,4 +1,4 @@
-"""What the drawings show: everything that is known, at its position."""
+"""The drawings show every known value at its position."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_equal_logs_are_drawn_whole() -> None:
     assert positions(figure)[:3] == [0.0, 100.0, 100.0]
 
 
-def test_a_requested_axis_is_drawn_without_what_lies_outside() -> None:
+def test_a_requested_axis_is_drawn_without_values_outside() -> None:
     assert (figure := draw_logs(lossy_view(), LOST, Axis(0, 1_000))) is not None
     assert figure.axis == Axis(0, 1_000)
     assert positions(figure) == [None] * 9
@@ -170,7 +170,7 @@ def test_spans_and_changes_of_the_in_sync_set() -> None:
     ]
 
 
-def test_a_time_too_large_to_tell_from_the_next_is_drawn() -> None:
+def test_a_time_beyond_the_precision_of_a_float_is_drawn() -> None:
     assert (figure := draw_isr(view(at=1e300, isr_history=[(1e300, [1, 2])]))) is not None
     assert [len(spans) for spans in figure.rows.values()] == [1, 1, 1]
 

@@ -93,7 +93,7 @@ def test_hostile_names_are_shown_as_text() -> None:
 
 
 @every
-def test_every_page_names_what_is_incomplete_or_stale(
+def test_every_page_names_incomplete_and_stale_data(
     path: str, parameters: dict[str, object]
 ) -> None:
     def notices(waiting: list[str], now: float) -> str:

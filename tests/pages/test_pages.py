@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.export.make import NOW, alert, cluster_view
+from tests.export.make import NOW, alert, broker_view, cluster_view
 from tests.pages.make import healthy_view, opened, site, table
 from tests.pages.markup import items, page, parse
 from tests.pages.test_markup import PAYMENTS
-from tidemark.core.records import View
 from tidemark_exporters.pages.alerts import AlertHistory
 
 LOSS = (
@@ -101,21 +98,10 @@ def test_a_cluster_without_any_data_is_not_healthy() -> None:
 
 
 def test_fenced_and_restarting_brokers() -> None:
-    def broker(number: int, **changes: Any) -> View:
-        return View(
-            scope="broker",
-            kafka_cluster="east",
-            broker=number,
-            at=NOW,
-            pass_number=7,
-            collector="c1",
-            **changes,
-        )
-
     made = [
-        broker(1, outcome="ok", fenced=True),
-        broker(2, outcome="refused", in_grace_until=NOW + 500),
-        broker(3, outcome="refused", in_grace_until=NOW),
+        broker_view(1, outcome="ok", fenced=True),
+        broker_view(2, outcome="refused", in_grace_until=NOW + 500),
+        broker_view(3, outcome="refused", in_grace_until=NOW),
     ]
     rows = page(site(table([healthy_view("orders", 0), *made])), "/brokers").one("tbody").all("tr")
     assert [row.all("td")[0].text for row in rows] == ["! Fenced", "! Restarting", "✕ Refused"]

@@ -33,7 +33,7 @@ def test_bars_have_the_offsets_of_the_api() -> None:
     assert figure.one("rect", class_="lost").attributes["data-start"] == "1000240"
 
 
-def test_the_tables_list_what_is_drawn_and_a_divergence_is_named() -> None:
+def test_the_tables_list_the_drawn_values_and_a_divergence_is_named() -> None:
     root = page(site(), "/partition", **PAYMENTS)
     rows = [
         [cell.text for cell in row.children if isinstance(cell, Element)]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pages.make import STALE_SECONDS
+from tests.pages.make import site
 from tests.pages.markup import Element, page
 from tests.verbs.recordings import trace
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.detect.thresholds import Detection
-from tidemark.reduce.group import Fold
-from tidemark.reduce.group_state import GroupState
-from tidemark.reduce.rows import RawRecord
+from tidemark.verbs.recording import Line
+from tidemark.verbs.replay.reducer import LineReducer
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.routes import Pages
 
@@ -20,11 +19,9 @@ OF_TRACE: dict[str, object] = {"cluster": "trace", "topic": "trace", "partition"
 
 def replay(name: str, until: str | None = None) -> tuple[Pages, View, list[Alert]]:
     """The pages, the partition's view and all alerts: of a whole recording, or up to an alert."""
-    fold, table, alerts = Fold(GroupState(), Detection(), 0, 1), Table(), list[Alert]()
-    for number, line in enumerate(trace(name)):
-        fold.record(RawRecord(0, number, 0.0, line))
-        rows, fold.rows = fold.rows, []
-        for row in rows:
+    reducer, table, alerts = LineReducer(Detection()), Table(), list[Alert]()
+    for number, line in enumerate(trace(name), 1):
+        for row in reducer.reduce(Line(0, number, line)):
             record = decode_record(row.value or b"")
             if isinstance(record, Alert):
                 alerts.append(record)
@@ -32,11 +29,8 @@ def replay(name: str, until: str | None = None) -> tuple[Pages, View, list[Alert
                 table.apply(row.key.decode(), record, row.value)
         if until in {alert.labels["alertname"] for alert in alerts}:
             break
-    pages = Pages(table, STALE_SECONDS, list, clock=lambda: max(table.newest.values()) + 1)
-    for alert in alerts:
-        pages.history.add(alert)
     (partition,) = table.partitions.values()
-    return pages, partition.view, alerts
+    return site(table, now=max(table.newest.values()) + 1, past=alerts), partition.view, alerts
 
 
 def figure_of(pages: Pages) -> Element:

@@ -55,7 +55,7 @@ def test_times() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 1e300, float("nan"), -1, "2027", [1]])
-def test_what_is_no_time_is_unknown(value: Any) -> None:
+def test_an_invalid_time_is_unknown(value: Any) -> None:
     assert (utc_time(value), iso_time(value)) == ("unknown", "")
 
 

@@ -104,11 +104,11 @@ def events(
 
 def event_cases(rules: list[Rule]) -> Iterator[Case]:
     """The counters change at step 20 (5 min). Window and keep_firing_for are 15 minutes each."""
-    life = {285: False, 330: True, 1500: True, 2700: False}
-    yield events(rules, "one event fires and ends", "0x20 1x280", life)
-    yield events(rules, "a burst within one scrape fires", "3x20 400x280", life)
-    yield events(rules, "a series that starts with its event fires", "_x20 1x280", life)
-    yield events(rules, "a series that starts at 0 fires", "_x16 0x4 1x280", life)
+    fires_then_ends = {285: False, 330: True, 1500: True, 2700: False}
+    yield events(rules, "one event fires and ends", "0x20 1x280", fires_then_ends)
+    yield events(rules, "a burst within one scrape fires", "3x20 400x280", fires_then_ends)
+    yield events(rules, "a series that starts with its event fires", "_x20 1x280", fires_then_ends)
+    yield events(rules, "a series that starts at 0 fires", "_x16 0x4 1x280", fires_then_ends)
     yield events(
         rules,
         "an event while nothing was scraped",

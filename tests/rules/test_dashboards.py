@@ -61,7 +61,7 @@ def expressions(value: Any) -> Iterator[str]:
             yield from expressions(inner)
 
 
-def test_the_committed_files_are_what_the_builders_make() -> None:
+def test_the_committed_files_equal_the_output_of_the_builders() -> None:
     assert stale(generate()) == []
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import yaml
 
-from tests.delivery.ways import Deliveries, Ways
+from tests.delivery.paths import Deliveries, DeliveryPaths
 
 # The demo's own bar is 6 minutes after the downloads.
 TIMEOUT_SECONDS = 600
 CLEAN_UP_SECONDS = 60
-# After the end of the scenes, until both ways have delivered the loss.
+# After the end of the scenes, until both paths have delivered the loss.
 DELIVERY_SECONDS = 30
 
 
@@ -33,15 +33,15 @@ class Scenes:
     output: str
     # demo-report.json: {scene, alert, expected, received, fault_at, detectable_at, …}.
     report: list[dict[str, Any]]
-    # What each way of delivery posted. None without Prometheus or Alertmanager.
+    # The posts of each path of delivery. None without Prometheus or Alertmanager.
     by_rules: Deliveries | None = None
     direct: Deliveries | None = None
 
 
-def run_scenes(folder: Path, ways: Ways | None = None) -> Scenes:
+def run_scenes(folder: Path, paths: DeliveryPaths | None = None) -> Scenes:
     """Runs `tidemark demo` in a folder until it ends; one that hangs is asked to end."""
     workdir = folder / "work"
-    options = ["--alertmanager", ways.direct.url] if ways is not None else []
+    options = ["--alertmanager", paths.direct.url] if paths is not None else []
     with (folder / "demo.log").open("w+", encoding="utf-8") as log:
         demo = subprocess.Popen(
             [sys.executable, "-m", "tidemark.cli", "demo", "--workdir", str(workdir), *options],
@@ -52,8 +52,8 @@ def run_scenes(folder: Path, ways: Ways | None = None) -> Scenes:
             stderr=subprocess.STDOUT,
         )
         try:
-            if ways is not None:
-                _watch(ways, demo, workdir / "tidemark.yaml")
+            if paths is not None:
+                _watch(paths, demo, workdir / "tidemark.yaml")
             code = demo.wait(TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             demo.send_signal(signal.SIGTERM)
@@ -65,20 +65,20 @@ def run_scenes(folder: Path, ways: Ways | None = None) -> Scenes:
         output = log.read()
     written = folder / "demo-report.json"
     report = json.loads(written.read_text(encoding="utf-8")) if written.exists() else []
-    if ways is None:
+    if paths is None:
         return Scenes(workdir, code, output, report)
-    ways.wait("KafkaCommittedDataLoss", DELIVERY_SECONDS if code == 0 else 0)
-    by_rules, direct = (way.hook.deliveries() for way in (ways.by_rules, ways.direct))
+    paths.wait("KafkaCommittedDataLoss", DELIVERY_SECONDS if code == 0 else 0)
+    by_rules, direct = (path.hook.deliveries() for path in (paths.by_rules, paths.direct))
     return Scenes(workdir, code, output, report, by_rules, direct)
 
 
-def _watch(ways: Ways, demo: subprocess.Popen[bytes], config: Path) -> None:
+def _watch(paths: DeliveryPaths, demo: subprocess.Popen[bytes], config: Path) -> None:
     """Points the rules' Prometheus at the demo's exporter as soon as its address is known."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while demo.poll() is None and time.monotonic() < deadline:
         # Empty while it is being written.
         document = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else None
         if document:
-            ways.watch(document["export"]["listen"])
+            paths.watch(document["export"]["listen"])
             return
         time.sleep(0.2)

@@ -1,7 +1,7 @@
 """Delivery in the run of the scenes: from a fault to the message behind a real Alertmanager.
 
-On both ways: by Prometheus' rules, and by `tidemark export` itself. A message counts when it is the
-first with some alert.
+On both paths: by Prometheus' rules, and by `tidemark export` itself. A message counts when it is
+the first with some alert.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from tests.conftest import missing
-from tests.delivery.ways import Deliveries, Message, news
+from tests.delivery.paths import Deliveries, Message, new_messages
 from tests.scenes.run import Scenes
 from tests.scenes.test_report import records_of, row_of
 from tidemark.core.identity import alert_name
@@ -42,7 +42,7 @@ def messages_of(deliveries: Deliveries | None) -> list[Message]:
             "the scenes ran without Prometheus and Alertmanager "
             "(make system installs them as root on Debian)"
         )
-    return news(deliveries)
+    return new_messages(deliveries)
 
 
 def about(messages: list[Message], alerts: set[str]) -> list[Message]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.settings import Maintenance, load_settings, read_schedule
+from tests.settings.load import load
+from tidemark.settings import Maintenance, read_schedule
 
 
 def at(text: str) -> float:
@@ -93,12 +94,11 @@ def test_an_explicit_offset_wins_over_the_zone() -> None:
     ],
 )
 def test_times_need_no_quotes_in_yaml(start: str, end: str, days: str, tmp_path: Path) -> None:
-    path = tmp_path / "tidemark.yaml"
-    path.write_text(
+    text = (
         "notify:\n  maintenance:\n    - name: work\n"
         f"      days: {days}\n      start: {start}\n      end: {end}\n"
     )
-    (found,) = load_settings(path, {}).notify.maintenance
+    (found,) = load(text, tmp_path).notify.maintenance
     assert read_schedule(found).open_until(at("2026-11-21 23:00")) == at("2026-11-22 02:00")
 
 

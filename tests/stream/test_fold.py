@@ -16,6 +16,7 @@ from tidemark.stream.fold import MAX_ROWS, make_fold
 
 TOPICS = Topics(partitions=2)
 LOAD = SyntheticPasses(partitions=12, groups=2, offline_every=3)
+FOLD: Any = make_fold(Detection(), TOPICS)
 
 
 class State:
@@ -48,10 +49,9 @@ def frame(records: list[RawRecord]) -> pd.DataFrame:
 
 
 def run(state: State, group: int, frames: list[pd.DataFrame]) -> list[tuple[Any, ...]]:
-    fold: Any = make_fold(Detection(), TOPICS)
     return [
         row
-        for out in fold((group,), iter(frames), state)
+        for out in FOLD((group,), iter(frames), state)
         for row in out.itertuples(index=False, name=None)
     ]
 
@@ -65,7 +65,7 @@ def expected(records: list[RawRecord]) -> list[tuple[Any, ...]]:
     return [(names[row.destination], row.key, row.value) for row in reduce_all(records, 2)]
 
 
-def test_rows_name_their_topics_whatever_the_order_and_the_chunks() -> None:
+def test_rows_name_their_topics_in_any_order_and_any_chunks() -> None:
     records = records_of(1, range(10))
     backward = records[::-1]
     rows = run(State(), 1, [frame(backward[:7]), frame(backward[7:8]), frame(backward[8:])])
@@ -100,12 +100,10 @@ def test_unreadable_and_empty_records_become_dead_letters_and_stop_nothing() -> 
 
 
 def test_frames_are_bounded() -> None:
-    fold: Any = make_fold(Detection(), TOPICS)
     garbage = [RawRecord(0, offset, 1.8e9, b"?") for offset in range(MAX_ROWS + 1)]
-    assert [len(out) for out in fold((0,), iter([frame(garbage)]), State())] == [MAX_ROWS, 1]
+    assert [len(out) for out in FOLD((0,), iter([frame(garbage)]), State())] == [MAX_ROWS, 1]
 
 
 def test_function_goes_to_executors_by_reference_and_value() -> None:
-    fold: Any = make_fold(Detection(), TOPICS)
-    pickled = cloudpickle.dumps(fold)  # type: ignore[no-untyped-call]
+    pickled = cloudpickle.dumps(FOLD)  # type: ignore[no-untyped-call]
     assert cloudpickle.loads(pickled).__name__ == "fold"

@@ -69,7 +69,7 @@ def test_submitted_job_keeps_its_master_and_jars() -> None:
     )
 
 
-def test_spark_settings_cannot_override_what_the_checkpoint_fixes() -> None:
+def test_spark_settings_cannot_override_the_fixed_settings_of_the_checkpoint() -> None:
     given = {"spark.sql.shuffle.partitions": "99", "spark.app.name": "mine", "kafka.acks": "all"}
     conf = session.spark_settings(
         settings(spark=given, store_provider="rocksdb"), [], daemon=False, submitted=False

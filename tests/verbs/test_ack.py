@@ -33,21 +33,29 @@ LOSS = (
 )
 
 
-def world() -> Scenario:
+@pytest.fixture
+def scenario() -> Scenario:
     made = Scenario()
     for line in LOSS:
         made.run(line)
     return made
 
 
-def loss_of(made: Scenario) -> Alert:
-    (loss,) = (a for a in made.alerts.values() if a.labels["alertname"] == "KafkaCommittedDataLoss")
-    return loss
+@pytest.fixture
+def loss(scenario: Scenario) -> Alert:
+    alerts = scenario.alerts.values()
+    (found,) = (each for each in alerts if each.labels["alertname"] == "KafkaCommittedDataLoss")
+    return found
 
 
-def test_alerts_are_selected_by_fingerprint_prefix_id_or_incident() -> None:
-    newest = newest_alerts(world().alerts.values())
-    loss = loss_of(world())
+@pytest.fixture
+def newest(scenario: Scenario) -> dict[str, Alert]:
+    return newest_alerts(scenario.alerts.values())
+
+
+def test_alerts_are_selected_by_fingerprint_prefix_id_or_incident(
+    newest: dict[str, Alert], loss: Alert
+) -> None:
     for selector in (
         loss.fingerprint,
         loss.fingerprint[:8],
@@ -62,38 +70,38 @@ def test_alerts_are_selected_by_fingerprint_prefix_id_or_incident() -> None:
     assert all("incident" in alert.labels for alert in open_events(newest))
 
 
-def test_alerts_about_states_and_unknown_alerts_are_refused() -> None:
-    newest = newest_alerts(world().alerts.values())
+def test_alerts_about_states_and_unknown_alerts_are_refused(
+    newest: dict[str, Alert], loss: Alert
+) -> None:
     state = next(alert for alert in newest.values() if "incident" not in alert.labels)
     with pytest.raises(ConfigError, match="is about a state: it resolves when"):
         select_alerts(newest, state.fingerprint)
     for selector in ("0000000000000000", state.fingerprint[:5], ""):
         with pytest.raises(ConfigError, match="no alert of the last 7 days"):
             select_alerts(newest, selector)
-    twins = {key: loss_of(world()) for key in ("abcdef01", "abcdef02")}
+    twins = dict.fromkeys(("abcdef01", "abcdef02"), loss)
     with pytest.raises(ConfigError, match="2 alerts begin with abcdef"):
         select_alerts(twins, "abcdef")
 
 
-def test_the_reducer_closes_an_alert_once() -> None:
-    made = world()
-    assert made.fold is not None
-    loss = loss_of(made)
-    record = ack_record(loss, "ada", "sent again from upstream", made.clock + 1)
+def test_the_reducer_closes_an_alert_once(scenario: Scenario, loss: Alert) -> None:
+    assert scenario.fold is not None
+    record = ack_record(loss, "ada", "sent again from upstream", scenario.clock + 1)
     batch = decode_batch(record)
     (event,) = batch.events
     assert (batch.cluster, event.by, event.comment) == ("main", "ada", "sent again from upstream")  # type: ignore[union-attr]
     ended = []
     for offset in (900, 901):
-        made.fold.record(RawRecord(0, offset, 0.0, record))
-        alerts = decode_alerts(row.value or b"" for row in made.fold.rows)
+        scenario.fold.record(RawRecord(0, offset, 0.0, record))
+        alerts = decode_alerts(row.value or b"" for row in scenario.fold.rows)
         ended.append([(alert.fingerprint, alert.state, alert.reason) for alert in alerts])
-        made.fold.rows.clear()
+        scenario.fold.rows.clear()
     assert ended == [[(loss.fingerprint, "resolved", "acked")], []]
 
 
-def test_an_operators_clock_that_is_behind_does_not_end_an_alert_before_its_start() -> None:
-    loss = loss_of(world())
+def test_an_operators_clock_that_is_behind_does_not_end_an_alert_before_its_start(
+    loss: Alert,
+) -> None:
     (event,) = decode_batch(ack_record(loss, "ada", None, loss.at - 3600)).events
     assert event.observed_at == loss.at  # type: ignore[union-attr]
 
@@ -122,8 +130,8 @@ def messages(*values: bytes) -> list[Message]:
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    made = Log(list(world().alerts.values()))
+def log(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Log:
+    made = Log(list(scenario.alerts.values()))
     monkeypatch.setattr(command, "TopicReader", lambda *_: made)
     return made
 
@@ -135,17 +143,15 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return records
 
 
-def test_without_an_argument_open_events_are_listed(log: Log) -> None:
+def test_without_an_argument_open_events_are_listed(log: Log, loss: Alert) -> None:
     out = run().out
-    loss = loss_of(world())
     assert f"{loss.fingerprint}  2023-11-14 22:13:2" in out
     assert "committed records of orders-0 are lost" in out
     log.alerts.clear()
     assert run().out == "no event alert is open.\n"
 
 
-def test_ack_sends_waits_and_confirms(log: Log, sent: list[bytes]) -> None:
-    loss = loss_of(world())
+def test_ack_sends_waits_and_confirms(log: Log, loss: Alert, sent: list[bytes]) -> None:
     resolved = {"state": "resolved", "reason": "acked", "at": loss.at + 9, "ends_at": loss.at + 9}
     fields: dict[str, Any] = {name: getattr(loss, name) for name in loss.__struct_fields__}
     log.later = [encode_record(Alert(**{**fields, **resolved}))]
@@ -158,8 +164,11 @@ def test_ack_sends_waits_and_confirms(log: Log, sent: list[bytes]) -> None:
     assert len(sent) == 1
 
 
-def test_without_a_stream_ack_reports_that_nothing_is_closed(log: Log, sent: list[bytes]) -> None:
-    out = run(loss_of(world()).fingerprint, "--wait", "0").out
+@pytest.mark.usefixtures("log")
+def test_without_a_stream_ack_reports_that_nothing_is_closed(
+    loss: Alert, sent: list[bytes]
+) -> None:
+    out = run(loss.fingerprint, "--wait", "0").out
     assert "The stream has not closed it yet; is `tidemark stream` running?" in out
     assert len(sent) == 1
 

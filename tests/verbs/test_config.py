@@ -14,7 +14,7 @@ from tidemark import __version__
 from tidemark.verbs import config
 
 
-def test_version_prints_what_a_bug_report_needs() -> None:
+def test_version_prints_the_versions_for_a_bug_report() -> None:
     lines = tidemark("version").out.splitlines()
     assert lines[0] == f"tidemark {__version__}"
     assert [line.split()[0] for line in lines] == ["tidemark", "python", "pyspark", "kafka-python"]

@@ -1,6 +1,6 @@
-"""Both ways from a fault to a message, over one exporter: Prometheus' rules and `tidemark export`.
+"""Both paths from a fault to a message, over one exporter: Prometheus' rules, `tidemark export`.
 
-Each way has its own Alertmanager, configured as in deploy/, and its own webhook behind it. Both
+Each path has its own Alertmanager, configured as in deploy/, and its own webhook behind it. Both
 rule files go to the first. To the second the exporter posts, and a Prometheus with the rules on
 Tidemark's own health.
 """
@@ -8,17 +8,20 @@ Tidemark's own health.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
-
-import requests
+from typing import Any
 
 from tests.conftest import need
-from tests.delivery.alertmanager import RealAlertmanager, free_port, shipped
+from tests.delivery.services import (
+    RealAlertmanager,
+    ask_prometheus,
+    deployed_configuration,
+    free_port,
+)
 from tidemark.demo.services import prometheus_configuration, rule_files, start_prometheus
 from tidemark.local.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
 
@@ -27,81 +30,65 @@ TOOLS = ("prometheus", "prometheus-alertmanager")
 Deliveries = list[tuple[float, dict[str, Any]]]
 
 
-class Way:
+class DeliveryPath:
     """An Alertmanager with its webhook."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         folder.mkdir()
         self.hook = stack.enter_context(WebhookReceiver())
-        self._manager = stack.enter_context(
-            RealAlertmanager(folder, self.hook.url, shipped(self.hook.url))
-        )
+        document = deployed_configuration(self.hook.url)
+        self.url = stack.enter_context(RealAlertmanager(folder, self.hook.url, document)).url
 
-    @property
-    def url(self) -> str:
-        return self._manager.url
-
-    def told(self, name: str) -> bool:
+    def has_delivered(self, name: str) -> bool:
         return any(alert.name == name and alert.status == "firing" for alert in self.hook.alerts())
 
 
-class Ways:
-    """Both ways; the rules' Prometheus starts with `watch`."""
+class DeliveryPaths:
+    """Both paths. The Prometheus with the rules starts with `watch`."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._stack = folder, ExitStack()
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        self._stack, self._folder = stack, folder
         self._rules = ""
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self.by_rules, self.direct = (
-                Way(stack, self._folder / name) for name in ("by-rules", "direct")
-            )
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.close()
+        self.by_rules, self.direct = (
+            DeliveryPath(stack, folder / name) for name in ("by-rules", "direct")
+        )
 
     def watch(self, exporter: str, *, health: bool = False) -> None:
-        """Prometheus over the exporter at host:port; `health`: also the one of the other way."""
+        """Starts Prometheus over the exporter at host:port.
+
+        `health`: also the Prometheus with the rules on Tidemark's own health.
+        """
         self._rules = self._prometheus("by-rules", exporter, rule_files(), self.by_rules)
         if health:
             self._prometheus("direct", exporter, rule_files("tidemark-health"), self.direct)
 
-    def scraped(self) -> bool:
-        """Whether the rules' Prometheus has seen the exporter twice."""
-        query = {"query": "count_over_time(tidemark_build_info[1m]) > 1"}
-        try:
-            return bool(
-                requests.get(f"{self._rules}/api/v1/query", query, timeout=2).json()["data"][
-                    "result"
-                ]
-            )
-        except requests.RequestException:
-            return False
+    def has_scraped(self) -> bool:
+        """Whether the Prometheus with the rules has scraped the exporter twice."""
+        query = "count_over_time(tidemark_build_info[1m]) > 1"
+        return bool(ask_prometheus(self._rules, "query", query=query).get("result"))
 
-    def _prometheus(self, name: str, exporter: str, rules: list[Path], way: Way) -> str:
+    def _prometheus(self, name: str, exporter: str, rules: list[Path], path: DeliveryPath) -> str:
         """Its URL."""
         folder, listen = self._folder / name, f"127.0.0.1:{free_port()}"
-        document = prometheus_configuration(exporter, rules, way.url)
+        document = prometheus_configuration(exporter, rules, path.url)
         child = start_prometheus(need("prometheus"), folder, listen, document)
         self._stack.callback(child.stop, 5.0)
         return f"http://{listen}"
 
     def wait(self, name: str, seconds: float) -> bool:
-        """Whether both ways tell of an alert of this name within so many seconds."""
+        """Whether both paths deliver an alert of this name within so many seconds."""
         deadline = time.monotonic() + seconds
-        while not (self.by_rules.told(name) and self.direct.told(name)):
+        while not (self.by_rules.has_delivered(name) and self.direct.has_delivered(name)):
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.1)
         return True
+
+
+@contextmanager
+def delivery_paths(folder: Path) -> Iterator[DeliveryPaths]:
+    with ExitStack() as stack:
+        yield DeliveryPaths(stack, folder)
 
 
 @dataclass(frozen=True)
@@ -124,8 +111,8 @@ class Message:
         ]
 
 
-def news(deliveries: Deliveries) -> list[Message]:
-    """The messages that tell of something new."""
+def new_messages(deliveries: Deliveries) -> list[Message]:
+    """The messages with an alert that no earlier one has."""
     seen: set[tuple[str | None, str]] = set()
     found = []
     for at, payload in deliveries:

@@ -1,4 +1,4 @@
-"""Debian's Alertmanager on 127.0.0.1: started, stopped and asked by the tests of delivery."""
+"""Debian's Alertmanager on 127.0.0.1, and how the tests of delivery wait for services."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import requests
@@ -30,17 +29,48 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> float:
-    """How long it took until the condition held; fails the test after `seconds`."""
+def wait_for(
+    condition: Callable[[], object],
+    seconds: float = 20.0,
+    what: str = "the condition",
+    tick: Callable[[], object] = lambda: None,
+) -> float:
+    """Seconds until the condition holds; `tick` runs before each check. Fails after `seconds`."""
     began = time.monotonic()
+    tick()
     while not condition():
         assert time.monotonic() - began < seconds, f"{what}: not within {seconds} s"
         time.sleep(0.05)
+        tick()
     return time.monotonic() - began
 
 
-def shipped(webhook: str) -> dict[str, Any]:
-    """The configuration of deploy/, its receivers at `webhook`."""
+def tick_for(seconds: float, tick: Callable[[], object]) -> None:
+    """Lets this time pass, and calls `tick` meanwhile."""
+    end = time.monotonic() + seconds
+    wait_for(lambda: time.monotonic() > end, 2 * seconds + 5, "time passes", tick)
+
+
+def is_ready(url: str) -> bool:
+    """Whether the service at this address is ready: an exporter, Prometheus, Alertmanager."""
+    try:
+        return requests.get(f"{url}/-/ready", timeout=1).ok
+    except requests.RequestException:
+        return False
+
+
+def ask_prometheus(url: str, path: str, **parameters: str) -> dict[str, Any]:
+    """The `data` of an answer of its API; empty while it starts."""
+    try:
+        answer = requests.get(f"{url}/api/v1/{path}", parameters, timeout=2).json()
+    except requests.RequestException:
+        return {}
+    data: dict[str, Any] = answer.get("data", {})
+    return data
+
+
+def deployed_configuration(webhook: str) -> dict[str, Any]:
+    """Alertmanager's configuration in deploy/, with all receivers at `webhook`."""
     document: dict[str, Any] = yaml.safe_load(
         (ROOT / "deploy" / "alertmanager" / "alertmanager.yml").read_text(encoding="utf-8")
     )
@@ -51,7 +81,7 @@ def shipped(webhook: str) -> dict[str, Any]:
 
 
 class RealAlertmanager:
-    """One instance; it posts to `webhook`, or where `document` says.
+    """One instance. It posts to `webhook`, or to the receivers of `document`.
 
     `stop` and `start` are a restart that keeps its storage.
     """
@@ -82,7 +112,7 @@ class RealAlertmanager:
                 stdout=log,
                 stderr=log,
             )
-        wait_for(self._is_ready, 20, "Alertmanager is ready")
+        wait_for(lambda: is_ready(self.url), 20, "Alertmanager is ready")
 
     def stop(self) -> None:
         if self._process is not None:
@@ -98,20 +128,9 @@ class RealAlertmanager:
     def partitions(self) -> set[str]:
         return {each["labels"].get("partition", "") for each in self.active()}
 
-    def _is_ready(self) -> bool:
-        try:
-            return requests.get(f"{self.url}/-/ready", timeout=1).ok
-        except requests.RequestException:
-            return False
-
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
