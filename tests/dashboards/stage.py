@@ -160,16 +160,10 @@ def exporting(
         exporter.start()
         try:
             yield
-            exporter.wait(_set())
+            assert (exporter._failure, exporter.delivery.failure) == (None, None)
         finally:
             exporter.stop()
             exporter.server.server_close()
-
-
-def _set() -> threading.Event:
-    event = threading.Event()
-    event.set()
-    return event
 
 
 @contextmanager
