@@ -52,7 +52,7 @@ tests: setup ## Runs all tests, those that compute beside those that wait
 
 soak: setup ## Runs the searches and walks that take minutes
 	@$(bin)/python -m pytest -m soak $(PYTEST_ARGS)
-	@TIE_TRACES=100000 $(bin)/python -m pytest tests/tie $(PYTEST_ARGS)
+	@MODEL_TRACES=100000 $(bin)/python -m pytest tests/model_and_detectors $(PYTEST_ARGS)
 
 dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 	@$(bin)/python -m dashboards

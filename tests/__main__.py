@@ -19,7 +19,7 @@ OUTCOMES = ("failed", "passed", "skipped", "errors")
 EXPECTED_CODES = (0, 1, 5)
 
 
-class Lane:
+class PytestProcess:
     """Sections in one pytest process, its output shown as it comes or, with `quiet`, at the end."""
 
     def __init__(
@@ -60,20 +60,20 @@ def closing_line(counts: Counter[str], seconds: float) -> str:
 
 
 def main() -> int:
-    began, counts, lanes = time.monotonic(), Counter[str](), list[Lane]()
+    began, counts, processes = time.monotonic(), Counter[str](), list[PytestProcess]()
     with tempfile.TemporaryDirectory() as folder:
         try:
             for stage in STAGES:
-                lanes = [
-                    Lane(sections, Path(folder), sys.argv[1:], quiet=number > 0)
+                processes = [
+                    PytestProcess(sections, Path(folder), sys.argv[1:], quiet=number > 0)
                     for number, sections in enumerate(stage)
                 ]
-                for lane in lanes:
-                    counts += lane.finish()
+                for process in processes:
+                    counts += process.finish()
         except KeyboardInterrupt:
-            # The same Ctrl-C ends the lanes; their fixtures clean up.
-            for lane in lanes:
-                lane.finish()
+            # The same Ctrl-C ends the processes; their fixtures clean up.
+            for process in processes:
+                process.finish()
             return 130
     print(closing_line(counts, time.monotonic() - began))
     return int(counts["failed"] + counts["errors"] > 0 or not counts["passed"])

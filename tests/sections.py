@@ -12,9 +12,9 @@ from itertools import chain
 STAGES = (
     (
         (
-            *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "tie"),
-            *("settings", "kafka", "jvm", "local", "demo", "collect", "verbs", "export"),
-            *("notify", "pages", "docs", "deploy", "packaging", "mutation"),
+            *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model"),
+            *("model_and_detectors", "settings", "kafka", "jvm", "local", "demo", "collect"),
+            *("verbs", "export", "notify", "pages", "docs", "deploy", "packaging", "mutation"),
         ),
         ("delivery",),
     ),

@@ -21,7 +21,7 @@ from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
-from tidemark_exporters.export.metrics import ExportMetrics
+from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery

@@ -15,7 +15,7 @@ from tidemark import __version__
 from tidemark.core.errors import TidemarkError
 
 # verb -> module:command, and the line of `tidemark --help`, which imports no verb
-VERBS = {
+COMMANDS = {
     "collect": (
         "tidemark.collect.command:collect",
         "Observe clusters and publish replica-state events.",
@@ -54,26 +54,26 @@ VERBS = {
 }
 
 
-class Verbs(click.Group):
-    """Imports verbs on use, so that a machine needs only the dependencies of its own verbs."""
+class LazyGroup(click.Group):
+    """Imports a command on use: a machine needs only the dependencies of its own commands."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(COMMANDS)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = VERBS[cmd_name][0].partition(":")
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tidemark")
 def cli() -> None:
     """Tidemark monitors the replication of Apache Kafka clusters.

@@ -20,9 +20,9 @@ from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition, Renderer
 from tidemark_exporters.export.garbage_collector import freeze_heap
-from tidemark_exporters.export.metrics import ExportMetrics
+from tidemark_exporters.export.metric_values import PARTITION_VALUES, REPLICA_VALUES
+from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.export.values import PARTITION_VALUES, REPLICA_VALUES
 from tidemark_exporters.http_server import Site
 
 LARGE, TOPICS, BROKERS = 100_000, 2_000, 12

@@ -10,7 +10,7 @@ import pytest
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
-from tidemark.core.events import Event, Gone, Observation, Pass
+from tidemark.core.events import Event, Observation, PartitionDeleted, Pass
 from tidemark.kafka.client import make_admin, make_producer
 from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
@@ -182,8 +182,8 @@ def test_a_deleted_topic_is_gone(brokers: LocalCluster, passes: PassRunner) -> N
     admin.close()
     events: list[Event] = []
     for _ in range(20):
-        passes.hurry = True
+        passes.immediate_next_pass = True
         events += run(passes)[0]
-    assert [(event.topic, event.partition) for event in events if isinstance(event, Gone)] == [
-        ("short", 0)
-    ]
+    assert [
+        (event.topic, event.partition) for event in events if isinstance(event, PartitionDeleted)
+    ] == [("short", 0)]

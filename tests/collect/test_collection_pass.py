@@ -7,7 +7,7 @@ from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, Log
 from tests.collect.fake_cluster import FakeCluster, outcomes, with_versions
 from tidemark.collect.pack import EventRecord
 from tidemark.core.codec import decode_batch
-from tidemark.core.events import Gone, Observation, Pass
+from tidemark.core.events import Observation, PartitionDeleted, Pass
 
 
 def test_a_healthy_partition_is_one_observation_with_all_replicas(cluster: FakeCluster) -> None:
@@ -151,7 +151,7 @@ def test_a_high_watermark_is_committed_only_under_the_fence(cluster: FakeCluster
     assert observed.leader_epoch == 0
     assert observed.lineage is None
     assert [(s.log_end_offset, s.leader_epoch) for s in observed.samples] == [(8, 1)] * 3
-    assert cluster.passes.hurry
+    assert cluster.passes.immediate_next_pass
 
 
 def test_lineages_are_read_in_four_passes_after_a_loss(cluster: FakeCluster) -> None:
@@ -249,7 +249,9 @@ def test_a_topic_is_gone_when_two_brokers_do_not_know_it(cluster: FakeCluster) -
     cluster.topic("u", 7)
     cluster.run(2)
     del cluster.topics["t"]
-    gone = [event for _ in range(3) for event in cluster.run() if isinstance(event, Gone)]
+    gone = [
+        event for _ in range(3) for event in cluster.run() if isinstance(event, PartitionDeleted)
+    ]
     assert [(event.topic, event.partition) for event in gone] == [("t", 0)]
     assert {event.topic for event in cluster.run() if isinstance(event, Observation)} <= {"u"}
 

@@ -5,13 +5,13 @@ import pytest
 
 from tidemark.collect.pack import EventRecord, Packer, missed_ranges
 from tidemark.core.codec import decode_batch, encode_batch
-from tidemark.core.events import MAX_BYTES, MAX_EVENTS, Batch, Gone, Observation, Pass
+from tidemark.core.events import MAX_BYTES, MAX_EVENTS, Batch, Observation, PartitionDeleted, Pass
 
 END = Pass(number=3, started_at=1.0, ended_at=2.0, monotonic=9.5, period_ms=1000.0)
 
 
 def packed(
-    events: list[tuple[int, Observation | Gone]],
+    events: list[tuple[int, Observation | PartitionDeleted]],
     groups: int = 2,
     missed: list[tuple[int, tuple[str, int]]] | None = None,
 ) -> list[EventRecord]:
@@ -81,7 +81,7 @@ def test_batches_keep_to_256_events_and_256_kib() -> None:
 
 
 def test_a_deletion_is_never_dropped() -> None:
-    records = packed([(0, Gone(topic="t", partition=0, observed_at=1.0))], groups=1)
+    records = packed([(0, PartitionDeleted(topic="t", partition=0, observed_at=1.0))], groups=1)
     assert [record.droppable for record in records] == [False, False]
 
 

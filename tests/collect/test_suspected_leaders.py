@@ -81,7 +81,7 @@ def test_a_former_leader_that_knows_its_successor_is_asked_for_some_passes(
     clear_requests(cluster)
     assert [cluster.one().samples[0].leads for _ in range(5)] == [False, False, False, False, None]
     assert leader_only(cluster, 1) == [(0, 5)] * 4
-    assert not cluster.passes.hurry
+    assert not cluster.passes.immediate_next_pass
 
 
 def test_no_follower_of_a_healthy_partition_is_asked(cluster: FakeCluster) -> None:

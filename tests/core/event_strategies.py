@@ -80,7 +80,11 @@ passes = st.builds(
     | st.dictionaries(topics, st.lists(st.tuples(partitions, partitions), max_size=3), max_size=3),
 )
 gone = st.builds(
-    e.Gone, topic=topics, partition=partitions, observed_at=seconds, topic_id=optional(names)
+    e.PartitionDeleted,
+    topic=topics,
+    partition=partitions,
+    observed_at=seconds,
+    topic_id=optional(names),
 )
 acks = st.builds(
     e.Ack,

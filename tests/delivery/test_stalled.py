@@ -29,7 +29,7 @@ from tests.export.make import cluster_view
 from tidemark.core.records import encode_record
 from tidemark.demo.services import prometheus_configuration, start_prometheus
 from tidemark.local.receiver import WebhookReceiver
-from tidemark_exporters.notify import lifecycle
+from tidemark_exporters.notify import derived_alerts
 
 STALLED, COLLECTOR = "TidemarkStreamStalled", "TidemarkCollectorStalled"
 STALE, WINDOW, FRESH = 3.0, "8s", 8.0
@@ -105,7 +105,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         document["route"] |= {"group_wait": "1s", "group_interval": "1s"}
         with (
             RealAlertmanager(tmp_path, hook.url, document) as manager,
-            mock.patch.object(lifecycle, "FRESH_SECONDS", FRESH),
+            mock.patch.object(derived_alerts, "FRESH_SECONDS", FRESH),
         ):
             configuration = prometheus_configuration(f"127.0.0.1:{port}", [rules], manager.url)
             configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}

@@ -14,7 +14,7 @@ import yaml
 
 from dashboards.health_rules import FILE as HEALTH
 from tests.conftest import ROOT, need
-from tidemark.cli import VERBS
+from tidemark.cli import COMMANDS
 from tidemark.settings import load_settings
 
 DEPLOY = ROOT / "deploy"
@@ -136,7 +136,7 @@ def test_compose_refers_to_existing_services_volumes_and_files() -> None:
             else:
                 assert source in document["volumes"], mount
         if service["image"] == "tidemark":
-            assert service["command"][0] in VERBS
+            assert service["command"][0] in COMMANDS
             assert (
                 DEPLOY / "compose" / service["build"]["context"] / service["build"]["dockerfile"]
             ).exists()
@@ -178,7 +178,7 @@ def test_units_start_a_verb_with_few_rights(path: Path) -> None:
     service = unit["Service"]
     verb = service["ExecStart"].split()[1]
     assert path.stem == f"tidemark-{verb}"
-    assert verb in VERBS
+    assert verb in COMMANDS
     assert int(service["TimeoutStopSec"]) > 10
     assert (service["DynamicUser"], service["NoNewPrivileges"], service["ProtectSystem"]) == (
         "yes",
@@ -213,7 +213,7 @@ def check_workload(spec: dict[str, Any]) -> None:
     assert pod["terminationGracePeriodSeconds"] > 10
     claims = {claim["metadata"]["name"] for claim in spec.get("volumeClaimTemplates", [])}
     for container in pod["containers"]:
-        assert container["args"][0] in VERBS
+        assert container["args"][0] in COMMANDS
         assert container["securityContext"]["allowPrivilegeEscalation"] is False
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert (

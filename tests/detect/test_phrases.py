@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tidemark.core.causes import Cause, ShrinkCause
 from tidemark.core.partition import PartitionState, ReplicaState, Shrink
+from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
 from tidemark.detect.phrases import cause_text, describe_missing, describe_replicas, leader_text
 
 
 def test_a_recorded_cause_is_no_suspicion() -> None:
-    recorded = ShrinkCause(Cause.FENCING, recorded=True)
+    recorded = ShrinkExplanation(ShrinkCause.FENCING, recorded=True)
     assert cause_text(recorded) == "cause: fencing, by the metadata log"
-    assert cause_text(ShrinkCause(Cause.FENCING)) == "suspected cause: fencing"
+    assert cause_text(ShrinkExplanation(ShrinkCause.FENCING)) == "suspected cause: fencing"
 
 
 def test_replicas_are_named_with_their_error_or_the_cause_of_their_last_shrink() -> None:
@@ -19,9 +19,9 @@ def test_replicas_are_named_with_their_error_or_the_cause_of_their_last_shrink()
         in_sync_replicas=[1],
         replicas=[ReplicaState(2, error="refused"), ReplicaState(3)],
         shrinks=[
-            Shrink(1.0, 2, 1, Cause.UNKNOWN),
-            Shrink(1.0, 3, 1, Cause.NO_ANSWER),
-            Shrink(2.0, 3, 1, Cause.LEADER_SHRINK),
+            Shrink(1.0, 2, 1, ShrinkCause.UNKNOWN),
+            Shrink(1.0, 3, 1, ShrinkCause.NO_ANSWER),
+            Shrink(2.0, 3, 1, ShrinkCause.LEADER_SHRINK),
         ],
     )
     assert describe_missing(state) == (

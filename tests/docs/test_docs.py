@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tidemark.cli import VERBS
+from tidemark.cli import COMMANDS
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")])
 
@@ -52,7 +52,7 @@ def test_commands_name_verbs_and_make_targets_that_exist(path: Path) -> None:
             *re.findall(r"^ *```\w*\n(.*?)^ *```", text, flags=re.MULTILINE | re.DOTALL),
         ]
     )
-    assert set(re.findall(r"(?<![\w./-])tidemark ([a-z][a-z-]+)", commands)) <= VERBS.keys()
+    assert set(re.findall(r"(?<![\w./-])tidemark ([a-z][a-z-]+)", commands)) <= COMMANDS.keys()
     targets = set(
         re.findall(
             r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE

@@ -28,7 +28,7 @@ from tidemark.detect.thresholds import Detection
 from tidemark.settings import Topics
 from tidemark.verbs.recording import Line
 from tidemark.verbs.replay.reducer import LineReducer
-from tidemark_exporters.notify.lifecycle import Heartbeat
+from tidemark_exporters.notify.derived_alerts import Heartbeat
 from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.query import Query
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from tests.evolve.observations import answer, fold, observation, silent
 from tidemark.core import activity
 from tidemark.core.activity import Activity
-from tidemark.core.causes import Cause
 from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState, Shrink
+from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import (
     Adding,
     Anomaly,
@@ -78,7 +78,7 @@ def sampled(*samples: Any) -> PartitionState:
         ),
         (replace(AT_REST, loss_candidate=LossCandidate(3, 4, 1, 2, 2, 0)), activity.LOSS),
         (replace(AT_REST, missed_passes=1), activity.MISSED),
-        (replace(AT_REST, shrinks=[Shrink(1.0, 2, 1, Cause.UNKNOWN)]), activity.SHRINKS),
+        (replace(AT_REST, shrinks=[Shrink(1.0, 2, 1, ShrinkCause.UNKNOWN)]), activity.SHRINKS),
         (
             replace(AT_REST, alerts=[TrackedAlert("OFFLINE", None, "critical", 1.0)]),
             activity.ALERTS,

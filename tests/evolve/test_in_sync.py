@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tidemark.core.causes import Cause, ShrinkCause
 from tidemark.core.cluster import BrokerSeen, ClusterState, NodeState
 from tidemark.core.events import MetadataChange, Observation, Replica
 from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, IsrChange, PartitionState, Shrink
+from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
 from tidemark.evolve.in_sync import apply_in_sync, recorded_cause, sampled_cause
 
 
@@ -43,61 +43,63 @@ def sampled(error: str | None = None, log_end: int | None = None, **fields: Any)
 @pytest.mark.parametrize(
     ("event", "known", "cause"),
     [
-        (sampled(), None, Cause.LEADER_SHRINK),
-        (sampled(), ClusterState(), Cause.LEADER_SHRINK),
-        (sampled(), cluster(), Cause.LEADER_SHRINK),
+        (sampled(), None, ShrinkCause.LEADER_SHRINK),
+        (sampled(), ClusterState(), ShrinkCause.LEADER_SHRINK),
+        (sampled(), cluster(), ShrinkCause.LEADER_SHRINK),
         (
             sampled(),
             cluster("ok", fenced=False, in_controlled_shutdown=False),
-            Cause.LEADER_SHRINK,
+            ShrinkCause.LEADER_SHRINK,
         ),
-        (sampled(removing=[3]), cluster(fenced=True), Cause.REASSIGNMENT),
-        (sampled(removing=[2]), cluster(), Cause.LEADER_SHRINK),
-        (sampled("refused", replicas=[1, 2]), cluster(), Cause.REASSIGNMENT),
-        (sampled("controlled_shutdown"), cluster(fenced=True), Cause.CONTROLLED_SHUTDOWN),
+        (sampled(removing=[3]), cluster(fenced=True), ShrinkCause.REASSIGNMENT),
+        (sampled(removing=[2]), cluster(), ShrinkCause.LEADER_SHRINK),
+        (sampled("refused", replicas=[1, 2]), cluster(), ShrinkCause.REASSIGNMENT),
+        (sampled("controlled_shutdown"), cluster(fenced=True), ShrinkCause.CONTROLLED_SHUTDOWN),
         (
             sampled(),
             cluster(in_controlled_shutdown=True, fenced=True),
-            Cause.CONTROLLED_SHUTDOWN,
+            ShrinkCause.CONTROLLED_SHUTDOWN,
         ),
-        (sampled(), cluster(fenced=True), Cause.FENCING),
-        (sampled("refused"), None, Cause.STOPPED_OR_FENCED),
-        (sampled("timed_out"), cluster("refused"), Cause.NO_ANSWER),
-        (sampled("timed_out"), None, Cause.NO_ANSWER),
+        (sampled(), cluster(fenced=True), ShrinkCause.FENCING),
+        (sampled("refused"), None, ShrinkCause.STOPPED_OR_FENCED),
+        (sampled("timed_out"), cluster("refused"), ShrinkCause.NO_ANSWER),
+        (sampled("timed_out"), None, ShrinkCause.NO_ANSWER),
         # Without a sample, the last answer of the broker counts.
-        (sampled(samples=[]), cluster("refused"), Cause.STOPPED_OR_FENCED),
-        (sampled(samples=[]), cluster("timed_out"), Cause.NO_ANSWER),
-        (sampled(samples=[]), cluster("controlled_shutdown"), Cause.CONTROLLED_SHUTDOWN),
-        (sampled(samples=[]), cluster(), Cause.LEADER_SHRINK),
+        (sampled(samples=[]), cluster("refused"), ShrinkCause.STOPPED_OR_FENCED),
+        (sampled(samples=[]), cluster("timed_out"), ShrinkCause.NO_ANSWER),
+        (sampled(samples=[]), cluster("controlled_shutdown"), ShrinkCause.CONTROLLED_SHUTDOWN),
+        (sampled(samples=[]), cluster(), ShrinkCause.LEADER_SHRINK),
         # A leader never removes a follower that has its whole log.
-        (sampled(log_end=9, leader_log_end_offset_after=10), None, Cause.LEADER_SHRINK),
-        (sampled(log_end=None, leader_log_end_offset_after=10), None, Cause.LEADER_SHRINK),
+        (sampled(log_end=9, leader_log_end_offset_after=10), None, ShrinkCause.LEADER_SHRINK),
+        (sampled(log_end=None, leader_log_end_offset_after=10), None, ShrinkCause.LEADER_SHRINK),
         (
             sampled(log_end=9, leader_log_end_offset_before=1),
             None,
-            Cause.LEADER_SHRINK,
+            ShrinkCause.LEADER_SHRINK,
         ),
-        (sampled(log_end=10, leader_log_end_offset_after=10), None, Cause.STOPPED_OR_FENCED),
-        (sampled(log_end=11, leader_log_end_offset_after=10), None, Cause.STOPPED_OR_FENCED),
+        (sampled(log_end=10, leader_log_end_offset_after=10), None, ShrinkCause.STOPPED_OR_FENCED),
+        (sampled(log_end=11, leader_log_end_offset_after=10), None, ShrinkCause.STOPPED_OR_FENCED),
         (
             sampled("timed_out", log_end=10, leader_log_end_offset_after=10),
             None,
-            Cause.NO_ANSWER,
+            ShrinkCause.NO_ANSWER,
         ),
     ],
 )
 def test_a_cause_from_samples_is_a_suspicion(
-    event: Observation, known: ClusterState | None, cause: Cause
+    event: Observation, known: ClusterState | None, cause: ShrinkCause
 ) -> None:
-    assert sampled_cause(PartitionState(leader=1), event, 3, known) == ShrinkCause(cause)
+    assert sampled_cause(PartitionState(leader=1), event, 3, known) == ShrinkExplanation(cause)
 
 
 @pytest.mark.parametrize(
-    ("leader", "cause"), [(1, Cause.STOPPED_OR_FENCED), (3, Cause.LEADER_SHRINK)]
+    ("leader", "cause"), [(1, ShrinkCause.STOPPED_OR_FENCED), (3, ShrinkCause.LEADER_SHRINK)]
 )
-def test_a_leader_that_lost_the_leadership_stopped_or_was_fenced(leader: int, cause: Cause) -> None:
+def test_a_leader_that_lost_the_leadership_stopped_or_was_fenced(
+    leader: int, cause: ShrinkCause
+) -> None:
     found = sampled_cause(PartitionState(leader=3), sampled(leader=leader), 3, None)
-    assert found == ShrinkCause(cause)
+    assert found == ShrinkExplanation(cause)
 
 
 def change(cause: str | None = None, **fields: Any) -> MetadataChange:
@@ -108,49 +110,49 @@ def change(cause: str | None = None, **fields: Any) -> MetadataChange:
 @pytest.mark.parametrize(
     ("event", "known", "cause", "recorded"),
     [
-        (change("fenced"), None, Cause.FENCING, True),
+        (change("fenced"), None, ShrinkCause.FENCING, True),
         (
             change("controlled_shutdown"),
             cluster(fenced=True),
-            Cause.CONTROLLED_SHUTDOWN,
+            ShrinkCause.CONTROLLED_SHUTDOWN,
             True,
         ),
-        (change("leader"), cluster(fenced=True), Cause.LEADER_SHRINK, True),
-        (change("reassignment"), None, Cause.REASSIGNMENT, True),
-        (change("unknown"), cluster(fenced=True), Cause.FENCING, False),
-        (change("created"), None, Cause.LEADER_SHRINK, False),
-        (change(removing=[3]), cluster(fenced=True), Cause.REASSIGNMENT, False),
-        (change(removing=[2]), cluster(), Cause.LEADER_SHRINK, False),
-        (change(replicas=[1, 2]), cluster(fenced=True), Cause.REASSIGNMENT, False),
-        (change(replicas=[]), cluster(fenced=True), Cause.FENCING, False),
+        (change("leader"), cluster(fenced=True), ShrinkCause.LEADER_SHRINK, True),
+        (change("reassignment"), None, ShrinkCause.REASSIGNMENT, True),
+        (change("unknown"), cluster(fenced=True), ShrinkCause.FENCING, False),
+        (change("created"), None, ShrinkCause.LEADER_SHRINK, False),
+        (change(removing=[3]), cluster(fenced=True), ShrinkCause.REASSIGNMENT, False),
+        (change(removing=[2]), cluster(), ShrinkCause.LEADER_SHRINK, False),
+        (change(replicas=[1, 2]), cluster(fenced=True), ShrinkCause.REASSIGNMENT, False),
+        (change(replicas=[]), cluster(fenced=True), ShrinkCause.FENCING, False),
         (
             change(),
             cluster(fenced=True, in_controlled_shutdown=True),
-            Cause.CONTROLLED_SHUTDOWN,
+            ShrinkCause.CONTROLLED_SHUTDOWN,
             False,
         ),
-        (change(), cluster(fenced=True), Cause.FENCING, False),
-        (change(), cluster(fenced=False), Cause.LEADER_SHRINK, False),
-        (change(), cluster(), Cause.LEADER_SHRINK, False),
-        (change(), None, Cause.LEADER_SHRINK, False),
+        (change(), cluster(fenced=True), ShrinkCause.FENCING, False),
+        (change(), cluster(fenced=False), ShrinkCause.LEADER_SHRINK, False),
+        (change(), cluster(), ShrinkCause.LEADER_SHRINK, False),
+        (change(), None, ShrinkCause.LEADER_SHRINK, False),
     ],
 )
 def test_a_cause_that_the_record_gives_is_certain(
-    event: MetadataChange, known: ClusterState | None, cause: Cause, recorded: bool
+    event: MetadataChange, known: ClusterState | None, cause: ShrinkCause, recorded: bool
 ) -> None:
-    assert recorded_cause(event, 3, known) == ShrinkCause(cause, recorded)
+    assert recorded_cause(event, 3, known) == ShrinkExplanation(cause, recorded)
 
 
 def apply(before: PartitionState, members: list[int], at: float = 2.0) -> PartitionState:
     """The state after a new in-sync set; the causes are a record's for broker 2 alone."""
     after = PartitionState(isr_history=before.isr_history, shrinks=before.shrinks, leader=9)
-    apply_in_sync(after, before, members, at, lambda broker: ShrinkCause(CAUSE, broker == 2))
+    apply_in_sync(after, before, members, at, lambda broker: ShrinkExplanation(CAUSE, broker == 2))
     return after
 
 
-CAUSE = Cause.FENCING
+CAUSE = ShrinkCause.FENCING
 OLD_CHANGE = IsrChange(1.0, [1, 2, 3])
-OLD_SHRINK = Shrink(0.5, 2, 1, Cause.UNKNOWN)
+OLD_SHRINK = Shrink(0.5, 2, 1, ShrinkCause.UNKNOWN)
 
 
 def test_each_broker_that_left_is_noted_with_its_leader_and_cause() -> None:

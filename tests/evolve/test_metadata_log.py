@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.evolve.observations import SEEN, fold, observation, sparse_of
-from tidemark.core.causes import Cause
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.events import MetadataChange
 from tidemark.core.partition import PartitionState, Shrink, encode_state
+from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
 from tidemark.evolve.metadata_log import evolve_change, is_new_record, is_other_topic
 
@@ -132,10 +132,10 @@ FENCED = ClusterState(nodes={2: NodeState(0.0, fenced=True)})
     ("fields", "cluster", "shrink"),
     [
         # The controller's time, where the record has it.
-        ({"record_at": 15.0}, None, Shrink(15.0, 2, 1, Cause.LEADER_SHRINK)),
-        ({}, None, Shrink(20.0, 2, 1, Cause.LEADER_SHRINK)),
-        ({}, FENCED, Shrink(20.0, 2, 1, Cause.FENCING)),
-        ({"cause": "fenced"}, None, Shrink(20.0, 2, 1, Cause.FENCING, recorded=True)),
+        ({"record_at": 15.0}, None, Shrink(15.0, 2, 1, ShrinkCause.LEADER_SHRINK)),
+        ({}, None, Shrink(20.0, 2, 1, ShrinkCause.LEADER_SHRINK)),
+        ({}, FENCED, Shrink(20.0, 2, 1, ShrinkCause.FENCING)),
+        ({"cause": "fenced"}, None, Shrink(20.0, 2, 1, ShrinkCause.FENCING, recorded=True)),
     ],
 )
 def test_a_shrink_has_the_time_and_cause_of_its_record(

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.evolve.observations import SEEN, answer, fold, observation, silent
-from tidemark.core.causes import Cause
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.events import Observation
 from tidemark.core.partition import (
@@ -18,6 +17,7 @@ from tidemark.core.partition import (
     Shrink,
     encode_state,
 )
+from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
 from tidemark.evolve.observation import is_newer
 
@@ -208,7 +208,7 @@ def test_new_metadata_replaces_the_old() -> None:
 def test_the_cause_of_a_shrink_considers_what_is_known_of_the_broker() -> None:
     cluster = ClusterState(nodes={2: NodeState(0.0, fenced=True)})
     after = fold(SEEN, observation(in_sync_replicas=[1], observed_at=11.0), cluster=cluster)
-    assert after.shrinks == [Shrink(11.0, 2, 1, Cause.FENCING)]
+    assert after.shrinks == [Shrink(11.0, 2, 1, ShrinkCause.FENCING)]
 
 
 def recorded(sparse: SparseState) -> PartitionState:

@@ -11,8 +11,8 @@ from tests.export.make import key_of, table_of, view
 from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
 from tidemark.core.records import ReplicaView, View, encode_record
 from tidemark_exporters.export.aggregates import BrokerAggregate
+from tidemark_exporters.export.metric_values import BROKER_VALUES, CLUSTER_VALUES
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.export.values import BROKER_VALUES, CLUSTER_VALUES
 
 BROKERS = st.integers(1, 4)
 

@@ -30,9 +30,9 @@ from tidemark.reduce.views import cluster_views
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition, Renderer
+from tidemark_exporters.export.metric_values import PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES
 from tidemark_exporters.export.series_budget import LINGER_SECONDS
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.export.values import PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES
 
 # Without the names of kafka_exporter.
 PER_TOPIC = sum(not SIGNALS[name].is_optional for name in TOPIC_VALUES)

@@ -18,8 +18,8 @@ from tests.export.make import NOW, render, table_of, view
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition
-from tidemark_exporters.export.metrics import ExportMetrics
 from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetrics
+from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve
 from tidemark_exporters.pages.routes import Pages

@@ -19,7 +19,7 @@ from tidemark.settings import Export, Settings
 from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters.export import exposition
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.metrics import ExportMetrics
+from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.text_format import format_header
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 

@@ -9,7 +9,7 @@ import pytest
 from tests.export.make import NOW, alert
 from tests.notify.rig import ALERTMANAGER, DOWN, LOSS, WEBHOOK, Rig, episode, transitions, window
 from tidemark.core.identity import fingerprint
-from tidemark_exporters.notify.lifecycle import FRESH_SECONDS
+from tidemark_exporters.notify.derived_alerts import FRESH_SECONDS
 
 # What resolved before it was posted resolves at Alertmanager a turn after it was posted.
 TURN = 40

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from tests.conftest import ROOT
 from tests.scenarios.scenario import Scenario
 from tests.scenarios.values import ORIGIN
-from tidemark.core.causes import Cause
 from tidemark.core.identity import alert_name
 from tidemark.core.partition import PartitionState, Shrink
+from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import decode_group
@@ -98,7 +98,7 @@ def known_in_version_1(old: PartitionState, new: PartitionState) -> PartitionSta
 
 def test_state_of_version_2_is_still_read() -> None:
     old, new = upgraded(2, *HISTORY_2)
-    assert old.state.shrinks[-1] == Shrink(ORIGIN + 66.0, 2, 1, Cause.FENCING, recorded=True)
+    assert old.state.shrinks[-1] == Shrink(ORIGIN + 66.0, 2, 1, ShrinkCause.FENCING, recorded=True)
     assert not old.state.shrinks[0].recorded
     assert identities(old.state) == identities(new.state)
     assert replace(old.state, alerts=new.state.alerts) == new.state

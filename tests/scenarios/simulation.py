@@ -19,9 +19,9 @@ from tidemark.core.events import (
     BrokerAnswer,
     BrokerState,
     Checkpoint,
-    Gone,
     MetadataChange,
     Observation,
+    PartitionDeleted,
     Pass,
     Replica,
 )
@@ -112,9 +112,9 @@ class SimulatedPartition:
             "removing": numbers(words.get("removing", "")),
         }
 
-    def gone(self, at: float) -> Gone:
+    def gone(self, at: float) -> PartitionDeleted:
         """The partition is deleted."""
-        return Gone(topic=self.topic, partition=self.number, observed_at=at)
+        return PartitionDeleted(topic=self.topic, partition=self.number, observed_at=at)
 
     def audit(self, words: list[str], at: float) -> Audit:
         """`1,2 offset=40 epoch=0 crcs=11,22`"""

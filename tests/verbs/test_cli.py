@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from tests.verbs.run import tidemark
-from tidemark.cli import VERBS
+from tidemark.cli import COMMANDS
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_every_verb_has_a_help_text(verb: str) -> None:
-    module = VERBS[verb][0].partition(":")[0]
+    module = COMMANDS[verb][0].partition(":")[0]
     assert importlib.util.find_spec(module) is not None
     assert "Usage: tidemark" in tidemark(verb, "--help").out
 
@@ -23,7 +23,7 @@ def test_help_lists_every_verb_and_imports_none() -> None:
     """`collect` must start on a machine without Spark, `stream` on one without the exporters."""
     code = """
 import sys
-from tidemark.cli import VERBS, main
+from tidemark.cli import COMMANDS, main
 try:
     main(["--help"])
 finally:
@@ -34,7 +34,7 @@ finally:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "none\n")
-    assert all(f"  {verb} " in ended.stdout for verb in VERBS)
+    assert all(f"  {verb} " in ended.stdout for verb in COMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from tidemark.core.records import OpenAlert, View
 from tidemark.core.signals import SIGNALS
 from tidemark_exporters.export.counters import EventCounters
+from tidemark_exporters.export.metric_values import BROKER_VALUES, CLUSTER_VALUES, Value, to_seconds
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.text_format import format_labels
-from tidemark_exporters.export.values import BROKER_VALUES, CLUSTER_VALUES, Value, to_seconds
 
 # label set -> value of one metric; None (unknown) makes no line
 Series = dict[str, Value]

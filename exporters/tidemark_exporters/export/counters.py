@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final, get_args
 
-from tidemark.core.causes import Cause
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, Severity
+from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect import DETECTORS
 from tidemark_exporters.evidence import ranges
 from tidemark_exporters.export.text_format import format_labels
@@ -63,7 +63,7 @@ class EventCounters:
         for name, kinds in KINDS.items():
             for kind in kinds:
                 self._add(name, 0, kafka_cluster=cluster, kind=kind)
-        for cause in Cause:
+        for cause in ShrinkCause:
             self._add(SHRINKS_BY_CAUSE, 0, kafka_cluster=cluster, cause=cause)
         self._add(ELECTIONS, 0, kafka_cluster=cluster)
 
@@ -117,8 +117,8 @@ class EventCounters:
         if not isinstance(before, list) or not isinstance(after, list):
             return
         cause, leader = evidence.get("suspected_cause"), evidence.get("leader")
-        if cause not in set(Cause):
-            cause = Cause.UNKNOWN
+        if cause not in set(ShrinkCause):
+            cause = ShrinkCause.UNKNOWN
         changed_at = str(evidence.get("changed_at", alert.at))
         for broker in set(before) - set(after):
             added = self._growth(("shrink", alert.fingerprint, changed_at, str(broker)), 1)

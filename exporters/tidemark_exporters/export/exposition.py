@@ -12,17 +12,17 @@ from tidemark.settings import Export
 from tidemark_exporters.export.aggregates import PartitionAggregate
 from tidemark_exporters.export.cluster_series import Series, cluster_series, count_alerts
 from tidemark_exporters.export.counters import EventCounters
-from tidemark_exporters.export.partition_row import PartitionRow
-from tidemark_exporters.export.series_budget import LINGER_SECONDS, SeriesBudget
-from tidemark_exporters.export.table import Table
-from tidemark_exporters.export.text_format import format_header, format_labels, prepare_samples
-from tidemark_exporters.export.values import (
+from tidemark_exporters.export.metric_values import (
     PARTITION_VALUES,
     REPLICA_UP,
     REPLICA_VALUES,
     TOPIC_VALUES,
     Value,
 )
+from tidemark_exporters.export.partition_row import PartitionRow
+from tidemark_exporters.export.series_budget import LINGER_SECONDS, SeriesBudget
+from tidemark_exporters.export.table import Table
+from tidemark_exporters.export.text_format import format_header, format_labels, prepare_samples
 
 TOPIC_ALERT_OPEN = "tidemark_topic_alert_open"
 

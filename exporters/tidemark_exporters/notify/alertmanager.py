@@ -16,6 +16,7 @@ import msgspec
 
 from tidemark.core.records import Alert
 from tidemark.settings import Alertmanager, Notify
+from tidemark_exporters.notify.derived_alerts import Heartbeat
 from tidemark_exporters.notify.intake import (
     FIRING,
     RESOLVED,
@@ -23,7 +24,6 @@ from tidemark_exporters.notify.intake import (
     ReceiverState,
     refreshed,
 )
-from tidemark_exporters.notify.lifecycle import Heartbeat
 from tidemark_exporters.notify.offsets import KnownState, Offsets, Position
 from tidemark_exporters.notify.payload import alertmanager_alert
 from tidemark_exporters.notify.queue import MAX_BATCH, Entry, is_loss, is_urgent
@@ -70,7 +70,7 @@ class Item(NamedTuple):
     posted_as: str
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         return self.current.alert.fingerprint
 
     @property
@@ -107,12 +107,12 @@ class AlertmanagerState(ReceiverState):
         self._instances = [Instance() for _ in route.urls]
 
     def tick(self, newest: dict[str, float], stale: dict[str, float], now: float) -> int:
-        for mark, current in list(self._alerts.items()):
+        for fingerprint, current in list(self._alerts.items()):
             repeated = current.is_resolved and now - current.resolved_at >= RESOLVED_SECONDS
             if repeated and (current.posted or not is_loss(current.alert)):
                 # An end that no instance took: Alertmanager has found it from endsAt.
                 self._settle_all(current, "history")
-                del self._alerts[mark]
+                del self._alerts[fingerprint]
         return super().tick(newest, stale, now)
 
     def _known(self, fingerprint: str) -> KnownState | None:
@@ -177,11 +177,13 @@ class AlertmanagerState(ReceiverState):
         if len(self._alerts) <= MAX_ALERTS:
             return
         # A hundredth is dropped at once, as finding them reads all: resolved ones, then the oldest.
-        marks = [mark for mark, each in self._alerts.items() if not is_loss(each.alert)]
-        marks.sort(key=lambda mark: not self._alerts[mark].is_resolved)
-        for mark in marks[: max(1, MAX_ALERTS // 100)]:
-            dropped = self._alerts.pop(mark)
-            self.muted.pop(mark, None)
+        fingerprints = [
+            fingerprint for fingerprint, each in self._alerts.items() if not is_loss(each.alert)
+        ]
+        fingerprints.sort(key=lambda fingerprint: not self._alerts[fingerprint].is_resolved)
+        for fingerprint in fingerprints[: max(1, MAX_ALERTS // 100)]:
+            dropped = self._alerts.pop(fingerprint)
+            self.muted.pop(fingerprint, None)
             # Where it is open and posted, it ends at Alertmanager all the same.
             self.outcomes["dropped"] += dropped.posted and not dropped.is_resolved
             self._settle_all(dropped, "dropped")
@@ -216,7 +218,7 @@ class AlertmanagerState(ReceiverState):
 
     def _plan(self, instance: Instance, now: float) -> list[list[Item]]:
         """Batches of the items that are due to an instance now, urgent alerts first."""
-        items = {item.mark: item for item in self._items(now)}
+        items = {item.fingerprint: item for item in self._items(now)}
         if now >= instance.next_full:
             instance.next_full = now + RESEND_SECONDS
             instance.refused = {m: until for m, until in instance.refused.items() if m in items}
@@ -224,7 +226,7 @@ class AlertmanagerState(ReceiverState):
             due = list(items.values())
         else:
             due = [item for m, item in items.items() if instance.posted.get(m) != item.state]
-        due = [item for item in due if instance.refused.get(item.mark, 0.0) <= now]
+        due = [item for item in due if instance.refused.get(item.fingerprint, 0.0) <= now]
         due.sort(key=lambda item: not is_urgent(item.current.alert))
         return [due[start : start + MAX_BATCH] for start in range(0, len(due), MAX_BATCH)]
 
@@ -245,8 +247,8 @@ class AlertmanagerState(ReceiverState):
     def delivered(self, number: int, now: float) -> None:
         instance = self._instances[number]
         for item in instance.batches.pop(0):
-            instance.refused.pop(item.mark, None)
-            instance.posted[item.mark] = item.state
+            instance.refused.pop(item.fingerprint, None)
+            instance.posted[item.fingerprint] = item.state
             current = item.current
             if item.posted_as == FIRING and not current.posted:
                 current.posted = True
@@ -264,7 +266,7 @@ class AlertmanagerState(ReceiverState):
             instance.batches[:0] = [batch[:middle], batch[middle:]]
             return []
         for item in batch:
-            instance.refused[item.mark] = now + REFUSED_SECONDS
+            instance.refused[item.fingerprint] = now + REFUSED_SECONDS
             if not is_loss(item.current.alert):
                 self._settle_all(item.current, "rejected", item.posted_as)
         return [item.current.alert for item in batch]
@@ -279,6 +281,6 @@ class AlertmanagerState(ReceiverState):
         since = [
             item.current.arrived
             for item in self._items(now)
-            if posted.get(item.mark) != item.state and item.mark in self._alerts
+            if posted.get(item.fingerprint) != item.state and item.fingerprint in self._alerts
         ]
         return len(since), min(since, default=None)

@@ -14,10 +14,10 @@ from tidemark.core.records import Alert, OpenAlert, View
 from tidemark.metrics import SignalRegistry
 from tidemark.settings import Receiver, Settings
 from tidemark_exporters.notify.alertmanager import AlertmanagerState
+from tidemark_exporters.notify.derived_alerts import Heartbeat, OpenAlerts, StalledStreams
 from tidemark_exporters.notify.holdback import Windows
 from tidemark_exporters.notify.http_client import Client
 from tidemark_exporters.notify.intake import ReceiverState
-from tidemark_exporters.notify.lifecycle import Heartbeat, OpenAlerts, StalledStreams
 from tidemark_exporters.notify.offsets import KafkaOffsets, Offsets, OffsetStore, Position
 from tidemark_exporters.notify.sender import Sender
 from tidemark_exporters.notify.webhook import WebhookState

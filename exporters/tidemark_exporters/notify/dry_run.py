@@ -21,8 +21,8 @@ from tidemark.core.text import counted, table, utc
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
 from tidemark_exporters.notify.delivery import Delivery, kafka_store, make_delivery
+from tidemark_exporters.notify.derived_alerts import as_firing
 from tidemark_exporters.notify.intake import wants
-from tidemark_exporters.notify.lifecycle import as_firing
 from tidemark_exporters.notify.offsets import OffsetStore
 
 READ_SECONDS: Final = 120.0

@@ -16,8 +16,8 @@ from msgspec import structs
 
 from tidemark.core.records import Alert
 from tidemark.settings import Notify, Route
+from tidemark_exporters.notify.derived_alerts import Heartbeat
 from tidemark_exporters.notify.holdback import Backlog
-from tidemark_exporters.notify.lifecycle import Heartbeat
 from tidemark_exporters.notify.offsets import KnownState, Offsets, Position
 from tidemark_exporters.notify.queue import Entry
 

@@ -86,7 +86,7 @@ class Queue:
 
     def _open_batch(self, alert: Alert, now: float) -> AlertBatch:
         """The batch that takes the alert in. An earlier one with the same alert is due now."""
-        mark, last, urgent = alert.fingerprint, None, is_urgent(alert)
+        fingerprint, last, urgent = alert.fingerprint, None, is_urgent(alert)
         labels = {"kafka_cluster": alert.labels.get("kafka_cluster", "")}
         if broker := alert.labels.get("broker"):
             labels["broker"] = broker
@@ -94,9 +94,14 @@ class Queue:
             each for each in self._batches if (each.group_labels, each.urgent) == (labels, urgent)
         )
         for last in same:
-            if mark in last.entries:
+            if fingerprint in last.entries:
                 last.due_at = min(last.due_at, now)
-        if last is None or last.tried or mark in last.entries or len(last.entries) == MAX_BATCH:
+        if (
+            last is None
+            or last.tried
+            or fingerprint in last.entries
+            or len(last.entries) == MAX_BATCH
+        ):
             gathered = max(alert.at + self._gather_seconds, now + MIN_GATHER_SECONDS)
             due_at = now if urgent else min(now + self._gather_seconds, gathered)
             last = AlertBatch(labels, urgent, due_at)
@@ -105,9 +110,9 @@ class Queue:
 
     def _drop_oldest(self) -> Entry | None:
         for batch in sorted(self._batches, key=lambda batch: batch.urgent):
-            for mark, entry in batch.entries.items():
+            for fingerprint, entry in batch.entries.items():
                 if batch is not self._in_flight and not is_loss(entry.alert):
-                    del batch.entries[mark]
+                    del batch.entries[fingerprint]
                     self._size -= 1
                     self._batches = [each for each in self._batches if each.entries]
                     return entry
@@ -140,7 +145,7 @@ class Queue:
         if of_content and middle:
             self._replace(entries[:middle], entries[middle:], due_at=now)
             return []
-        losses = [[(mark, entry)] for mark, entry in entries if is_loss(entry.alert)]
+        losses = [[(fingerprint, entry)] for fingerprint, entry in entries if is_loss(entry.alert)]
         return self._replace(*losses, due_at=now + REFUSED_SECONDS)
 
     def _replace(self, *parts: list[tuple[str, Entry]], due_at: float = 0.0) -> list[Entry]:

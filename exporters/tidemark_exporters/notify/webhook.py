@@ -7,6 +7,7 @@ from typing import Final
 
 from tidemark.core.records import Alert
 from tidemark.settings import Notify, Receiver
+from tidemark_exporters.notify.derived_alerts import Heartbeat
 from tidemark_exporters.notify.intake import (
     FIRING,
     RESOLVED,
@@ -14,7 +15,6 @@ from tidemark_exporters.notify.intake import (
     ReceiverState,
     refreshed,
 )
-from tidemark_exporters.notify.lifecycle import Heartbeat
 from tidemark_exporters.notify.offsets import KnownState, Offsets
 from tidemark_exporters.notify.payload import webhook_body
 from tidemark_exporters.notify.queue import Entry, Queue, is_loss
@@ -58,8 +58,12 @@ class WebhookState(ReceiverState):
             self._note(alert, alert.state)
 
     def _refresh(self, alert: Alert) -> None:
-        mark = alert.fingerprint
-        entry = self._backlog.find(mark) or self.muted.get(mark) or self._queue.find(mark)
+        fingerprint = alert.fingerprint
+        entry = (
+            self._backlog.find(fingerprint)
+            or self.muted.get(fingerprint)
+            or self._queue.find(fingerprint)
+        )
         if entry is not None and entry.alert.state == FIRING:
             entry.alert = refreshed(entry.alert, alert)
 

@@ -28,7 +28,7 @@ from tidemark.collect.quorum_nodes import QuorumNodes
 from tidemark.collect.request_plan import BrokerPlan
 from tidemark.collect.sampler import Sampler
 from tidemark.collect.watched_partition import WatchedPartition
-from tidemark.core.events import OK, TIMED_OUT, BrokerAnswer, Gone, Pass
+from tidemark.core.events import OK, TIMED_OUT, BrokerAnswer, PartitionDeleted, Pass
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
 
@@ -59,7 +59,7 @@ class PassRunner:
         self.number = 0
         # The next pass follows at once: an answer contradicted the metadata, or a broker just
         # failed.
-        self.hurry = False
+        self.immediate_next_pass = False
         # When a broker last answered (monotonic); the start counts as an answer.
         self.answered_at = time.monotonic()
         self.observed = self.thinned = self.missed = 0
@@ -112,7 +112,7 @@ class PassRunner:
         """Connects, and starts the reads that are due. Waits for images, and for no other read."""
         attempts = [(c, c.connect(self._timeout)) for c in self._unconnected()]
         images_due = self._images_due()
-        self.hurry = False
+        self.immediate_next_pass = False
         live = self._live()
         images = self._reader.start_images(live) if images_due else []
         self._reader.start_queries(live, self._started, images_due=images_due)
@@ -124,7 +124,7 @@ class PassRunner:
 
     def _images_due(self) -> bool:
         return (
-            self.hurry
+            self.immediate_next_pass
             or not self.inventory.brokers
             or self._reader.are_images_due(self._started)
             or any(outcome != OK for outcome in self.outcomes.values())
@@ -148,7 +148,7 @@ class PassRunner:
         if not images:
             return
         live = self._live()
-        changes = inventory.apply(images, reader.sole_witness(live))
+        changes = inventory.apply(images, reader.only_current_broker(live))
         self._add_gone(changes.recreated)
         if changes.new_topics:
             reader.read_configurations_again()
@@ -164,7 +164,9 @@ class PassRunner:
     def _add_gone(self, gone: list[WatchedPartition]) -> None:
         at = self._wall(time.monotonic())
         for w in gone:
-            event = Gone(topic=w.topic, partition=w.number, observed_at=at, topic_id=w.topic_id)
+            event = PartitionDeleted(
+                topic=w.topic, partition=w.number, observed_at=at, topic_id=w.topic_id
+            )
             self._packer.add(w.group, event)
 
     def _plan_requests(self) -> None:
@@ -215,7 +217,7 @@ class PassRunner:
         for broker, connection in self._connections.by_broker.items():
             answered = sampled[broker].outcome if broker in sampled else connection.outcome
             outcome = answered or TIMED_OUT
-            self.hurry |= outcome != OK and self.outcomes.get(broker) == OK
+            self.immediate_next_pass |= outcome != OK and self.outcomes.get(broker) == OK
             self.outcomes[broker] = outcome
         if OK in self.outcomes.values():
             self.answered_at = time.monotonic()
@@ -243,7 +245,7 @@ class PassRunner:
                 self._packer.add(watched.group, observation)
         missed |= observer.missed
         self.thinned, self.missed = observer.thinned, len(missed)
-        self.hurry |= observer.found_stale
+        self.immediate_next_pass |= observer.found_stale
         return missed
 
     def _wall(self, monotonic: float) -> float:

@@ -17,7 +17,7 @@ from tidemark.settings import Cluster, Settings
 log = structlog.get_logger()
 
 # Between a pass and one that follows at once.
-HURRY_SECONDS: Final = 0.1
+IMMEDIATE_SECONDS: Final = 0.1
 
 
 class Collector(threading.Thread):
@@ -52,7 +52,7 @@ class Collector(threading.Thread):
             self.passes.loop.wake(self._stopped)
 
     async def _run(self) -> None:
-        passes, hurried = self.passes, False
+        passes, was_immediate = self.passes, False
         while not self._stopped.is_done:
             begun = time.monotonic()
             try:
@@ -67,6 +67,6 @@ class Collector(threading.Thread):
                 )
             if self._limit is not None and passes.number >= self._limit:
                 return
-            hurried = passes.hurry and not hurried
+            was_immediate = passes.immediate_next_pass and not was_immediate
             rest = passes.period_seconds - (time.monotonic() - begun)
-            await passes.loop.wait([self._stopped], HURRY_SECONDS if hurried else rest)
+            await passes.loop.wait([self._stopped], IMMEDIATE_SECONDS if was_immediate else rest)

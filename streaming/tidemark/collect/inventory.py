@@ -81,9 +81,9 @@ class Inventory:
         return {topic for topic, _ in self.partitions}
 
     def apply(
-        self, images: list[MetadataImage], sole_witness: int | None = None
+        self, images: list[MetadataImage], only_current_broker: int | None = None
     ) -> MetadataChanges:
-        """Merges images. `sole_witness`: the only live broker, if its image is current."""
+        """Merges images. `only_current_broker`: the only live broker, if its image is current."""
         changes = MetadataChanges()
         known = self.topics()
         self._counts = None
@@ -101,7 +101,7 @@ class Inventory:
             reports = [(i, i.topics[name]) for i in found if not i.topics[name].error]
             numbers = {number for _, topic in reports for number in topic.partitions}
             for number in filter(partial(self._is_own, name), numbers):
-                self._apply_partition(name, number, reports, sole_witness, changes)
+                self._apply_partition(name, number, reports, only_current_broker, changes)
             if name not in known:
                 changes.new_topics.add(name)
             elif len(reports) >= 2:
@@ -162,7 +162,7 @@ class Inventory:
         topic: str,
         number: int,
         images: list[tuple[MetadataImage, TopicMetadata]],
-        sole_witness: int | None,
+        only_current_broker: int | None,
         changes: MetadataChanges,
     ) -> None:
         reports = [
@@ -216,7 +216,7 @@ class Inventory:
             and r.metadata.leader_epoch == metadata.leader_epoch
             and r.metadata.error == LEADER_NOT_AVAILABLE
         }
-        watched.leaderless = len(witnesses) >= 2 or witnesses == {sole_witness}
+        watched.leaderless = len(witnesses) >= 2 or witnesses == {only_current_broker}
 
     def set_eligible(self, found: dict[TopicPartition, EligibleReplicas]) -> None:
         for place, eligible in found.items():

@@ -106,7 +106,7 @@ class MetadataReader:
     def _beside(self, connection: BrokerConnection) -> BrokerConnection:
         return self._connections.get(connection.broker, connection.host, connection.port)
 
-    def sole_witness(self, live: Connections) -> int | None:
+    def only_current_broker(self, live: Connections) -> int | None:
         """The only live broker, when the quorum's leader just reported its image as current."""
         if len(live) != 1 or time.monotonic() - self.quorum_at > CURRENT_MS / 1000:
             return None

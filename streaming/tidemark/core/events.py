@@ -196,7 +196,7 @@ class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=T
     crcs: Annotated[list[int], Meta(max_length=MAX_REPLICAS)]
 
 
-class Gone(Struct, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True):
+class PartitionDeleted(Struct, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True):
     """A deleted partition: two brokers do not know it, or the metadata log removed it."""
 
     topic: Topic
@@ -264,8 +264,10 @@ class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=Tru
     shard: Annotated[str, Meta(max_length=32)] | None = None
 
 
-Event = Observation | MetadataChange | Checkpoint | BrokerState | Audit | Gone | Ack | Pass
-PartitionEvent = Observation | MetadataChange | Checkpoint | Audit | Gone
+Event = (
+    Observation | MetadataChange | Checkpoint | BrokerState | Audit | PartitionDeleted | Ack | Pass
+)
+PartitionEvent = Observation | MetadataChange | Checkpoint | Audit | PartitionDeleted
 
 
 class Batch(Struct, kw_only=True):

@@ -23,11 +23,11 @@ def own_alert(
 ) -> Alert:
     """One transition of an own alert. Times are Unix seconds; `labels` add to its identity."""
     identity = {"alertname": name, "severity": severity, **(labels or {})}
-    mark = fingerprint(identity)
+    alert_fingerprint = fingerprint(identity)
     state: AlertState = "firing" if firing else "resolved"
     return Alert(
-        id=f"{mark}.{round(at * 1000):x}.{state}",
-        fingerprint=mark,
+        id=f"{alert_fingerprint}.{round(at * 1000):x}.{state}",
+        fingerprint=alert_fingerprint,
         state=state,
         labels=identity,
         annotations={

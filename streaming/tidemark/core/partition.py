@@ -12,9 +12,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from tidemark.core.causes import Cause, ShrinkCause
 from tidemark.core.leader_epochs import Committed, LineageEntries
 from tidemark.core.offset_history import OffsetHistory, from_oldest
+from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
 from tidemark.core.sparse_state import SparseState
 from tidemark.core.tracked_alert import TrackedAlert
 
@@ -58,14 +58,14 @@ class Shrink(Struct, array_like=True, gc=False):
     at: float
     broker: int
     leader: int | None
-    cause: Cause
+    cause: ShrinkCause
     # Whether a record of the metadata log gives the cause.
     recorded: bool = False
 
     @property
-    def shrink_cause(self) -> ShrinkCause:
+    def explanation(self) -> ShrinkExplanation:
         """The cause with its certainty."""
-        return ShrinkCause(self.cause, self.recorded)
+        return ShrinkExplanation(self.cause, self.recorded)
 
 
 class LossCandidate(Struct, array_like=True):
@@ -157,7 +157,7 @@ class PartitionState(Struct, array_like=True, gc=False):
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[PartitionState] = msgspec.msgpack.Decoder(PartitionState)
 _FIELDS: Final = PartitionState.__struct_fields__
-_CAUSES: Final = frozenset(cause.value for cause in Cause)
+_CAUSES: Final = frozenset(cause.value for cause in ShrinkCause)
 
 
 def encode_state(state: PartitionState) -> bytes:
@@ -193,5 +193,5 @@ def _from_version_2(state: list[Any]) -> list[Any]:
     """Version 2 wrote a recorded cause as "fencing, by the metadata log"."""
     for shrink in state[_FIELDS.index("shrinks")]:
         cause, recorded, _ = shrink.pop().partition(", by the metadata log")
-        shrink += [cause if cause in _CAUSES else Cause.UNKNOWN, bool(recorded)]
+        shrink += [cause if cause in _CAUSES else ShrinkCause.UNKNOWN, bool(recorded)]
     return state

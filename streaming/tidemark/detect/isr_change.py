@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core import activity
-from tidemark.core.causes import Cause, ShrinkCause
 from tidemark.core.partition import PartitionState, Shrink
+from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.phrases import cause_text, leader_text
 
@@ -22,7 +22,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     if (context.now - changed.at) * 1000.0 > context.thresholds.isr_change_quiet_ms:
         return
     left = [shrink for shrink in state.shrinks if shrink.broker in state.missing]
-    unseen = Shrink(changed.at, state.missing[0], state.leader, *ShrinkCause(Cause.UNKNOWN))
+    unseen = Shrink(
+        changed.at, state.missing[0], state.leader, *ShrinkExplanation(ShrinkCause.UNKNOWN)
+    )
     shrink = left[-1] if left else unseen
     under = leader_text(shrink.leader)
     if shrink.leader == shrink.broker:
@@ -32,7 +34,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         severity="info",
         broker=shrink.broker,
         description=f"The in-sync set of {context.name} went from {before.in_sync_replicas} to "
-        f"{members}; broker {shrink.broker} left {under} ({cause_text(shrink.shrink_cause)}).",
+        f"{members}; broker {shrink.broker} left {under} ({cause_text(shrink.explanation)}).",
         evidence={
             "before": before.in_sync_replicas,
             "after": members,

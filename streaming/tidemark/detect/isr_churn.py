@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tidemark.core import activity
-from tidemark.core.causes import Cause
 from tidemark.core.partition import PartitionState
+from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.phrases import cause_text, leader_text
 
@@ -26,13 +26,13 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         for shrink in state.shrinks
         if shrink.at >= since
         and shrink.broker in state.assigned
-        and shrink.cause != Cause.REASSIGNMENT
+        and shrink.cause != ShrinkCause.REASSIGNMENT
     ]
     for broker, count in Counter(shrink.broker for shrink in recent).items():
         if count < context.thresholds.churn_shrinks:
             continue
         shrinks = [shrink for shrink in recent if shrink.broker == broker]
-        causes = Counter(shrink.shrink_cause for shrink in shrinks)
+        causes = Counter(shrink.explanation for shrink in shrinks)
         yield Condition(
             severity="warning",
             subject=broker,

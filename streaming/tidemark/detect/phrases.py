@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tidemark.core.causes import ShrinkCause
 from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.core.shrink_causes import ShrinkExplanation
 
 
-def cause_text(shrink: ShrinkCause) -> str:
+def cause_text(shrink: ShrinkExplanation) -> str:
     """A cause with its certainty."""
     if shrink.recorded:
         return f"cause: {shrink.cause}, by the metadata log"
@@ -25,14 +25,14 @@ def describe_missing(state: PartitionState) -> str:
 
 def describe_replicas(state: PartitionState, brokers: list[int]) -> str:
     """Each replica's broker, with its error or else the cause of its last shrink."""
-    causes = {shrink.broker: shrink.shrink_cause for shrink in state.shrinks}
+    causes = {shrink.broker: shrink.explanation for shrink in state.shrinks}
     return ", ".join(
         f"broker {broker}{_absence(state.replica(broker), causes.get(broker))}"
         for broker in brokers
     )
 
 
-def _absence(replica: ReplicaState | None, cause: ShrinkCause | None) -> str:
+def _absence(replica: ReplicaState | None, cause: ShrinkExplanation | None) -> str:
     if replica is not None and replica.error is not None:
         return f" (does not answer: {replica.error})"
     return "" if cause is None else f" (answers; {cause_text(cause)})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tidemark.core.causes import Cause, ShrinkCause
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import (
     CONTROLLED_SHUTDOWN,
@@ -22,13 +21,14 @@ from tidemark.core.partition import (
     PartitionState,
     Shrink,
 )
+from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
 
 # `MetadataChange.cause` of a shrink; the other values explain none.
 _RECORDED: Final = {
-    "fenced": Cause.FENCING,
-    "controlled_shutdown": Cause.CONTROLLED_SHUTDOWN,
-    "leader": Cause.LEADER_SHRINK,
-    "reassignment": Cause.REASSIGNMENT,
+    "fenced": ShrinkCause.FENCING,
+    "controlled_shutdown": ShrinkCause.CONTROLLED_SHUTDOWN,
+    "leader": ShrinkCause.LEADER_SHRINK,
+    "reassignment": ShrinkCause.REASSIGNMENT,
 }
 
 
@@ -37,7 +37,7 @@ def apply_in_sync(
     before: PartitionState,
     members: list[int],
     at: float,
-    cause_of: Callable[[int], ShrinkCause],
+    cause_of: Callable[[int], ShrinkExplanation],
 ) -> None:
     """Sets the in-sync set and notes the change; `cause_of` is called for each broker that left."""
     after.in_sync_replicas = members
@@ -53,33 +53,33 @@ def apply_in_sync(
 
 def sampled_cause(
     before: PartitionState, event: Observation, broker: int, cluster: ClusterState | None
-) -> ShrinkCause:
+) -> ShrinkExplanation:
     """Why a broker left, as far as it shows outside of the controller: always a suspicion."""
-    return ShrinkCause(_suspected(before, event, broker, cluster))
+    return ShrinkExplanation(_suspected(before, event, broker, cluster))
 
 
 def _suspected(
     before: PartitionState, event: Observation, broker: int, cluster: ClusterState | None
-) -> Cause:
+) -> ShrinkCause:
     if broker in event.removing or broker not in event.replicas:
-        return Cause.REASSIGNMENT
+        return ShrinkCause.REASSIGNMENT
     node = cluster.nodes.get(broker) if cluster is not None else None
     seen = cluster.brokers.get(broker) if cluster is not None else None
     sample = next((s for s in event.samples if s.broker == broker), None)
     error = (sample.error if sample else None) or (seen.outcome if seen else OK)
     if error == CONTROLLED_SHUTDOWN or (node is not None and node.in_controlled_shutdown):
-        return Cause.CONTROLLED_SHUTDOWN
+        return ShrinkCause.CONTROLLED_SHUTDOWN
     if node is not None and node.fenced:
-        return Cause.FENCING
+        return ShrinkCause.FENCING
     if error == REFUSED or (before.leader == broker and event.leader != broker):
-        return Cause.STOPPED_OR_FENCED
+        return ShrinkCause.STOPPED_OR_FENCED
     if error != OK:
-        return Cause.NO_ANSWER
+        return ShrinkCause.NO_ANSWER
     if sample is not None and _is_caught_up(sample, event):
         # A leader never removes a follower that has its whole log (ReplicaState.isCaughtUp): the
         # controller did.
-        return Cause.STOPPED_OR_FENCED
-    return Cause.LEADER_SHRINK
+        return ShrinkCause.STOPPED_OR_FENCED
+    return ShrinkCause.LEADER_SHRINK
 
 
 def _is_caught_up(sample: Replica, event: Observation) -> bool:
@@ -87,16 +87,18 @@ def _is_caught_up(sample: Replica, event: Observation) -> bool:
     return end is not None and sample.log_end_offset is not None and sample.log_end_offset >= end
 
 
-def recorded_cause(event: MetadataChange, broker: int, cluster: ClusterState | None) -> ShrinkCause:
+def recorded_cause(
+    event: MetadataChange, broker: int, cluster: ClusterState | None
+) -> ShrinkExplanation:
     """Why a broker left, by the record; what the record leaves open is a suspicion."""
     recorded = _RECORDED.get(event.cause or "")
     if recorded is not None:
-        return ShrinkCause(recorded, recorded=True)
+        return ShrinkExplanation(recorded, recorded=True)
     if broker in event.removing or (event.replicas and broker not in event.replicas):
-        return ShrinkCause(Cause.REASSIGNMENT)
+        return ShrinkExplanation(ShrinkCause.REASSIGNMENT)
     node = cluster.nodes.get(broker) if cluster is not None else None
     if node is not None and node.in_controlled_shutdown:
-        return ShrinkCause(Cause.CONTROLLED_SHUTDOWN)
+        return ShrinkExplanation(ShrinkCause.CONTROLLED_SHUTDOWN)
     if node is not None and node.fenced:
-        return ShrinkCause(Cause.FENCING)
-    return ShrinkCause(Cause.LEADER_SHRINK)
+        return ShrinkExplanation(ShrinkCause.FENCING)
+    return ShrinkExplanation(ShrinkCause.LEADER_SHRINK)

@@ -1,7 +1,7 @@
 """What must hold in every state: each invariant, its statement, and the protocols that keep it.
 
 The first five are those of KafkaReplication.tla, the others those of later models of Kafka.
-`committed` and `acked` are ghosts of the state, kept if `Constants.history` is set.
+`committed` and `acked` are history variables of the state, kept if `Constants.history` is set.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidemark.model.state import (
 
 
 class Invariant(NamedTuple):
-    """A predicate over states. `needs_history`: it reads the ghosts."""
+    """A predicate over states. `needs_history`: it reads the history variables."""
 
     name: str
     statement: str

@@ -49,7 +49,7 @@ def check(
 ) -> SearchResult:
     """Searches breadth first, up to `max_states` states. A counterexample is as short as possible.
 
-    The ghosts are kept only if an invariant reads them, because they make the space larger.
+    The history variables are kept only if an invariant reads them: they make the space larger.
     """
     constants = constants._replace(history=any(invariant.needs_history for invariant in invariants))
     first = initial(constants)

@@ -71,9 +71,9 @@ class ModelState(NamedTuple):
     """The whole state.
 
     `requests` holds every LeaderAndIsr request, oldest first. A replica may receive any newer one,
-    late or never. `committed` and `acked` are ghosts that no replica can read: `committed[o]` is
-    the record that a leader first showed to consumers at offset o, `acked` are the records that
-    were acknowledged with acks=all.
+    late or never. `committed` and `acked` are history variables that no replica can read:
+    `committed[o]` is the record that a leader first showed to consumers at offset o, `acked` are
+    the records that were acknowledged with acks=all.
     """
 
     logs: tuple[Log, ...]

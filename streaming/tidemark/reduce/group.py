@@ -19,9 +19,9 @@ from tidemark.core.events import (
     Batch,
     BrokerState,
     Checkpoint,
-    Gone,
     MetadataChange,
     Observation,
+    PartitionDeleted,
     Pass,
 )
 from tidemark.core.identity import home_group, partition_key, split_key
@@ -123,7 +123,7 @@ class Fold:
                     self._observe(batch, cluster, event)
                 case Pass():
                     self._pass(batch, cluster, event)
-                case Gone():
+                case PartitionDeleted():
                     self._delete(batch, event)
                 case Ack():
                     self._acknowledge(batch, event)
@@ -343,7 +343,7 @@ class Fold:
             self.rows += [view_row(view) for view in views]
             cluster.published_at, cluster.published_digest = now, digest
 
-    def _delete(self, batch: Batch, event: Gone) -> None:
+    def _delete(self, batch: Batch, event: PartitionDeleted) -> None:
         key = partition_key(batch.cluster, event.topic, event.partition)
         partition = self._decode(key)
         if partition is None or is_other_topic(partition.state, event.topic_id):

@@ -129,10 +129,12 @@ class Judge:
         life_cycle.end(partition.state.alerts, Judgement.DELETED, lambda _: True)
         return life_cycle.published
 
-    def acknowledge(self, partition: DecodedPartition, mark: str, at: float) -> list[Alert]:
+    def acknowledge(
+        self, partition: DecodedPartition, alert_fingerprint: str, at: float
+    ) -> list[Alert]:
         """Closes the event of a fingerprint."""
         life_cycle = self.life_cycle(partition, at)
-        partition.state.alerts = life_cycle.acknowledge(partition.state.alerts, mark)
+        partition.state.alerts = life_cycle.acknowledge(partition.state.alerts, alert_fingerprint)
         return life_cycle.published
 
     def judge_cluster(

@@ -152,12 +152,12 @@ class LifeCycle:
             alerts, Judgement.EXPIRED, lambda a: a.is_event and a.held_ms(self._now) >= limit_ms
         )
 
-    def acknowledge(self, alerts: Alerts, mark: str) -> Alerts:
+    def acknowledge(self, alerts: Alerts, alert_fingerprint: str) -> Alerts:
         """The alerts without the event of a fingerprint. States cannot be acknowledged."""
         return self.end(
             alerts,
             Judgement.ACKED,
-            lambda a: a.is_event and fingerprint(labels_of(a, self._scope)) == mark,
+            lambda a: a.is_event and fingerprint(labels_of(a, self._scope)) == alert_fingerprint,
         )
 
     def end(
@@ -228,11 +228,11 @@ class LifeCycle:
         self, alert: TrackedAlert, state: AlertState, reason: Reason | None = None
     ) -> None:
         labels = labels_of(alert, self._scope)
-        mark = fingerprint(labels)
+        alert_fingerprint = fingerprint(labels)
         self.published.append(
             Alert(
-                id=_id(mark, state, self._now),
-                fingerprint=mark,
+                id=_id(alert_fingerprint, state, self._now),
+                fingerprint=alert_fingerprint,
                 state=state,
                 labels=labels,
                 annotations=annotations_of(alert, self._rules),
@@ -251,11 +251,11 @@ def open_alerts(alerts: Alerts, scope: Scope, rules: Rules) -> list[OpenAlert]:
     for alert in alerts:
         if alert.firing:
             labels = labels_of(alert, scope)
-            mark = fingerprint(labels)
+            alert_fingerprint = fingerprint(labels)
             result.append(
                 OpenAlert(
-                    id=_id(mark, "firing", alert.fired_at),
-                    fingerprint=mark,
+                    id=_id(alert_fingerprint, "firing", alert.fired_at),
+                    fingerprint=alert_fingerprint,
                     labels=labels,
                     annotations=annotations_of(alert, rules),
                     evidence=alert.evidence,
@@ -307,6 +307,6 @@ def _described(alert: TrackedAlert, condition: Condition) -> TrackedAlert:
     return alert
 
 
-def _id(mark: str, state: str, at: float) -> str:
+def _id(alert_fingerprint: str, state: str, at: float) -> str:
     """The same transition has the same id in every run of a batch, because `at` is event time."""
-    return f"{mark}.{round(at * 1000):x}.{state}"
+    return f"{alert_fingerprint}.{round(at * 1000):x}.{state}"

@@ -24,10 +24,12 @@ ROW_SCHEMA: Final = "topic string, key binary, value binary"
 # In one frame returned to Spark.
 MAX_ROWS: Final = 2_000
 
-Fold = Callable[[tuple[Any, ...], Iterable[pd.DataFrame], "GroupState"], Iterator[pd.DataFrame]]
+FoldFunction = Callable[
+    [tuple[Any, ...], Iterable[pd.DataFrame], "GroupState"], Iterator[pd.DataFrame]
+]
 
 
-def make_fold(detection: Detection, topics: Topics) -> Fold:
+def make_fold(detection: Detection, topics: Topics) -> FoldFunction:
     """The function that `applyInPandasWithState` calls once per group and batch."""
     groups = topics.partitions
     topic_of = {

@@ -135,8 +135,8 @@ class Controller:
 class ClusterModel:
     """The whole cluster. `notes` describe what the last call did.
 
-    `committed` and `acked` are ghosts, as in the searched model. `acked_with_acks_1` are the
-    records that were acknowledged with acks=1.
+    `committed` and `acked` are history variables, as in the searched model. `acked_with_acks_1`
+    are the records that were acknowledged with acks=1.
     """
 
     protocol: Protocol

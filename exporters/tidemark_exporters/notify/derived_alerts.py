@@ -88,14 +88,14 @@ class OpenAlerts:
         `open_now` returns the alerts of all views; it is called only when there may be any.
         """
         due = {
-            mark: at
-            for mark, (since, at) in self._unannounced.items()
+            fingerprint: at
+            for fingerprint, (since, at) in self._unannounced.items()
             if now - since >= UNANNOUNCED_SECONDS
         }
         found = {each.fingerprint: each for each in (open_now() if due else ())}
-        alerts = [as_firing(found[mark]) for mark in due if mark in found]
-        for mark in due:
-            del self._unannounced[mark]
+        alerts = [as_firing(found[fingerprint]) for fingerprint in due if fingerprint in found]
+        for fingerprint in due:
+            del self._unannounced[fingerprint]
         for alert in alerts:
             self.take(alert)
             self._open[alert.fingerprint].asserted_at = due[alert.fingerprint]
@@ -115,14 +115,14 @@ class OpenAlerts:
                 self._flowing_since[cluster] = pass_at
         self._newest = dict(newest)
         ended = []
-        for mark, known in list(self._open.items()):
+        for fingerprint, known in list(self._open.items()):
             cluster = known.alert.labels.get("kafka_cluster", "")
             since = self._flowing_since.get(cluster)
             if since is None:
                 continue
             if newest[cluster] - max(since, known.asserted_at) > LOST_SECONDS:
                 ended.append(_state_lost(known.alert, newest[cluster]))
-                del self._open[mark]
+                del self._open[fingerprint]
         return ended
 
 

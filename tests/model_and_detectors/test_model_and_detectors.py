@@ -1,6 +1,6 @@
-"""The tie between model and detectors: Tidemark reports what the model loses, and nothing else.
+"""The detectors report what the model loses, and nothing else.
 
-Ten thousand traces in `make test`, a hundred thousand in `make soak` (TIE_TRACES sets the number).
+Ten thousand traces in `make test`, a hundred thousand in `make soak` (MODEL_TRACES).
 The model knows the truth: see `watched_partition`. The detectors have their default configuration,
 and the events pass through the whole reducer.
 """
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.tie.watched_partition import (
+from tests.model_and_detectors.watched_partition import (
     DIVERGENCE,
     LOSS,
     WatchedPartition,
@@ -33,7 +33,7 @@ from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.state import Constants, ModelState, with_replica
 from tidemark.model.traces import extend_to_leader, random_traces, shortest_traces
 
-TRACES = int(os.environ.get("TIE_TRACES", "10000"))
+TRACES = int(os.environ.get("MODEL_TRACES", "10000"))
 SMALL = Constants(replicas=2, log_size=2, records=2, max_epoch=2)
 WIDE = Constants(replicas=3, log_size=3, records=3, max_epoch=3)
 
@@ -134,7 +134,9 @@ def _with_leader(
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_tie(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_detectors_report_what_the_model_loses(
+    case: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
     protocol, count = PROTOCOLS[case.protocol], ceil(TRACES * case.weight / WEIGHT)
     counts: Counter[str] = Counter()
     gaps = Random(f"holes {case}")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.export.make import NOW, alert, open_alert, view
 from tidemark.core.records import Alert
-from tidemark_exporters.notify.lifecycle import FIRST_VIEW_SECONDS, OpenAlerts, StalledStreams
+from tidemark_exporters.notify.derived_alerts import FIRST_VIEW_SECONDS, OpenAlerts, StalledStreams
 
 
 @pytest.fixture

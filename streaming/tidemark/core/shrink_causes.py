@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Cause(StrEnum):
+class ShrinkCause(StrEnum):
     """The values are those of `suspected_cause` in evidence and of the metric's label `cause`."""
 
     LEADER_SHRINK = "the leader's own shrink"
@@ -18,8 +18,8 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
 
 
-class ShrinkCause(NamedTuple):
+class ShrinkExplanation(NamedTuple):
     """`recorded`: a record of the metadata log gives the cause. Otherwise it is a suspicion."""
 
-    cause: Cause
+    cause: ShrinkCause
     recorded: bool = False
