@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard
 from dashboards import frame
 from dashboards.panels import ANSWERS, AnyPanel, grid, lines, listing, number, queries, states
 from dashboards.promql import chosen, increase, sum_by
-from tidemark.core.signals import SIGNALS
+from tidemark.core.metric_table import METRICS
 
 UID = frame.BROKERS
 CLUSTER = "{{kafka_cluster}}"
@@ -17,7 +17,7 @@ IMPACT = "tidemark_broker_stop_impact_partitions"
 
 def _of(metric: str, **matchers: str) -> str:
     """A selector within the chosen clusters and brokers."""
-    assert "broker" in SIGNALS[metric].labels
+    assert "broker" in METRICS[metric].labels
     return chosen(metric, broker="=~$broker", **matchers)
 
 

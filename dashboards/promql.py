@@ -1,8 +1,8 @@
-"""PromQL over the signals table: a misspelt metric or label fails when the file is built."""
+"""PromQL over the metric table: a misspelt metric or label fails when the file is built."""
 
 from __future__ import annotations
 
-from tidemark.core.signals import SIGNALS
+from tidemark.core.metric_table import METRICS
 
 # The matcher of the dashboards' cluster variable.
 CHOSEN = {"kafka_cluster": "=~$kafka_cluster"}
@@ -13,10 +13,10 @@ def series(name: str, **matchers: str) -> str:
 
     Raises KeyError for an unknown metric, ValueError for a label that the metric does not have.
     """
-    signal = SIGNALS[name]
+    definition = METRICS[name]
     parts = []
     for label, value in matchers.items():
-        if label not in signal.labels:
+        if label not in definition.labels:
             raise ValueError(f"{name} has no label {label}")
         operator = next((o for o in ("=~", "!~", "!=") if value.startswith(o)), "=")
         parts.append(
@@ -27,7 +27,7 @@ def series(name: str, **matchers: str) -> str:
 
 def chosen(name: str, **matchers: str) -> str:
     """A selector within the chosen clusters, unless the metric has no cluster label."""
-    return series(name, **(CHOSEN if "kafka_cluster" in SIGNALS[name].labels else {}), **matchers)
+    return series(name, **(CHOSEN if "kafka_cluster" in METRICS[name].labels else {}), **matchers)
 
 
 def increase(selector: str, window: str) -> str:
@@ -37,7 +37,8 @@ def increase(selector: str, window: str) -> str:
 def happened(selector: str, window: str) -> str:
     """Whether a counter of the exporter grew within `window`, even with few samples before.
 
-    `increase` misses an event that creates its series, and one while nothing is scraped. Therefore:
+    `increase` misses an event that creates its series, and an event between two scrapes that are
+    far apart. Therefore:
     * the value is also compared with the last one of the day before the window;
     * in a series that is younger than the exporter (fewer samples than tidemark_build_info), any
       count is new.

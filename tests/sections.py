@@ -1,8 +1,8 @@
 """The order of the tests: sections are folders, a stage is one or two lists of them.
 
 `make tests` runs the stages one after another, the lists of a stage side by side in two pytest
-processes: at first what computes beside what waits. The scenes run alone, nothing may disturb their
-timing. A broken reducer shows before a broker starts.
+processes. The first stage runs tests that compute beside tests that mostly wait. The scenes run
+alone, because other load would disturb their timing. A broken reducer shows before a broker starts.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tidemark.settings import parse_address
 from tidemark_exporters.export.exposition import Exposition
 from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.text_format import CONTENT_TYPE, CONTENT_TYPE_OPENMETRICS
-from tidemark_exporters.pages.routes import Pages, Response, failure
+from tidemark_exporters.pages.responses import Pages, Response, failure
 
 # Requests served at a time; others wait in the listen queue.
 MAX_REQUESTS: Final = 32

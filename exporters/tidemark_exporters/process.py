@@ -26,9 +26,9 @@ from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.http_client import make_clients
-from tidemark_exporters.notify.intake import SeenIds
+from tidemark_exporters.notify.receiver_state import SeenIds
 from tidemark_exporters.pages.alerts import read_past_alerts
-from tidemark_exporters.pages.routes import Pages
+from tidemark_exporters.pages.responses import Pages
 
 POLL_MS: Final = 200
 TICK_SECONDS: Final = 1.0

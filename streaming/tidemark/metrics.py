@@ -1,4 +1,4 @@
-"""The metrics of one process: registered by name from the signals table, and served over HTTP."""
+"""The metrics of one process: registered by name from the metric table, and served over HTTP."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from wsgiref.simple_server import WSGIServer
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from tidemark.core.errors import TidemarkError
-from tidemark.core.signals import SIGNALS, Kind
+from tidemark.core.metric_table import METRICS, Kind
 from tidemark.settings import parse_address
 
 
-class SignalRegistry(CollectorRegistry):
-    """A registry of metrics of the signals table; KeyError for any other name."""
+class MetricRegistry(CollectorRegistry):
+    """A registry of metrics of the metric table; KeyError for any other name."""
 
     def counter(self, name: str) -> Counter:
         return Counter(*_declaration(name, "counter"), registry=self)
@@ -44,6 +44,6 @@ class SignalRegistry(CollectorRegistry):
 
 def _declaration(name: str, kind: Kind) -> tuple[str, str, tuple[str, ...]]:
     """Name, help and labels, as prometheus_client takes them."""
-    signal = SIGNALS[name]
-    assert signal.kind == kind, f"{name} is a {signal.kind}"
-    return name, signal.help, signal.labels
+    definition = METRICS[name]
+    assert definition.kind == kind, f"{name} is a {definition.kind}"
+    return name, definition.help, definition.labels

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from tests.bench.row import Row
 from tests.export.make import NOW, view
+from tidemark.core.metric_table import METRICS
 from tidemark.core.records import ReplicaView, View, encode_record, view_key
-from tidemark.core.signals import SIGNALS
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition, Renderer
@@ -151,7 +151,7 @@ class Gauges:
     def __init__(self, made: list[View]) -> None:
         self.registry = CollectorRegistry()
         self._views = made
-        names = [name for name in PARTITION_VALUES if not SIGNALS[name].is_optional]
+        names = [name for name in PARTITION_VALUES if not METRICS[name].is_optional]
         self._partition = {name: Gauge(name, "-", LABELS, registry=self.registry) for name in names}
         self._replica = {
             name: Gauge(name, "-", (*LABELS, "broker"), registry=self.registry)

@@ -10,7 +10,7 @@ from tests.bench.row import Row
 from tests.export.make import NOW, alert, open_alert, view
 from tidemark.core.records import ReplicaView, View, encode_record, view_key
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.pages.routes import Pages
+from tidemark_exporters.pages.responses import Pages
 
 PARTITIONS = 10_000
 ROUNDS = 5

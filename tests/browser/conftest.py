@@ -17,7 +17,7 @@ from tests.pages.make import site, table
 from tidemark.core.records import View
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve
-from tidemark_exporters.pages.routes import Response
+from tidemark_exporters.pages.responses import Response
 
 PARTITION = "/partition?" + urlencode({"cluster": "east", "topic": "payments", "partition": 3})
 

@@ -23,8 +23,8 @@ from tests.export.make import (
     view,
 )
 from tidemark.core.cluster import ClusterState, NodeState
+from tidemark.core.metric_table import METRICS
 from tidemark.core.records import ReplicaView
-from tidemark.core.signals import SIGNALS
 from tidemark.reduce.life_cycle import Rules
 from tidemark.reduce.views import cluster_views
 from tidemark.settings import Export
@@ -35,8 +35,8 @@ from tidemark_exporters.export.series_budget import LINGER_SECONDS
 from tidemark_exporters.export.table import Table
 
 # Without the names of kafka_exporter.
-PER_TOPIC = sum(not SIGNALS[name].is_optional for name in TOPIC_VALUES)
-PER_PARTITION = sum(not SIGNALS[name].is_optional for name in PARTITION_VALUES)
+PER_TOPIC = sum(not METRICS[name].is_optional for name in TOPIC_VALUES)
+PER_PARTITION = sum(not METRICS[name].is_optional for name in PARTITION_VALUES)
 
 EAST_0 = 'kafka_cluster="east",topic="orders",partition="0"'
 

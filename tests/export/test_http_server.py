@@ -22,7 +22,7 @@ from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetr
 from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve
-from tidemark_exporters.pages.routes import Pages
+from tidemark_exporters.pages.responses import Pages
 
 WAITING: list[str] = []
 

@@ -24,7 +24,7 @@ TARGETS: Final = (
     "evolve.elections",
     "evolve.in_sync",
     "evolve.metadata_log",
-    "evolve.findings",
+    "evolve.checkpoints_and_audits",
     "evolve.sparse_state",
     "evolve.activity",
     "evolve.cluster",

@@ -17,8 +17,8 @@ from tidemark.settings import Alertmanager, Cluster, Export, Notify, Receiver, S
 from tidemark.settings.maintenance import Maintenance
 from tidemark_exporters.notify.delivery import make_delivery
 from tidemark_exporters.notify.http_client import NotDeliveredError
-from tidemark_exporters.notify.intake import ReceiverState
 from tidemark_exporters.notify.offsets import Commit
+from tidemark_exporters.notify.receiver_state import ReceiverState
 from tidemark_exporters.notify.sender import Sender
 
 WEBHOOK, ALERTMANAGER = "webhook", "alertmanager"

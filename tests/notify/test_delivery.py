@@ -16,7 +16,7 @@ from tests.notify.rig import (
     settings_of,
     window,
 )
-from tidemark.metrics import SignalRegistry
+from tidemark.metrics import MetricRegistry
 from tidemark.settings import Alertmanager
 from tidemark_exporters.notify.delivery import READ_BACK, DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.offsets import Commit
@@ -39,7 +39,7 @@ class Both:
         self.delivery = make_delivery(
             settings, self.clients, {0: 0}, lambda *_: MemoryStore(), self.clock
         )
-        self.registry = SignalRegistry()
+        self.registry = MetricRegistry()
         self.metrics = DeliveryMetrics(self.registry, self.delivery)
 
     def fail(self, failure: Exception | None) -> None:

@@ -18,7 +18,7 @@ def flow(alerts: OpenAlerts, start: float, end: float) -> list[Alert]:
     """A pass arrives every ten seconds. Returns the alerts that are lost meanwhile."""
     lost = []
     for step in range(int((end - start) // 10) + 1):
-        lost += alerts.lost({"east": start + 10 * step}, start + 10 * step, 30)
+        lost += alerts.ended_without_record({"east": start + 10 * step}, start + 10 * step, 30)
     return lost
 
 
@@ -39,7 +39,7 @@ def test_an_alert_that_no_view_contains_for_five_minutes_is_over(alerts: OpenAle
 def test_while_passes_do_not_flow_no_alert_is_over(alerts: OpenAlerts) -> None:
     alerts.take(alert(at=NOW))
     for newest in ({}, {"east": NOW + 361}, {"west": NOW + 1000}):
-        assert alerts.lost(newest, NOW + 1000, 30) == []
+        assert alerts.ended_without_record(newest, NOW + 1000, 30) == []
 
 
 @pytest.mark.parametrize("called_during_the_gap", [True, False])
@@ -49,7 +49,7 @@ def test_after_a_gap_the_stream_has_five_minutes_to_assert(
     alerts.take(alert(at=NOW))
     assert flow(alerts, NOW, NOW + 100) == []
     if called_during_the_gap:
-        assert alerts.lost({"east": NOW + 100}, NOW + 3000, 30) == []
+        assert alerts.ended_without_record({"east": NOW + 100}, NOW + 3000, 30) == []
     assert flow(alerts, NOW + 3600, NOW + 3900) == []
     assert len(flow(alerts, NOW + 3910, NOW + 3910)) == 1
 

@@ -9,7 +9,7 @@ import msgspec
 from tests.export.make import NOW, alert, broker_view, cluster_view, open_alert, table_of, view
 from tidemark.core.records import Alert, OpenAlert, ReplicaView, View
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.pages.routes import Pages
+from tidemark_exporters.pages.responses import Pages
 
 # Not a valid name in Kafka, but possible in the views topic.
 HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=document.title='owned'>"

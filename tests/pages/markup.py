@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlencode
 
-from tidemark_exporters.pages.routes import Pages, Response
+from tidemark_exporters.pages.responses import Pages, Response
 
 VOID = {"meta", "link", "img", "input", "br", "rect", "line", "path", "circle", "hr"}
 

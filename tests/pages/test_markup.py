@@ -11,8 +11,8 @@ import pytest
 from tests.export.make import NOW
 from tests.pages.make import HOSTILE, TRICKY, site
 from tests.pages.markup import page
-from tidemark_exporters.pages.contents import PAGES
-from tidemark_exporters.pages.routes import static_version
+from tidemark_exporters.pages.page_table import PAGES
+from tidemark_exporters.pages.responses import static_version
 from tidemark_exporters.pages.text import visible
 
 PAYMENTS: dict[str, object] = {"cluster": "east", "topic": "payments", "partition": 3}

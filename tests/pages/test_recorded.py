@@ -12,7 +12,7 @@ from tidemark.detect.thresholds import Detection
 from tidemark.verbs.recording import Line
 from tidemark.verbs.replay.reducer import LineReducer
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.pages.routes import Pages
+from tidemark_exporters.pages.responses import Pages
 
 OF_TRACE: dict[str, object] = {"cluster": "trace", "topic": "trace", "partition": 0}
 

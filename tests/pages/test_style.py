@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tidemark_exporters.pages.log_figure import COLOURS
-from tidemark_exporters.pages.routes import static_file
+from tidemark_exporters.pages.responses import static_file
 
 CSS = static_file("tidemark.css")[0].decode()
 TEXT = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboards.alerting import Rule
-from tidemark.core.signals import SIGNALS
+from tidemark.core.metric_table import METRICS
 
 STEP = 15
 # Values for labels without a matcher.
@@ -60,9 +60,9 @@ class Case:
 
 def watched(rule: Rule) -> tuple[str, dict[str, str]]:
     """The metric of a rule, and one label set of it."""
-    metric = next(name for name in re.findall(r"tidemark_\w+", rule.expression) if name in SIGNALS)
+    metric = next(name for name in re.findall(r"tidemark_\w+", rule.expression) if name in METRICS)
     matched = re.search(rf"{metric}{{([^}}]*)}}", rule.expression)
-    labels = {label: SAMPLES.get(label, "x") for label in SIGNALS[metric].labels}
+    labels = {label: SAMPLES.get(label, "x") for label in METRICS[metric].labels}
     for label, operator, value in re.findall(r'(\w+)(=~?)"([^"]*)"', matched[1] if matched else ""):
         labels[label] = value.split("|")[0] if operator == "=~" else value
     return metric, labels

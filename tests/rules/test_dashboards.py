@@ -19,7 +19,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from dashboards.__main__ import generate, stale, without_placement
 from dashboards.promql import series
 from tests.conftest import ROOT, need
-from tests.signals import signal_of
+from tests.metric_table import definition_of
 
 FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
 PANELS = {"stat", "timeseries", "state-timeline", "table"}
@@ -265,7 +265,7 @@ def test_queries_name_existing_metrics_and_have_no_artificial_zero(path: Path) -
     found = list(expressions(load(path)))
     assert len(found) > 10
     for expression in found:
-        names = [signal_of(name) for name in re.findall(r"tidemark_\w+", expression)]
+        names = [definition_of(name) for name in re.findall(r"tidemark_\w+", expression)]
         assert names, expression
         assert "vector(" not in expression
         selectors = re.findall(r"tidemark_\w+(?:{[^}]*})?", expression)

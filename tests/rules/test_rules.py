@@ -15,7 +15,7 @@ from dashboards.alerting import RUNBOOKS
 from tests.conftest import ROOT, need
 from tests.rules.promtool import Case, event_cases, rolling_restart, state_cases, watched
 from tidemark.core.identity import alert_name
-from tidemark.core.signals import SIGNALS
+from tidemark.core.metric_table import METRICS
 from tidemark.detect import DETECTORS
 from tidemark_exporters.export.counters import EventCounters
 
@@ -95,10 +95,10 @@ def test_counters_of_rules_start_at_0() -> None:
     counters.add_cluster("c")
     for rule in REPLICATION:
         metric, labels = watched(rule)
-        if SIGNALS[metric].kind == "counter":
+        if METRICS[metric].kind == "counter":
             assert (
                 counters.values[metric][
-                    ",".join(f'{label}="{labels[label]}"' for label in SIGNALS[metric].labels)
+                    ",".join(f'{label}="{labels[label]}"' for label in METRICS[metric].labels)
                 ]
                 == 0
             )
@@ -129,7 +129,7 @@ def test_each_alert_has_annotations_and_a_severity(rule: dict[str, Any]) -> None
         or "tidemark_alert_open{" in rule["expr"]
         or "tidemark_alerts_fired_total{" in rule["expr"]
     )
-    assert set(re.findall(r"tidemark_\w+", rule["expr"])) <= SIGNALS.keys()
+    assert set(re.findall(r"tidemark_\w+", rule["expr"])) <= METRICS.keys()
     if "committed data loss" in " ".join(annotations.values()).lower():
         assert rule["alert"] == "KafkaCommittedDataLoss"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from tidemark.core.metric_table import METRICS
 from tidemark.core.records import OpenAlert, View
-from tidemark.core.signals import SIGNALS
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.metric_values import BROKER_VALUES, CLUSTER_VALUES, Value, to_seconds
 from tidemark_exporters.export.table import Table
@@ -64,7 +64,7 @@ def cluster_series(
 
 def count_alerts(alerts: Iterable[OpenAlert], name: str) -> Series:
     """Alerts by the labels of the metric `name`, which are labels of alerts too."""
-    labels = SIGNALS[name].labels
+    labels = METRICS[name].labels
     counts = Counter(tuple(alert.labels.get(label, "") for label in labels) for alert in alerts)
     return {
         format_labels(**dict(zip(labels, values, strict=True))): count

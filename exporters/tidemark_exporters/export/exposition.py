@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tidemark.core.signals import SIGNALS
+from tidemark.core.metric_table import METRICS
 from tidemark.settings import Export
 from tidemark_exporters.export.aggregates import PartitionAggregate
 from tidemark_exporters.export.cluster_series import Series, cluster_series, count_alerts
@@ -97,8 +97,8 @@ class Renderer:
     def __init__(self, export: Export) -> None:
         self._served = {
             name
-            for name, signal in SIGNALS.items()
-            if export.kafka_exporter_names or not signal.is_optional
+            for name, definition in METRICS.items()
+            if export.kafka_exporter_names or not definition.is_optional
         }
         self._per_topic = len(TOPIC_VALUES.keys() & self._served)
         self._per_partition = len(PARTITION_VALUES.keys() & self._served)
@@ -185,15 +185,15 @@ class Renderer:
             self._put(name, labels, values)
 
     def _assemble(self, dropped: dict[str, int]) -> Exposition:
-        gauges = [m for name, m in self._rendered.items() if SIGNALS[name].kind == "gauge"]
+        gauges = [m for name, m in self._rendered.items() if METRICS[name].kind == "gauge"]
         counters = {
             name: metric.text
             for name, metric in self._rendered.items()
-            if SIGNALS[name].kind == "counter"
+            if METRICS[name].kind == "counter"
         }
         series: Counter[str] = Counter()
         for name, metric in self._rendered.items():
-            series[SIGNALS[name].tier] += metric.samples
+            series[METRICS[name].tier] += metric.samples
         return Exposition(
             tuple(metric.text for metric in gauges),
             b"".join(metric.compressed for metric in gauges),

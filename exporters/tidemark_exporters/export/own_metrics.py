@@ -8,8 +8,8 @@ from prometheus_client import ProcessCollector, disable_created_metrics, generat
 from prometheus_client.openmetrics import exposition as openmetrics
 
 from tidemark import __version__
-from tidemark.core.signals import DETAIL_TIERS
-from tidemark.metrics import SignalRegistry
+from tidemark.core.metric_table import DETAIL_TIERS
+from tidemark.metrics import MetricRegistry
 from tidemark_exporters.export.exposition import Exposition
 
 
@@ -18,7 +18,7 @@ class ExportMetrics:
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = registry = SignalRegistry()
+        self.registry = registry = MetricRegistry()
         ProcessCollector(registry=registry)
         registry.gauge("tidemark_build_info").labels(
             version=__version__, python=platform.python_version()

@@ -84,7 +84,8 @@ class SeriesBudget:
         until = now + LINGER_SECONDS
         for key in chain(table.unhealthy, self._listed(table), rows if everything else ()):
             self._shown[key] = until
-        # By powers of two, served ones first: the small lags of a busy cluster change all the time.
+        # Lags rank by powers of two, and served ones come first among equals. Otherwise small
+        # changes of lag would change the selection at every refresh.
         ranked = ((lag.bit_length(), key in self._slow, lag, key) for lag, key in _lags(table))
         slowest = [key for *_, key in heapq.nlargest(TOP_BY_LAG, ranked)]
         for key in reversed(slowest):

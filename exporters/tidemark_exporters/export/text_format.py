@@ -5,7 +5,7 @@ Lines are prepared once and take the values in: 20 times cheaper than prometheus
 
 from __future__ import annotations
 
-from tidemark.core.signals import SIGNALS
+from tidemark.core.metric_table import METRICS
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CONTENT_TYPE_OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -19,13 +19,13 @@ def format_labels(**labels: object) -> str:
 
 
 def format_header(name: str, *, openmetrics: bool = False) -> bytes:
-    """The HELP and TYPE lines of one metric. Raises KeyError for one that is not a signal.
+    """The HELP and TYPE lines of one metric. Raises KeyError for one that is not a definition.
 
     OpenMetrics names the family of a counter without `_total`.
     """
-    signal = SIGNALS[name]
+    definition = METRICS[name]
     family = name.removesuffix("_total") if openmetrics else name
-    return f"# HELP {family} {signal.help}\n# TYPE {family} {signal.kind}\n".encode()
+    return f"# HELP {family} {definition.help}\n# TYPE {family} {definition.kind}\n".encode()
 
 
 def prepare_samples(name: str, labels: list[str]) -> bytes:

@@ -17,16 +17,16 @@ import msgspec
 from tidemark.core.records import Alert
 from tidemark.settings import Alertmanager, Notify
 from tidemark_exporters.notify.derived_alerts import Heartbeat
-from tidemark_exporters.notify.intake import (
+from tidemark_exporters.notify.offsets import KnownState, Offsets, Position
+from tidemark_exporters.notify.payload import alertmanager_alert
+from tidemark_exporters.notify.queue import MAX_BATCH, Entry, is_loss, is_urgent
+from tidemark_exporters.notify.receiver_state import (
     FIRING,
     RESOLVED,
     Mute,
     ReceiverState,
     refreshed,
 )
-from tidemark_exporters.notify.offsets import KnownState, Offsets, Position
-from tidemark_exporters.notify.payload import alertmanager_alert
-from tidemark_exporters.notify.queue import MAX_BATCH, Entry, is_loss, is_urgent
 
 RESEND_SECONDS: Final = 30.0
 # A firing alert that is not posted again ends at Alertmanager after four turns, as Prometheus' do.
@@ -176,7 +176,7 @@ class AlertmanagerState(ReceiverState):
         self._alerts[current.alert.fingerprint] = current
         if len(self._alerts) <= MAX_ALERTS:
             return
-        # A hundredth is dropped at once, as finding them reads all: resolved ones, then the oldest.
+        # Drops 1 % at a time, because each search reads all: resolved ones first, then the oldest.
         fingerprints = [
             fingerprint for fingerprint, each in self._alerts.items() if not is_loss(each.alert)
         ]
@@ -184,7 +184,7 @@ class AlertmanagerState(ReceiverState):
         for fingerprint in fingerprints[: max(1, MAX_ALERTS // 100)]:
             dropped = self._alerts.pop(fingerprint)
             self.muted.pop(fingerprint, None)
-            # Where it is open and posted, it ends at Alertmanager all the same.
+            # An open alert that was posted ends at Alertmanager: it is not posted again.
             self.outcomes["dropped"] += dropped.posted and not dropped.is_resolved
             self._settle_all(dropped, "dropped")
 

@@ -11,14 +11,14 @@ from typing import Final
 import structlog
 
 from tidemark.core.records import Alert, OpenAlert, View
-from tidemark.metrics import SignalRegistry
+from tidemark.metrics import MetricRegistry
 from tidemark.settings import Receiver, Settings
 from tidemark_exporters.notify.alertmanager import AlertmanagerState
 from tidemark_exporters.notify.derived_alerts import Heartbeat, OpenAlerts, StalledStreams
 from tidemark_exporters.notify.holdback import Windows
 from tidemark_exporters.notify.http_client import Client
-from tidemark_exporters.notify.intake import ReceiverState
 from tidemark_exporters.notify.offsets import KafkaOffsets, Offsets, OffsetStore, Position
+from tidemark_exporters.notify.receiver_state import ReceiverState
 from tidemark_exporters.notify.sender import Sender
 from tidemark_exporters.notify.webhook import WebhookState
 
@@ -87,7 +87,10 @@ class Delivery:
         now = self._clock()
         with self._lock:
             stalled = self._stalled.alerts(newest, now)
-            own = [*self._open_alerts.lost(newest, now, self._stale_seconds), *stalled]
+            own = [
+                *self._open_alerts.ended_without_record(newest, now, self._stale_seconds),
+                *stalled,
+            ]
             adopted = self._open_alerts.unannounced(open_now, now)
             horizon = self._horizon
         stale = {
@@ -182,7 +185,7 @@ def make_delivery(
 class DeliveryMetrics:
     """Outcomes, attempts, waiting alerts and open windows. Used by one thread."""
 
-    def __init__(self, registry: SignalRegistry, delivery: Delivery) -> None:
+    def __init__(self, registry: MetricRegistry, delivery: Delivery) -> None:
         self._delivery = delivery
         self._deliveries = registry.counter("tidemark_deliveries_total")
         self._attempts = registry.counter("tidemark_delivery_attempts_total")

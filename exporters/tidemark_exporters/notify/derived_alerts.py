@@ -24,9 +24,9 @@ LOST_SECONDS: Final = 300.0
 FIRST_VIEW_SECONDS: Final = 120.0
 # How much later than the view that contains it an alert's record may arrive: they are two topics.
 UNANNOUNCED_SECONDS: Final = 30.0
-# How long passes flow before TidemarkStreamStalled resolves. A stream that stumbles raises it once,
-# and what Prometheus finds of the same cause, which Alertmanager inhibits meanwhile, is over before
-# (a scrape and an evaluation, a minute each by default).
+# How long passes flow before TidemarkStreamStalled resolves. A stream with repeated short stops
+# raises it once. Alertmanager inhibits Prometheus' alerts of the same cause meanwhile; they resolve
+# before this one does (a scrape and an evaluation, a minute each by default).
 FRESH_SECONDS: Final = 120.0
 # The readers tick once a second. After this long without a tick they count as dead.
 ALIVE_SECONDS: Final = 60.0
@@ -101,7 +101,9 @@ class OpenAlerts:
             self._open[alert.fingerprint].asserted_at = due[alert.fingerprint]
         return alerts
 
-    def lost(self, newest: dict[str, float], now: float, stale_seconds: float) -> list[Alert]:
+    def ended_without_record(
+        self, newest: dict[str, float], now: float, stale_seconds: float
+    ) -> list[Alert]:
         """The ends of alerts that the stream asserts no longer; each once.
 
         `newest` is the newest pass by cluster. Where passes do not flow no alert ends, and after a

@@ -22,12 +22,12 @@ from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
 from tidemark_exporters.notify.delivery import Delivery, kafka_store, make_delivery
 from tidemark_exporters.notify.derived_alerts import as_firing
-from tidemark_exporters.notify.intake import wants
 from tidemark_exporters.notify.offsets import OffsetStore
+from tidemark_exporters.notify.receiver_state import wants
 
 READ_SECONDS: Final = 120.0
 POLL_MS: Final = 200
-# All records count as having arrived this long ago: groups are due, and nothing is waited for.
+# All records count as having arrived this long ago, so every group is due.
 SETTLED_SECONDS: Final = 40.0
 
 LABELS: Final = ("ALERT", "SEVERITY", "CLUSTER", "PARTITION", "BROKER")

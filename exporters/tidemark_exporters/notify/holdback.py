@@ -1,4 +1,4 @@
-"""Holds back alerts of maintenance windows, and old alerts until their end is excluded. Pure.
+"""Holds back alerts of maintenance windows, and old alerts that may have ended already. Pure.
 
 A loss is never held back.
 """

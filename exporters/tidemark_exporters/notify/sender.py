@@ -17,8 +17,8 @@ import structlog
 
 from tidemark.core.records import Alert
 from tidemark_exporters.notify.http_client import Client, NotDeliveredError
-from tidemark_exporters.notify.intake import ReceiverState
 from tidemark_exporters.notify.offsets import Commit, OffsetStore, Position
+from tidemark_exporters.notify.receiver_state import ReceiverState
 
 IDLE_SECONDS: Final = 1.0
 FIRST_WAIT_SECONDS: Final = 0.5

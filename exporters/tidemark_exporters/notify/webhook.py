@@ -8,16 +8,16 @@ from typing import Final
 from tidemark.core.records import Alert
 from tidemark.settings import Notify, Receiver
 from tidemark_exporters.notify.derived_alerts import Heartbeat
-from tidemark_exporters.notify.intake import (
+from tidemark_exporters.notify.offsets import KnownState, Offsets
+from tidemark_exporters.notify.payload import webhook_body
+from tidemark_exporters.notify.queue import Entry, Queue, is_loss
+from tidemark_exporters.notify.receiver_state import (
     FIRING,
     RESOLVED,
     Mute,
     ReceiverState,
     refreshed,
 )
-from tidemark_exporters.notify.offsets import KnownState, Offsets
-from tidemark_exporters.notify.payload import webhook_body
-from tidemark_exporters.notify.queue import Entry, Queue, is_loss
 
 MAX_STATES: Final = 50_000
 # Fired, but dropped or refused before it was posted: its end is not posted either.

@@ -7,9 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from tidemark.core.records import Alert
 from tidemark_exporters.pages.alerts import SEVERITIES, AlertHistory, select_alerts
-from tidemark_exporters.pages.health import HEALTHY, RANK
-from tidemark_exporters.pages.query import NotFoundError, Query, quote
-from tidemark_exporters.pages.resources import (
+from tidemark_exporters.pages.api_items import (
     BrokerResource,
     ClusterResource,
     PartitionResource,
@@ -19,6 +17,8 @@ from tidemark_exporters.pages.resources import (
     build_partition,
     build_topic,
 )
+from tidemark_exporters.pages.health import HEALTHY, RANK
+from tidemark_exporters.pages.query import NotFoundError, Query, quote
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 Resource = TypeVar("Resource")

@@ -105,7 +105,7 @@ class LineageSchedule:
         self.check = check if check.brokers else None
 
     def _diverges(self, lineage: LineageEntries, floor: int, *, compacted: bool | None) -> bool:
-        """Whether a closed epoch of the leader ends elsewhere here; the newest one here, beyond.
+        """Whether a closed epoch ends elsewhere than in the leader's log, or the newest one later.
 
         Wider than DIVERGENCE: it only costs another read. In a compacted topic, ends of closed
         epochs prove nothing.

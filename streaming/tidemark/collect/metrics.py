@@ -6,7 +6,7 @@ from typing import Final
 
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.publish import Publisher
-from tidemark.metrics import SignalRegistry
+from tidemark.metrics import MetricRegistry
 
 PASS_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -15,7 +15,7 @@ class CollectMetrics:
     """One registry for all clusters of this process."""
 
     def __init__(self) -> None:
-        self.registry = registry = SignalRegistry()
+        self.registry = registry = MetricRegistry()
         self._duration = registry.histogram("tidemark_collect_pass_seconds", PASS_SECONDS)
         self._partitions = registry.gauge("tidemark_collect_partitions")
         self._answers = registry.counter("tidemark_collect_broker_answers_total")

@@ -158,8 +158,8 @@ class Sampler:
     def _fetch_columns(self, subset: Subset) -> tuple[list[int], list[int], list[int]]:
         """last_fetched_epoch, current_leader_epoch and fetch_offset for each slot.
 
-        Asked for and fenced with the epoch that the broker just reported, error 0 means that this
-        is the newest epoch in the log: its end offset is the log end offset.
+        The request asks for the epoch that the broker just reported and is fenced with it. Error 0
+        then means that it is the newest epoch of the log: its end offset is the log end offset.
         """
         latest, epochless = self.plan.answers.latest, self.plan.answers.epochless
         without_newest_epoch = self.plan.without_newest_epoch

@@ -35,8 +35,8 @@ class Committed(Struct, array_like=True, gc=False):
     lost_from: int | None = None
     # The leader epoch under which that was proven last.
     lost_under: int | None = None
-    # The leader's lineage was seen, so its log dates records with epochs. A later log without
-    # these epochs is then not merely older than the message format that carries them.
+    # The leader's lineage was read, so its records carry epochs. If a later log lacks these epochs,
+    # the reason is not an old message format without epochs.
     dated: bool = False
 
     @property

@@ -54,7 +54,7 @@ def _without_newest(history: OffsetHistory) -> OffsetHistory:
 
 
 def _thin(history: OffsetHistory) -> None:
-    """Drops the sample whose gap, against its age, grows least; never the newest or the oldest."""
+    """Drops the sample that leaves the smallest gap for its age; never the first or the last."""
     best, lowest = _SECOND, float("inf")
     # Starting at one second keeps the youngest samples at least a pass apart.
     age_ms = 1000

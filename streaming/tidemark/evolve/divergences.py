@@ -11,9 +11,9 @@ See KIP-101, KIP-279 and the Log Matching invariant. Two kinds of difference cou
   to truncate, so only time decides, and only time in which it was watched.
 
 There is no verdict where the beginning of a log moved (retention, DeleteRecords): an end at or
-below the log start offset is no end of an epoch. There is none on closed or absent epochs of a
-compacted topic: a replica that was copied again dates an epoch by the first batch that the cleaner
-kept, and lacks an epoch of which the cleaner kept none.
+below the log start offset is no end of an epoch. In a compacted topic, closed and absent epochs
+prove nothing: a new copy of the log has only the batches that the cleaner kept. There, an epoch
+starts at its first kept batch, and an epoch without one is missing.
 """
 
 from __future__ import annotations

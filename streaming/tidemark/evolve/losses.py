@@ -88,9 +88,9 @@ def _first_missing(
     log_start = leader.log_start_offset
     if log_start is None or log_start >= entry.surviving:
         return None
-    # An end at the log start also shows in a rebuilt epoch cache, so it needs a second sign: an
-    # unclean election in between; or a log that never lost a record, while the lost ones had
-    # epochs: then its first record is the first of all, and of a later epoch.
+    # An end at the log start may only mean that the epoch cache was rebuilt. It needs a second
+    # sign: an unclean election in between; or a log that still starts at 0, while the missing
+    # records had epochs: then the first record of the log is of a later epoch.
     unclean = state.unclean_epoch is not None and entry.epoch < state.unclean_epoch <= epoch
     if answer[1] > log_start or unclean or (log_start == 0 and entry.dated):
         return max(answer[1], log_start)

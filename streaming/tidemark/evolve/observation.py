@@ -161,7 +161,7 @@ def _replica(before: ReplicaState | None, sample: Replica, observed_at: float) -
 def _apply_former_leader(after: PartitionState, before: PartitionState, event: Observation) -> None:
     """An observation under an older epoch shows nothing of the known leader.
 
-    The fence makes its high watermark true of its own epoch.
+    The request was fenced with the older epoch, so this high watermark is valid for that epoch.
     """
     after.leader_end_before = after.leader_end_after = None
     shown, leader, epoch = event.committed, event.leader, event.leader_epoch
@@ -274,8 +274,8 @@ def _apply_loss(after: PartitionState, before: PartitionState) -> None:
             found.epoch_before,
             found.epoch_after,
         ):
-            # A leader that is convicted by its log end offset may write between the reads: both
-            # prove what is above both.
+            # If the proof is the log end offset, the leader may have written between the reads:
+            # only offsets above both ends are proven lost.
             found.start = max(read.start, found.start)
             # Another collector process counts its passes from the start.
             found.pass_number = read.pass_number

@@ -29,6 +29,7 @@ from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert, View
 from tidemark.detect.thresholds import Detection
 from tidemark.evolve.activity import activity_of, changes
+from tidemark.evolve.checkpoints_and_audits import evolve_audit, evolve_checkpoint
 from tidemark.evolve.cluster import (
     advance_clock,
     apply_answers,
@@ -40,7 +41,6 @@ from tidemark.evolve.cluster import (
     note_refused,
 )
 from tidemark.evolve.fast_path import fold_offsets
-from tidemark.evolve.findings import evolve_audit, evolve_checkpoint
 from tidemark.evolve.metadata_log import evolve_change, is_new_record, is_other_topic
 from tidemark.evolve.observation import evolve, is_newer
 from tidemark.reduce.group_state import GroupState, decode_group, encode_group
@@ -63,7 +63,7 @@ from tidemark.reduce.views import (
     partition_view,
 )
 
-Finding = MetadataChange | Checkpoint | Audit
+UnsampledEvent = MetadataChange | Checkpoint | Audit
 # The period of a collector whose pass has not arrived yet.
 UNKNOWN_PERIOD_MS = 1000.0
 
@@ -130,7 +130,7 @@ class Fold:
                 case BrokerState():
                     apply_broker(cluster, event)
                 case MetadataChange() | Checkpoint() | Audit():
-                    self._find(batch, cluster, event)
+                    self._apply_unsampled(batch, cluster, event)
 
     def partition(self, key: str) -> PartitionState | None:
         """The state of a partition, decoded."""
@@ -183,7 +183,7 @@ class Fold:
         after = evolve(before, event, *source, batch.pass_number, cluster)
         self._apply(key, after, batch, cluster, event)
 
-    def _find(self, batch: Batch, cluster: ClusterState, event: Finding) -> None:
+    def _apply_unsampled(self, batch: Batch, cluster: ClusterState, event: UnsampledEvent) -> None:
         """An event with an order of its own, which is no sample and moves no pass."""
         key = partition_key(batch.cluster, event.topic, event.partition)
         before = self.partition(key)
@@ -205,7 +205,7 @@ class Fold:
         after: PartitionState,
         batch: Batch,
         cluster: ClusterState,
-        event: Observation | Finding,
+        event: Observation | UnsampledEvent,
     ) -> None:
         """Keeps a new state and raises the events between it and the one before."""
         partition, before, at = self._decode(key), EMPTY, event.observed_at

@@ -21,8 +21,8 @@ CHANGED: Final = -1.0
 def refresh_at(key: str, published_at: float) -> float:
     """When a view is due: at its own moment within every ten seconds, so that views spread.
 
-    A pass may come five seconds after that moment. Less than half of the interval before the
-    moment therefore counts as this one.
+    A pass can arrive up to five seconds after that moment. If the next moment is less than half an
+    interval away, the one after it is used.
     """
     phase = crc32(key.encode()) % 10_000 / 1000.0
     moment = phase + REFRESH_SECONDS * (floor((published_at - phase) / REFRESH_SECONDS) + 1)

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from tidemark.metrics import SignalRegistry
+from tidemark.metrics import MetricRegistry
 from tidemark.stream.job import READ, WRITTEN
 
 BATCH_SECONDS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
@@ -37,7 +37,7 @@ class StreamMetrics:
     """The stream's metrics in their own registry."""
 
     def __init__(self) -> None:
-        self.registry = registry = SignalRegistry()
+        self.registry = registry = MetricRegistry()
         self.batch_seconds = registry.histogram(
             "tidemark_stream_batch_duration_seconds", BATCH_SECONDS
         )

@@ -60,7 +60,7 @@ def _reach(settings: Settings) -> None:
 
 def _test_receiver(settings: Settings, name: str) -> None:
     # The exporters are installed only where they run.
-    from tidemark_exporters.notify.test_notification import send_test_notification
+    from tidemark_exporters.notify.receiver_check import send_test_notification
 
     success, lines = send_test_notification(settings, name)
     for line in lines:

@@ -7,18 +7,18 @@ from typing import Any, Final, NamedTuple
 
 from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
+from tidemark_exporters.pages.api_items import (
+    build_broker,
+    build_cluster,
+    build_partition,
+    build_topic,
+)
 from tidemark_exporters.pages.axis import Axis
 from tidemark_exporters.pages.evidence_text import lost_ranges
 from tidemark_exporters.pages.health import HEALTHY
 from tidemark_exporters.pages.isr_figure import draw_isr
 from tidemark_exporters.pages.log_figure import draw_logs
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError, Query, quote
-from tidemark_exporters.pages.resources import (
-    build_broker,
-    build_cluster,
-    build_partition,
-    build_topic,
-)
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 # Partitions on the first page, and past alerts on a page about something else.

@@ -1,4 +1,4 @@
-"""The signals table is well-formed, and each process exposes its part of it and nothing else."""
+"""The metric table is well-formed, and each process exposes its part of it and nothing else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import ROOT, need
 from tests.export.make import NOW, alert, cluster_view, counted, open_alert, table_of, view
-from tests.signals import signal_of
+from tests.metric_table import definition_of
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.core.signals import SIGNALS, TIERS
-from tidemark.metrics import SignalRegistry
+from tidemark.core.metric_table import METRICS, TIERS
+from tidemark.metrics import MetricRegistry
 from tidemark.settings import Export, Settings
 from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters.export import exposition
@@ -24,26 +24,26 @@ from tidemark_exporters.export.text_format import format_header
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 
 
-@pytest.mark.parametrize("name", SIGNALS)
+@pytest.mark.parametrize("name", METRICS)
 def test_names_follow_the_conventions(name: str) -> None:
-    signal = SIGNALS[name]
+    definition = METRICS[name]
     assert re.fullmatch(
-        r"kafka_[a-z]+(_[a-z]+)*" if signal.is_optional else r"tidemark_[a-z]+(_[a-z]+)*", name
+        r"kafka_[a-z]+(_[a-z]+)*" if definition.is_optional else r"tidemark_[a-z]+(_[a-z]+)*", name
     )
-    assert signal.tier in TIERS
-    assert name.endswith("_total") == (signal.kind == "counter")
-    assert (signal.unit == "seconds") == ("_seconds" in name)
-    assert signal.help.endswith(".")
-    assert not {"cluster", "offset", "epoch"} & set(signal.labels)
+    assert definition.tier in TIERS
+    assert name.endswith("_total") == (definition.kind == "counter")
+    assert (definition.unit == "seconds") == ("_seconds" in name)
+    assert definition.help.endswith(".")
+    assert not {"cluster", "offset", "epoch"} & set(definition.labels)
 
 
 def test_a_metric_outside_of_the_table_cannot_be_rendered_or_registered() -> None:
     with pytest.raises(KeyError):
         format_header("tidemark_surprise")
     with pytest.raises(KeyError):
-        SignalRegistry().gauge("tidemark_surprise")
+        MetricRegistry().gauge("tidemark_surprise")
     with pytest.raises(AssertionError, match="is a counter"):
-        SignalRegistry().gauge("tidemark_dead_letters_total")
+        MetricRegistry().gauge("tidemark_dead_letters_total")
 
 
 def export_registry() -> CollectorRegistry:
@@ -75,9 +75,9 @@ def test_a_process_registers_its_tier_of_the_table(tier: str, make: object) -> N
         if hasattr(metric, "_labelnames")
     }
     assert registered == {
-        (signal.name, signal.kind, signal.labels, signal.help)
-        for signal in SIGNALS.values()
-        if signal.tier == tier
+        (definition.name, definition.kind, definition.labels, definition.help)
+        for definition in METRICS.values()
+        if definition.tier == tier
     }
 
 
@@ -107,9 +107,9 @@ def test_every_exposed_metric_has_its_type_and_labels() -> None:
     ]
     for metric in exposed:
         name = metric.name + ("_total" if metric.type == "counter" else "")
-        assert SIGNALS[name].kind == metric.type
+        assert METRICS[name].kind == metric.type
         for sample in metric.samples:
-            assert set(sample.labels) == set(SIGNALS[name].labels), name
+            assert set(sample.labels) == set(METRICS[name].labels), name
     assert len(exposed) >= 80
 
 
@@ -131,11 +131,14 @@ def test_promtool_accepts_the_exposition() -> None:
 
 
 def test_samples_of_a_histogram_belong_to_it() -> None:
-    assert signal_of("tidemark_collect_pass_seconds_bucket").name == "tidemark_collect_pass_seconds"
-    assert signal_of("tidemark_partitions").tier == "cluster"
+    assert (
+        definition_of("tidemark_collect_pass_seconds_bucket").name
+        == "tidemark_collect_pass_seconds"
+    )
+    assert definition_of("tidemark_partitions").tier == "cluster"
     for unknown in ("tidemark_partitions_count", "tidemark_collect_pass_seconds_max", "up"):
         with pytest.raises(KeyError):
-            signal_of(unknown)
+            definition_of(unknown)
 
 
 def test_no_source_names_a_metric_outside_of_the_table() -> None:
@@ -164,4 +167,4 @@ def test_no_source_names_a_metric_outside_of_the_table() -> None:
             )
         )
         for name in names - packages - observations:
-            assert signal_of(name).help, (path, name)
+            assert definition_of(name).help, (path, name)

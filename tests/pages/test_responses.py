@@ -9,7 +9,7 @@ import pytest
 from tests.pages.make import HOSTILE, site
 from tests.pages.markup import ask, parse
 from tests.pages.test_markup import PAYMENTS
-from tidemark_exporters.pages.routes import POLICY, static_file
+from tidemark_exporters.pages.responses import POLICY, static_file
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_static_file_is_cached_by_its_content(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "../routes.py", "..%2froutes.py", "templates/base.html", "nothing.css"]
+    "name", ["", "../responses.py", "..%2fresponses.py", "templates/base.html", "nothing.css"]
 )
 def test_no_other_file_is_served(name: str) -> None:
     assert site().answer(f"/static/{name}", "").status == 404

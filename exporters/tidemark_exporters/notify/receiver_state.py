@@ -86,7 +86,7 @@ class ReceiverState(ABC):
         self._seen = SeenIds()
         self._backlog = Backlog(notify.queue_size)
         self._stale: dict[str, float] = {}
-        # Until the first tick the topics are not read to their ends, but that may never come.
+        # The first tick comes once the topics were read to their ends. Do not wait longer for it.
         self._ready_at = now + READY_SECONDS
         # Firing alerts that a maintenance window holds back, oldest first.
         self.muted: OrderedDict[str, Entry] = OrderedDict()

@@ -10,7 +10,7 @@ from tests.evolve.observations import SEEN, fold, observation, sparse_of
 from tidemark.core.events import MAX_REPLICAS, Audit, Checkpoint
 from tidemark.core.partition import PartitionState, encode_state
 from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, MetadataPosition, SparseState
-from tidemark.evolve.findings import evolve_audit, evolve_checkpoint
+from tidemark.evolve.checkpoints_and_audits import evolve_audit, evolve_checkpoint
 
 PARTITION: dict[str, Any] = {
     "topic": "orders",

@@ -20,7 +20,7 @@ DETAIL_TIERS: Final[tuple[Tier, ...]] = ("topic", "partition", "replica")
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class MetricDefinition:
     """One metric. `unit` is the unit of its value; a counter's name ends in `_total`."""
 
     name: str
@@ -332,9 +332,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     },
 }
 
-SIGNALS: Final[dict[str, Signal]] = {
-    name: Signal(name, kind, unit, labels, text, tier)
+METRICS: Final[dict[str, MetricDefinition]] = {
+    name: MetricDefinition(name, kind, unit, labels, text, tier)
     for (tier, kind, unit, labels), group in _TABLE.items()
     for name, text in group.items()
 }
-assert len(SIGNALS) == sum(map(len, _TABLE.values())), "a name is in two groups"
+assert len(METRICS) == sum(map(len, _TABLE.values())), "a name is in two groups"
