@@ -19,6 +19,6 @@ STAGES = (
         ("delivery",),
     ),
     (("scenes",),),
-    (("stream", "cluster"), ("rules", "dashboards", "browser")),
+    (("stream",), ("cluster", "rules", "dashboards", "browser")),
 )
 SECTIONS = tuple(chain.from_iterable(chain.from_iterable(STAGES)))
