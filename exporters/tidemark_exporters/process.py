@@ -1,7 +1,7 @@
 """The running exporter.
 
 One thread reads views and renders, one reads alerts. Each address of a receiver has its own thread
-(`notify.sender`).
+(`notify.retrying_sender`).
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ of the modules in workspace.py, and runs the tests that reach it until one fails
 count too: people and programs read descriptions, causes, verdicts and keys of evidence. Assertions
 are left out.
 
-`python -m tests.mutation losses divergence` runs these modules only. `--children N` tests N mutants
-at a time (default: one per core). Exit code 1 when less than 85 % of the mutants are killed, or
-when one survives that survivors.yaml does not list with a reason.
+`python -m tests.mutation loss_proof divergence` runs these modules only. `--children N` tests N
+mutants at a time (default: one per core). Exit code 1 when less than 85 % of the mutants are
+killed, or when one survives that survivors.yaml does not list with a reason.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def percent(count: int, killed: int) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation")
     parser.add_argument(
-        "modules", nargs="*", help="last names of the modules, such as losses; all without any"
+        "modules", nargs="*", help="last names of the modules, such as loss_proof; all without any"
     )
     parser.add_argument(
         "--children", type=int, default=os.cpu_count() or 1, help="mutants tested at a time"

@@ -17,7 +17,7 @@ FOLDER: Final = ROOT / "build" / "mutation"
 TARGETS: Final = (
     "evolve.observation",
     "evolve.fast_path",
-    "evolve.losses",
+    "evolve.loss_proof",
     "core.leader_epochs",
     "evolve.leadership",
     "evolve.divergences",

@@ -19,7 +19,7 @@ from tidemark_exporters.notify.delivery import make_delivery
 from tidemark_exporters.notify.http_client import NotDeliveredError
 from tidemark_exporters.notify.offsets import Commit
 from tidemark_exporters.notify.receiver_state import ReceiverState
-from tidemark_exporters.notify.sender import Sender
+from tidemark_exporters.notify.retrying_sender import Sender
 
 WEBHOOK, ALERTMANAGER = "webhook", "alertmanager"
 DOWN = NotDeliveredError("HTTP 503", again=True, status=503)

@@ -11,7 +11,7 @@ import pytest
 from tests.export.make import NOW
 from tests.pages.make import HOSTILE, TRICKY, site
 from tests.pages.markup import page
-from tidemark_exporters.pages.page_table import PAGES
+from tidemark_exporters.pages.page_definitions import PAGES
 from tidemark_exporters.pages.responses import static_version
 from tidemark_exporters.pages.text import visible
 

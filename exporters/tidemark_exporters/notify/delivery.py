@@ -19,7 +19,7 @@ from tidemark_exporters.notify.holdback import Windows
 from tidemark_exporters.notify.http_client import Client
 from tidemark_exporters.notify.offsets import KafkaOffsets, Offsets, OffsetStore, Position
 from tidemark_exporters.notify.receiver_state import ReceiverState
-from tidemark_exporters.notify.sender import Sender
+from tidemark_exporters.notify.retrying_sender import Sender
 from tidemark_exporters.notify.webhook import WebhookState
 
 OUTCOMES: Final = ("delivered", "rejected", "dropped")

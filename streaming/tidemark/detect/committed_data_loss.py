@@ -1,6 +1,6 @@
 """COMMITTED_DATA_LOSS: offsets below a high watermark that a leader reported are lost.
 
-`evolve.losses` has the proof. Here it becomes ranges, wall-clock bounds and words.
+`evolve.loss_proof` has the proof. Here it becomes ranges, wall-clock bounds and words.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidemark.core.offset_history import OffsetHistory, passed_at
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.evolve.losses import serving_leader
+from tidemark.evolve.loss_proof import serving_leader
 
 ID = "COMMITTED_DATA_LOSS"
 Range = tuple[int, int]

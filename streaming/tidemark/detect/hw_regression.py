@@ -17,7 +17,7 @@ from tidemark.core.sparse_state import Regression
 from tidemark.core.tracked_alert import tracked
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.measures import answered, shows_leader
-from tidemark.evolve.losses import keeps_committed
+from tidemark.evolve.loss_proof import keeps_committed
 
 ID = "HW_REGRESSION"
 

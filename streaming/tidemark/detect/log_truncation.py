@@ -16,7 +16,7 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.measures import is_in_sync
-from tidemark.evolve.losses import keeps_committed
+from tidemark.evolve.loss_proof import keeps_committed
 
 
 def evaluate(

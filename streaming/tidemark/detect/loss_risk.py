@@ -18,7 +18,7 @@ from tidemark.core.sparse_state import BehindCommitted, MetadataPosition, Suspic
 from tidemark.detect.committed_data_loss import ID as LOSS
 from tidemark.detect.committed_data_loss import LossEvidence
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.evolve.losses import keeps_committed
+from tidemark.evolve.loss_proof import keeps_committed
 
 # How old the in-sync set in the brokers' metadata may be. A collector reads it every 5 s. With
 # ZooKeeper, the leader propagates a shrink up to 60 s late

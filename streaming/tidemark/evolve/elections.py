@@ -11,7 +11,7 @@ from typing import Final
 
 from tidemark.core.leader_epochs import committed_under
 from tidemark.core.partition import PartitionState
-from tidemark.evolve.losses import keeps_committed
+from tidemark.evolve.loss_proof import keeps_committed
 
 # Three passes of a large cluster.
 RECENT_SECONDS: Final = 15.0

@@ -17,7 +17,7 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.evolve.elections import note_election
 from tidemark.evolve.in_sync import apply_in_sync, sampled_cause
 from tidemark.evolve.leadership import begin_leadership, is_new_leadership
-from tidemark.evolve.losses import find_loss, serving_leader
+from tidemark.evolve.loss_proof import find_loss, serving_leader
 from tidemark.evolve.metadata_log import is_other_topic
 from tidemark.evolve.sparse_state import apply_sparse
 

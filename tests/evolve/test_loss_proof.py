@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tidemark.core.leader_epochs import NO_EPOCH, Committed
 from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
-from tidemark.evolve.losses import find_loss, keeps_committed
+from tidemark.evolve.loss_proof import find_loss, keeps_committed
 
 # Leader 1 committed 12 under epoch 0 and its log ended at 15. Broker 2 leads epoch 2, and its
 # records of epoch 0 end at 5.

@@ -24,7 +24,7 @@ from tests.notify.rig import (
 )
 from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Notify, Receiver, Settings
-from tidemark_exporters.notify import sender
+from tidemark_exporters.notify import retrying_sender
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.notify.http_client import make_clients
 from tidemark_exporters.notify.offsets import Commit
@@ -111,7 +111,7 @@ def test_posts_do_not_wait_for_commits_and_the_newest_commit_wins(run: Run) -> N
 def test_a_commit_that_failed_is_made_again(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sender, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(retrying_sender, "IDLE_SECONDS", 0.01)
     store = Coordinator(failures=3)
     running = run(store)
     running.lose()
@@ -135,7 +135,7 @@ def test_the_end_waits_for_a_commit_only_so_long(run: Run) -> None:
 def test_the_end_commits_once_more_where_a_commit_failed(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sender, "IDLE_SECONDS", 60.0)
+    monkeypatch.setattr(retrying_sender, "IDLE_SECONDS", 60.0)
     store = Coordinator(failures=1)
     running = run(store)
     running.lose()
