@@ -1,8 +1,8 @@
-"""The order of the tests: sections are folders, a stage is one or two lists of them.
+"""The order of the tests: sections are folders, a stage is one to three lists of them.
 
-`make tests` runs the stages one after another, the lists of a stage side by side in two pytest
-processes. The first stage runs tests that compute beside tests that mostly wait. The scenes run
-alone, because other load would disturb their timing. A broken reducer shows before a broker starts.
+`make tests` runs the stages one after another, the lists of a stage side by side, each in its own
+pytest process. In the first stage two lists compute and one mostly waits. The scenes run alone,
+because other load would disturb their timing. A broken reducer shows before a broker starts.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from itertools import chain
 STAGES = (
     (
         (
-            *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model"),
-            *("model_and_detectors", "settings", "kafka", "jvm", "local", "demo", "collect"),
-            *("verbs", "export", "notify", "pages", "docs", "deploy", "packaging", "mutation"),
+            *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "settings"),
+            *("kafka", "jvm", "local", "demo", "collect", "verbs", "export", "notify", "pages"),
+            *("docs", "deploy", "packaging", "mutation"),
         ),
+        ("model_and_detectors", "rules", "dashboards"),
         ("delivery",),
     ),
     (("scenes",),),
-    (("stream",), ("cluster", "rules", "dashboards", "browser")),
+    (("stream",), ("cluster", "browser")),
 )
 SECTIONS = tuple(chain.from_iterable(chain.from_iterable(STAGES)))
