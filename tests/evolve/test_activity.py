@@ -54,6 +54,7 @@ def sampled(*samples: Any) -> PartitionState:
         (replace(AT_REST, in_sync_replicas=None), activity.ISR),
         (replace(AT_REST, in_sync_replicas=[1]), activity.ISR),
         (replace(AT_REST, in_sync_replicas=[1, 2, 3]), activity.ISR),
+        (replace(AT_REST, in_sync_replicas=[2, 1]), activity.NONE),
         (replace(AT_REST, adding=[2]), activity.ISR),
         (replace(AT_REST, effective_min_in_sync_replicas=3), activity.ISR),
         (replace(AT_REST, effective_min_in_sync_replicas=2), activity.NONE),
