@@ -208,15 +208,14 @@ class Sender:
         except NotDeliveredError as reason:
             error = reason
         with self._changed:
-            refused = self._answer(address, error)
-        self._log(address, error, refused)
-        with self._changed:
+            failures, refused = address.failures, self._answer(address, error)
             self._answered = True
             self._changed.notify_all()
+        self._log(address, failures, error, refused)
         return True
 
     def _answer(self, address: Address, error: NotDeliveredError | None) -> list[Alert]:
-        """Counts a post and sets when the next one is allowed. Returns refused alerts."""
+        """Counts a post, and sets when the next one is allowed. Returns refused alerts."""
         now, wait, refused = self._clock(), 0.0, []
         if error is None:
             self._state.delivered(address.number, now)
@@ -232,11 +231,18 @@ class Sender:
             address.attempts["rejected"] += 1
             wait = 0.0 if refused or error.of_content else REFUSED_WAIT_SECONDS
         address.not_before = now + wait
+        failing = error is not None and not (refused or error.of_content)
+        address.failures = address.failures + 1 if failing else 0
         return refused
 
-    def _log(self, address: Address, error: NotDeliveredError | None, refused: list[Alert]) -> None:
-        """Logs refused alerts, and of failures in a row the first one and the end."""
-        failing = error is not None and not (refused or error.of_content)
+    def _log(
+        self,
+        address: Address,
+        failures: int,
+        error: NotDeliveredError | None,
+        refused: list[Alert],
+    ) -> None:
+        """Logs refused alerts, and the first and the last of `failures` in a row before this."""
         if error is not None and refused:
             log.error(
                 "receiver refused alerts",
@@ -245,12 +251,11 @@ class Sender:
                 alerts=len(refused),
                 fingerprints=[alert.fingerprint for alert in refused[:NAMED]],
             )
-        elif failing and not address.failures:
+        elif error is not None and not (failures or error.of_content):
             log.warning(
                 "receiver does not take alerts, retrying",
                 receiver=address.client.name,
                 reason=str(error),
             )
-        elif error is None and address.failures:
+        elif error is None and failures:
             log.info("receiver takes alerts again", receiver=address.client.name)
-        address.failures = address.failures + 1 if failing else 0
