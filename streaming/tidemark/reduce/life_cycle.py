@@ -136,7 +136,8 @@ class LifeCycle:
             if identity in known:
                 index = known.index(identity)
                 judgement = _judgement(kept[index], condition)
-                kept[index] = self._apply(kept[index], judgement, condition) or kept[index]
+                known_event = copy.copy(kept[index])
+                kept[index] = self._apply(known_event, judgement, condition) or known_event
             else:
                 kept.append(self._apply(event, Judgement.DUE, condition) or event)
         events = [alert for alert in kept if alert.is_event]
@@ -212,12 +213,15 @@ class LifeCycle:
     def _apply(
         self, alert: TrackedAlert, judgement: Judgement, condition: Condition | None = None
     ) -> TrackedAlert | None:
-        """Takes one step of the table; None when the alert is gone."""
+        """Takes one step of the table; None when the alert is gone.
+
+        A condition changes the alert: pass one that no other state holds.
+        """
         step = TRANSITIONS[Phase.FIRING if alert.firing else Phase.PENDING, judgement]
         if step.resolved is not None:
             self._publish(alert, "resolved", step.resolved)
         if condition is not None:
-            alert = _described(alert, condition)
+            _describe(alert, condition)
         if step.state == "firing":
             alert.firing, alert.fired_at = True, self._now
         if step.state is not None:
@@ -298,13 +302,12 @@ def _judgement(alert: TrackedAlert, condition: Condition) -> Judgement:
     return Judgement.REVISED if condition.revision != alert.revision else Judgement.HELD
 
 
-def _described(alert: TrackedAlert, condition: Condition) -> TrackedAlert:
-    alert = copy.copy(alert)
+def _describe(alert: TrackedAlert, condition: Condition) -> None:
+    """Takes over what a condition says now."""
     evidence = condition.evidence
     alert.severity, alert.description = condition.severity, condition.description
     alert.evidence = msgspec.to_builtins(evidence) if isinstance(evidence, Struct) else evidence
     alert.revision = condition.revision
-    return alert
 
 
 def _id(alert_fingerprint: str, state: str, at: float) -> str:
