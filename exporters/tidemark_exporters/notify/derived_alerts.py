@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec import structs
 
+from tidemark.core.identity import transition_id
 from tidemark.core.own_alerts import own_alert
 from tidemark.core.records import Alert, OpenAlert, View
 
@@ -140,7 +141,7 @@ def as_firing(alert: OpenAlert) -> Alert:
 def _state_lost(alert: Alert, at: float) -> Alert:
     return structs.replace(
         alert,
-        id=f"{alert.fingerprint}.{round(alert.starts_at * 1000):x}.state_lost",
+        id=transition_id(alert.fingerprint, alert.starts_at, "state_lost"),
         state="resolved",
         ends_at=at,
         reason="state_lost",
@@ -199,9 +200,7 @@ class StalledStreams:
             evidence={"newest_pass_at": pass_at, "stale_since": since} if stale else {},
         )
         # The same transition has the same id after a restart.
-        return structs.replace(
-            alert, id=f"{alert.fingerprint}.{round(since * 1000):x}.{alert.state}"
-        )
+        return structs.replace(alert, id=transition_id(alert.fingerprint, since, alert.state))
 
 
 class Heartbeat:

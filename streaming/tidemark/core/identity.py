@@ -38,6 +38,11 @@ def fingerprint(labels: dict[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def transition_id(alert_fingerprint: str, at: float, transition: str) -> str:
+    """The id of an alert record. `at` is event time, Unix seconds: every run gives the same id."""
+    return f"{alert_fingerprint}.{round(at * 1000):x}.{transition}"
+
+
 def incident(
     cluster: str,
     topic: str,

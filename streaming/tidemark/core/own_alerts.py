@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemark.core.identity import fingerprint
+from tidemark.core.identity import fingerprint, transition_id
 from tidemark.core.records import Alert, AlertState, Severity
 
 
@@ -26,7 +26,7 @@ def own_alert(
     alert_fingerprint = fingerprint(identity)
     state: AlertState = "firing" if firing else "resolved"
     return Alert(
-        id=f"{alert_fingerprint}.{round(at * 1000):x}.{state}",
+        id=transition_id(alert_fingerprint, at, state),
         fingerprint=alert_fingerprint,
         state=state,
         labels=identity,

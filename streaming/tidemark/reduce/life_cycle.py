@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from tidemark.core.identity import alert_name, fingerprint, incident
+from tidemark.core.identity import alert_name, fingerprint, incident, transition_id
 from tidemark.core.partition import MAX_ALERTS, MAX_EVENT_ALERTS
 from tidemark.core.records import Alert, AlertState, OpenAlert, Reason
 from tidemark.core.tracked_alert import TrackedAlert
@@ -235,7 +235,7 @@ class LifeCycle:
         alert_fingerprint = fingerprint(labels)
         self.published.append(
             Alert(
-                id=_id(alert_fingerprint, state, self._now),
+                id=transition_id(alert_fingerprint, self._now, state),
                 fingerprint=alert_fingerprint,
                 state=state,
                 labels=labels,
@@ -258,7 +258,7 @@ def open_alerts(alerts: Alerts, scope: Scope, rules: Rules) -> list[OpenAlert]:
             alert_fingerprint = fingerprint(labels)
             result.append(
                 OpenAlert(
-                    id=_id(alert_fingerprint, "firing", alert.fired_at),
+                    id=transition_id(alert_fingerprint, alert.fired_at, "firing"),
                     fingerprint=alert_fingerprint,
                     labels=labels,
                     annotations=annotations_of(alert, rules),
@@ -308,8 +308,3 @@ def _describe(alert: TrackedAlert, condition: Condition) -> None:
     alert.severity, alert.description = condition.severity, condition.description
     alert.evidence = msgspec.to_builtins(evidence) if isinstance(evidence, Struct) else evidence
     alert.revision = condition.revision
-
-
-def _id(alert_fingerprint: str, state: str, at: float) -> str:
-    """The same transition has the same id in every run of a batch, because `at` is event time."""
-    return f"{alert_fingerprint}.{round(at * 1000):x}.{state}"
