@@ -292,8 +292,6 @@ def test_records_of_an_epoch_that_the_leader_has_no_record_of(
         (unread(45), OPEN),
         (unread(46), None),
         (unread(44), None),
-        # It may have fetched up to the leader.
-        (unread(45, leader_sample={"log_end_offset": 45}), None),
         # It is not watched while a replica is silent.
         (read(TAIL, 11.0, samples=[silent(1), answer(2)]), None),
         (read(TAIL, 11.0, samples=[answer(1), silent(2)]), None),
@@ -304,6 +302,11 @@ def test_an_open_difference_is_dated_by_its_first_read_while_it_is_watched(
     later: Observation, difference: Divergence | None
 ) -> None:
     assert found(read(TAIL), later) == ([difference] if difference else [])
+
+
+def test_a_follower_that_ends_where_the_leader_does_may_have_fetched_up_to_it() -> None:
+    ends = {"leader_sample": {"log_end_offset": 45}}
+    assert found(read(TAIL, **ends), unread(45, **ends)) == []
 
 
 def test_each_follower_has_its_own_difference() -> None:

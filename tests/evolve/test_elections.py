@@ -74,7 +74,13 @@ NONE_IN_SYNC: dict[str, Any] = {"in_sync_replicas": []}
         (before(), after(leader_epoch=6), ElectionVerdict.SUSPECTED),
         # The in-sync set was empty and the eligible replicas are unknown.
         (before(**NONE_IN_SYNC, eligible_leader_replicas=None), after(), ElectionVerdict.SUSPECTED),
-        (before(**NONE_IN_SYNC), after(), ElectionVerdict.UNCLEAN),
+        (
+            before(**NONE_IN_SYNC, last_known_eligible_leader_replicas=[1]),
+            after(),
+            ElectionVerdict.UNCLEAN,
+        ),
+        # A controller never leaves all three sets empty: they are of different moments.
+        (before(**NONE_IN_SYNC), after(), ElectionVerdict.SUSPECTED),
         # With a replica in sync, eligible ones do not matter.
         (before(eligible_leader_replicas=None), after(), ElectionVerdict.UNCLEAN),
     ],
@@ -251,7 +257,7 @@ def led(at: float | None = 100.0, **fields: Any) -> PartitionState:
 def taken_over(at: float = 101.0, end: int = 9, epoch: int = 5) -> PartitionState:
     """Broker 2 leads; its records of epoch 4 end at `end`."""
     leader = ReplicaState(2, log_end_offset=12, leader_epoch=epoch, leads=True, sampled_at=at)
-    lineage = {"lineage": [(4, end), (epoch, 12)], "lineage_complete_from": 4}
+    lineage = {"lineage": [(4, end), (epoch, 12)], "lineage_complete_from": 0}
     known = {"observed_at": at, "replicas": [leader], "committed": [COMMITTED]}
     return after(leader_epoch=epoch, **known, **lineage)
 

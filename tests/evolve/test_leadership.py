@@ -44,7 +44,7 @@ def test_the_offset_history_of_the_previous_leadership_is_kept_for_a_while() -> 
     after = led(2, 5, offset_history=[1, 2], leader_end_before=1, leader_end_after=2, **leader)
     begin_leadership(after, before, 110.0)
     fresh = led(2, 5, high_watermark_moved_at=110.0, sparse=after.sparse)
-    fresh.previous_offset_history = [1, 2]
+    fresh.previous_offset_history, fresh.previous_offset_history_epoch = [1, 2], 4
     fresh.previous_offset_history_until = 110.0 + PREVIOUS_HISTORY_SECONDS
     assert after == fresh
 

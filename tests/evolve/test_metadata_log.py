@@ -12,7 +12,8 @@ from tidemark.core.events import MetadataChange
 from tidemark.core.partition import PartitionState, Shrink, encode_state
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
-from tidemark.evolve.metadata_log import evolve_change, is_new_record, is_other_topic
+from tidemark.evolve.metadata_log import evolve_change, is_new_record
+from tidemark.evolve.recreation import is_other_topic
 
 
 def change(**fields: Any) -> MetadataChange:
@@ -121,7 +122,9 @@ def test_the_partition_epoch_shows_whether_a_record_was_missed(
     state: PartitionState | None, partition_epoch: int, adjacent: bool
 ) -> None:
     after = evolve_change(state, change(partition_epoch=partition_epoch, recovering=True))
-    position = MetadataPosition(8, partition_epoch, 20.0, recovering=True, adjacent=adjacent)
+    position = MetadataPosition(
+        8, partition_epoch, 20.0, recovering=True, adjacent=adjacent, in_sync_replicas=[1, 2]
+    )
     assert sparse_of(after).metadata == position
 
 

@@ -19,7 +19,7 @@ from tidemark.core.partition import (
 )
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
-from tidemark.evolve.observation import is_newer
+from tidemark.evolve.observation import RECORD_SECONDS, is_newer
 
 OWNED = PartitionState(collector="c1", collector_epoch=3, pass_number=7)
 
@@ -226,10 +226,12 @@ RECORD = SparseState(metadata=MetadataPosition(7, 0, 9.0))
     [
         (RECORD, {"metadata_at": 9.0}, True),
         (RECORD, {"metadata_at": 8.9}, True),
-        (RECORD, {"metadata_at": 9.1}, False),
+        # A record that is not old counts more than any image: the broker may be cut off.
+        (RECORD, {"metadata_at": 9.0 + RECORD_SECONDS}, True),
+        (RECORD, {"metadata_at": 9.1 + RECORD_SECONDS}, False),
         # Metadata without a time was read in this pass.
         (RECORD, {"observed_at": 9.0}, True),
-        (RECORD, {"observed_at": 9.1}, False),
+        (RECORD, {"observed_at": 9.1 + RECORD_SECONDS}, False),
         # A new epoch is newer; times do not matter.
         (RECORD, {"metadata_at": 8.0, "leader_epoch": 5}, False),
         # Without a record of the metadata log every image counts.

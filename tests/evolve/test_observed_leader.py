@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.evolve.observations import NO_LEADER_END, SEEN, answer, fold, observation, silent
 from tidemark.core.events import Observation
@@ -19,7 +20,10 @@ TWO_EPOCHS = fold(None, observation(), observation(leader=2, leader_epoch=5, com
 @pytest.mark.parametrize(
     ("fields", "entry"),
     [
-        ({"leader_epoch": 4, "committed": 95}, Committed(4, 95, 12.0, 100, 1)),
+        (
+            {"leader_epoch": 4, "committed": 95},
+            Committed(4, 95, 12.0, 100, 1, read_at=10.0, over_at=10.0),
+        ),
         ({"leader_epoch": 3, "committed": 70}, Committed(3, 70, 12.0, 70, 1)),
         # Without a fence, an epoch or a leader it proves nothing.
         ({"leader_epoch": 4, "committed": None}, None),
@@ -30,11 +34,31 @@ TWO_EPOCHS = fold(None, observation(), observation(leader=2, leader_epoch=5, com
 def test_a_late_fenced_reading_is_true_of_its_own_epoch(
     fields: dict[str, Any], entry: Committed | None
 ) -> None:
-    known = [Committed(4, 90, 10.0, 100, 1), Committed(5, 100, 10.0, 100, 2)]
+    known = list(TWO_EPOCHS.committed)
+    assert [item.high_watermark for item in known] == [90, 100]
     others = [item for item in known if entry is None or item.epoch != entry.epoch]
     after = fold(TWO_EPOCHS, observation(observed_at=12.0, **fields))
     assert after.committed == ([entry, *others] if entry else known)
     assert TWO_EPOCHS.committed == known
+
+
+@pytest.mark.parametrize(
+    ("fields", "unclean_epoch", "counts"),
+    [
+        ({}, None, True),
+        ({}, 4, True),
+        # The leader of epoch 4 was deposed uncleanly: it may have committed alone since.
+        ({}, 5, False),
+        # Only the controller shrinks the in-sync set, so it committed nothing alone before that.
+        ({"in_sync_replicas": [1]}, None, False),
+    ],
+)
+def test_a_late_reading_counts_where_its_epoch_counted(
+    fields: dict[str, Any], unclean_epoch: int | None, counts: bool
+) -> None:
+    before = replace(TWO_EPOCHS, unclean_epoch=unclean_epoch)
+    late = observation(observed_at=12.0, leader_epoch=4, committed=95, **fields)
+    assert fold(before, late).committed[0].high_watermark == (95 if counts else 90)
 
 
 def test_a_pass_that_cannot_name_the_leader_starts_no_leadership() -> None:

@@ -82,7 +82,9 @@ def test_a_claimed_loss_is_remembered_and_not_claimed_twice() -> None:
     claimed = fold(SEEN, shorter(), shorter())
     after = fold(claimed, shorter())
     assert after.loss_candidate is None
-    assert after.committed[0] == Committed(4, 90, 10.0, 100, 1, lost_from=60, lost_under=5)
+    assert after.committed[0] == Committed(
+        4, 90, 10.0, 100, 1, lost_from=60, lost_under=5, read_at=10.0, over_at=11.0
+    )
     assert claimed.committed[0].lost_from is None
 
 

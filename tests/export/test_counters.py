@@ -75,24 +75,25 @@ def test_two_truncating_replicas_of_one_election_are_two_truncations() -> None:
     counters = counted(
         *(alert("KafkaLogTruncation", incident="ab", broker=broker) for broker in ("1", "2"))
     )
-    assert counters.values["tidemark_truncations_total"] == {f'{EAST},kind="unknown"': 2}
+    assert counters.values["tidemark_truncations_total"] == {f'{EAST},kind="possible"': 2}
 
 
-def test_a_truncation_is_below_or_above_the_high_watermark() -> None:
+def test_a_truncation_is_counted_by_its_verdict() -> None:
+    verdicts = ("proven", "possible", "excluded", "another", None)
     counters = counted(
         *(
             alert(
                 "KafkaLogTruncation",
-                incident=incident,
-                evidence={"cut_at": cut, "highest_high_watermark": committed},
+                incident=str(number),
+                evidence={"committed_records_cut": verdict},
             )
-            for incident, cut, committed in (("a", 90, 100), ("b", 100, 100), ("c", 120, None))
+            for number, verdict in enumerate(verdicts)
         )
     )
     assert counters.values["tidemark_truncations_total"] == {
-        f'{EAST},kind="below_high_watermark"': 1,
-        f'{EAST},kind="above_high_watermark"': 1,
-        f'{EAST},kind="unknown"': 1,
+        f'{EAST},kind="proven"': 1,
+        f'{EAST},kind="possible"': 3,
+        f'{EAST},kind="excluded"': 1,
     }
 
 

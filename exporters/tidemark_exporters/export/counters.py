@@ -33,7 +33,7 @@ EXPANDS: Final = "tidemark_isr_expands_total"
 # The values of `kind`; each starts at 0.
 KINDS: Final = {
     LOST: ("proven", "exposed"),
-    TRUNCATIONS: ("below_high_watermark", "above_high_watermark", "unknown"),
+    TRUNCATIONS: ("proven", "possible", "excluded"),
     UNCLEAN: ("confirmed", "suspected", "last_known_leader"),
 }
 
@@ -140,10 +140,9 @@ class EventCounters:
 
 
 def _truncation_kind(evidence: dict[str, Any]) -> str:
-    cut_at, committed = evidence.get("cut_at"), evidence.get("highest_high_watermark")
-    if not isinstance(cut_at, int) or not isinstance(committed, int):
-        return "unknown"
-    return "below_high_watermark" if cut_at < committed else "above_high_watermark"
+    """A verdict that this version does not know, or an older stream did not give, excludes none."""
+    verdict = evidence.get("committed_records_cut")
+    return verdict if verdict in KINDS[TRUNCATIONS] else "possible"
 
 
 def _election_kind(alert: Alert) -> str:

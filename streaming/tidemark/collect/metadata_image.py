@@ -61,10 +61,20 @@ class MetadataImage(NamedTuple):
 
 
 class EligibleReplicas(NamedTuple):
-    """Eligible leader replicas and last known ones (KIP-966); null where not reported."""
+    """Eligible leader replicas and last known ones (KIP-966); null where not reported.
+
+    DescribeTopicPartitions reads them at another moment than Metadata reads the leader. The leader
+    epoch and the in-sync set of the same answer show whether both are of one moment.
+    """
 
     eligible: list[int] | None = None
     last_known: list[int] | None = None
+    leader_epoch: int = -1
+    in_sync: tuple[int, ...] = ()
+
+    def is_of(self, metadata: PartitionMetadata) -> bool:
+        """Whether no election or change of the in-sync set lies between this and the metadata."""
+        return (self.leader_epoch, self.in_sync) == (metadata.leader_epoch, metadata.in_sync)
 
 
 def topic_id_text(value: Any) -> str | None:
@@ -135,7 +145,10 @@ async def read_eligible_replicas(
         for topic in answer.topics:
             for p in topic.partitions:
                 found[topic.name, p.partition_index] = EligibleReplicas(
-                    p.eligible_leader_replicas, p.last_known_elr
+                    p.eligible_leader_replicas,
+                    p.last_known_elr,
+                    -1 if p.leader_epoch is None else p.leader_epoch,
+                    tuple(p.isr_nodes),
                 )
         following = answer.next_cursor
         if following is None or (cursor is not None and _position(following) <= _position(cursor)):

@@ -12,6 +12,7 @@ from tidemark.collect.broker_answers import BrokerAnswers
 from tidemark.collect.codecs.fetch import NO_FETCH
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import ERROR_CODE, UNANSWERED
+from tidemark.collect.metadata_image import EligibleReplicas
 from tidemark.collect.quiet import is_quiet
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import OK, UNREACHABLE, Observation, Replica
@@ -177,6 +178,8 @@ class Observer:
         self, watched: WatchedPartition, samples: list[Replica], now: float
     ) -> Observation:
         metadata, eligible = watched.metadata, watched.eligible
+        if not eligible.is_of(metadata):
+            eligible = EligibleReplicas()
         return Observation(
             topic=watched.topic,
             partition=watched.number,
@@ -226,6 +229,7 @@ class Observer:
             return watched.leader not in watched.lineage.reads_left
         watched.lineage.leader = lineage
         observation.lineage, observation.lineage_complete_from = lineage
+        observation.compacted = watched.configuration.compacted
         return True
 
     def _add_leader_offsets(

@@ -93,6 +93,8 @@ class Observation(
     leaderless: bool = False
     replicas: Brokers = []
     in_sync_replicas: Brokers | None = None
+    # Null where not reported, and where the answer with them has another leader epoch or in-sync
+    # set.
     eligible_leader_replicas: Brokers | None = None
     last_known_eligible_leader_replicas: Brokers | None = None
     adding: Brokers = []
@@ -112,9 +114,9 @@ class Observation(
     # The leader's newest epochs, ascending. From `lineage_complete_from` on, none is missing.
     lineage: Lineage | None = None
     lineage_complete_from: Epoch | None = None
-    # Whether the cleanup policy compacts the topic; sent at least with lineages of followers: a
-    # copy of a compacted log dates epochs by the records that survived. Null until the topic's
-    # configuration was read.
+    # Whether the cleanup policy compacts the topic; sent at least with lineages that were read
+    # whole: a copy of a compacted log dates epochs by the records that survived. Null until the
+    # topic's configuration was read.
     compacted: bool | None = None
 
 

@@ -38,6 +38,17 @@ class Committed(Struct, array_like=True, gc=False):
     # The leader's lineage was read, so its records carry epochs. If a later log lacks these epochs,
     # the reason is not an old message format without epochs.
     dated: bool = False
+    # Highest log start offset that this leader or a later one reported: what is below was deleted.
+    log_start_offset: int = 0
+    # The leader's lineage; set once its leadership is over.
+    lineage: LineageEntries = []
+    lineage_complete_from: int | None = None
+    # The lineage proved that the leader's log had everything that earlier epochs committed.
+    covers_earlier: bool = False
+    # When the leadership was over: its newest fenced reading, and the first observation of a later
+    # leadership. What the leader committed between the two was not seen.
+    read_at: float | None = None
+    over_at: float | None = None
 
     @property
     def surviving(self) -> int:
@@ -45,6 +56,21 @@ class Committed(Struct, array_like=True, gc=False):
         if self.lost_from is None:
             return self.high_watermark
         return min(self.high_watermark, self.lost_from)
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether retention or DeleteRecords removed all that was committed."""
+        return self.log_start_offset >= self.high_watermark
+
+    def epoch_of(self, offset: int, read: int | None) -> int | None:
+        """The epoch of the record that was committed at an offset; None: unknown.
+
+        `read` is the epoch of another log's record there. Only the leader of an epoch writes
+        records of it: if it is this one's, this leader's log had the same record.
+        """
+        if read == self.epoch:
+            return read
+        return epoch_at(self.lineage, self.lineage_complete_from, offset)
 
 
 def end_offset_for(
@@ -62,6 +88,21 @@ def end_offset_for(
     # `epoch` or before. An expired log looks the same, so an end at or below the log start offset
     # is no proof.
     return floor if floor is not None else (NO_EPOCH, 0)
+
+
+def epoch_at(lineage: LineageEntries, complete_from: int | None, offset: int) -> int | None:
+    """The epoch of the record at an offset of a log; None when the lineage does not show it.
+
+    Two logs that hold a record of the same epoch at an offset are equal up to there, because one
+    leader wrote all records of the epoch (Log Matching).
+    """
+    if complete_from is None:
+        return None
+    for index, (epoch, end) in enumerate(lineage):
+        if offset < end:
+            # The first epoch of a lineage begins at an unknown offset, unless none is missing.
+            return epoch if index or complete_from == 0 else None
+    return None
 
 
 def is_ordered(lineage: LineageEntries) -> bool:

@@ -81,6 +81,8 @@ class LossCandidate(Struct, array_like=True):
     exposed_to: int
     pass_number: int
     confirmed: bool = False
+    # The leader's log has other records where these were: it never was in sync with them.
+    diverged: bool = False
 
 
 class PartitionState(Struct, array_like=True, gc=False):
@@ -128,6 +130,12 @@ class PartitionState(Struct, array_like=True, gc=False):
     published_at: float = 0.0
     published_digest: int = 0
     sparse: SparseState | None = None
+    # The leader epoch that `previous_offset_history` is of.
+    previous_offset_history_epoch: int | None = None
+    # The newest fenced reading of the high watermark in this leadership; 0: none.
+    high_watermark_read_at: float = 0.0
+    # Whether the cleanup policy compacts the topic; None: not known.
+    compacted: bool | None = None
 
     def replica(self, broker: int | None) -> ReplicaState | None:
         """The replica on a broker; None when it was never sampled."""

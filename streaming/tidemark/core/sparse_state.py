@@ -31,6 +31,8 @@ class MetadataPosition(Struct, array_like=True, gc=False):
     recovering: bool = False
     # The record before it was read too: nothing happened in between.
     adjacent: bool = False
+    # The in-sync set of the record; None: written by a version that did not keep it.
+    in_sync_replicas: list[int] | None = None
 
 
 class EpochStart(Struct, array_like=True, gc=False):
@@ -95,13 +97,15 @@ class BehindCommitted(Struct, array_like=True, gc=False):
 class Suspicion(Struct, array_like=True, gc=False):
     """A loss without proof: [start, end) was committed, and a leader's log once ended at `start`.
 
-    Only brokers without leader epochs leave one.
+    Only brokers without leader epochs or without topic ids leave one.
     """
 
     start: int
     end: int
     leader: int
     at: float
+    # Every replica ended below `end`: the topic may have been deleted and created again.
+    recreated: bool = False
 
 
 class Divergence(Struct, array_like=True, gc=False):
@@ -155,6 +159,9 @@ class SparseState(Struct, array_like=True, gc=False):
     # At most one per replica.
     behind_committed: list[BehindCommitted] = []
     suspicion: Suspicion | None = None
+    # The first of the observations in a row that may mix two topics of one name
+    # (`evolve.recreation`).
+    mixed_since: float | None = None
 
 
 EMPTY: Final = SparseState()

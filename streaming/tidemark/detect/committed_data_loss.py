@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tidemark.core import activity
 from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, committed_under
-from tidemark.core.offset_history import OffsetHistory, passed_at
+from tidemark.core.offset_history import passed_at
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Context, Detector
@@ -74,7 +74,6 @@ def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate
     seen = committed_under(after.committed, loss.epoch_before)
     has_epochs = loss.epoch_after != NO_EPOCH
     leader = after.replica(after.leader)
-    history = after.previous_offset_history or after.offset_history
     return LossEvidence(
         proven=(loss.start, loss.end),
         exposed=(loss.end, loss.exposed_to) if loss.exposed_to > loss.end else None,
@@ -84,7 +83,7 @@ def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate
         leader=after.leader,
         leader_before=None if seen is None else seen.leader,
         committed_seen_at=None if seen is None else seen.at,
-        written_between=_written_between(history, loss),
+        written_between=_written_between(after, loss),
         lineage=after.lineage,
         log_start_offset=None if leader is None else leader.log_start_offset,
         in_sync_replicas_before=None if seen is None else _members_at(after, seen.at),
@@ -136,9 +135,17 @@ def _members_at(after: PartitionState, at: float) -> list[int] | None:
 
 
 def _written_between(
-    history: OffsetHistory, loss: LossCandidate
+    after: PartitionState, loss: LossCandidate
 ) -> tuple[float | None, float | None]:
-    """The first record was not there before the left bound, the last one was by the right."""
+    """The first record was not there before the left bound, the last one was by the right.
+
+    A later leadership than that of the loss wrote other records at these offsets.
+    """
+    history, epoch = after.previous_offset_history, after.previous_offset_history_epoch
+    if loss.epoch_after == NO_EPOCH and not history:
+        history = after.offset_history
+    if epoch is not None and epoch > loss.epoch_before:
+        history = []
     return passed_at(history, loss.start)[0], passed_at(history, loss.end - 1)[1]
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core import activity
-from tidemark.core.leader_epochs import NO_EPOCH, end_offset_for, highest_committed
+from tidemark.core.leader_epochs import NO_EPOCH, Committed, end_offset_for
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.text import counted
+from tidemark.core.text import counted, duration
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.measures import is_in_sync
 from tidemark.evolve.loss_proof import keeps_committed
+from tidemark.evolve.truncation_proof import Cut, CutVerdict, judge_cut
 
 
 def evaluate(
@@ -36,7 +37,8 @@ def evaluate(
             continue
         cut = _cut(known, known.log_end_offset, replica, replica.log_end_offset, after)
         if cut is not None and cut < known.log_end_offset:
-            yield _condition(known, replica, cut, known.log_end_offset - cut, after, context)
+            judged = judge_cut(before, after, known, cut)
+            yield _condition(known, replica, cut, judged, after, context)
 
 
 def _cut(
@@ -77,11 +79,11 @@ def _condition(
     known: ReplicaState,
     replica: ReplicaState,
     cut: int,
-    count: int,
+    judged: Cut,
     after: PartitionState,
     context: Context,
 ) -> Condition:
-    committed = highest_committed(after.committed, up_to=known.leader_epoch)
+    count = (known.log_end_offset or 0) - cut
     # A cut at the log start leaves nothing. No truncation reaches that far; a new or emptied log
     # directory does.
     starts = (known.log_start_offset or 0, replica.log_start_offset or 0)
@@ -96,20 +98,24 @@ def _condition(
             f"{known.log_end_offset} before and ends at {replica.log_end_offset} now; a new disk, "
             "an emptied folder or a reset by its leader)"
         )
+    entry = judged.committed
     return Condition(
         severity="info",
         subject=replica.broker,
         broker=replica.broker,
         epochs=(known.leader_epoch, after.leader_epoch),
-        description=f"Broker {replica.broker} {what}, "
-        f"{_meaning(replica, cut, committed, after)}.{context.at_risk}",
+        description=f"Broker {replica.broker} {what}{_meaning(replica, cut, judged, after)}."
+        f"{context.at_risk}",
         evidence={
             "log_end_offset_before": known.log_end_offset,
             "cut_at": cut,
             "log_end_offset_after": replica.log_end_offset,
             "records": count,
             "began_anew": began_anew,
-            "highest_high_watermark": committed,
+            "committed_records_cut": judged.verdict,
+            "highest_high_watermark": None if entry is None else entry.high_watermark,
+            "high_watermark_read_at": None if entry is None else _read_at(entry, after),
+            "high_watermark_age_ms": None if entry is None else _age_ms(entry, after),
             "leader_epoch_before": known.leader_epoch,
             "leader_epoch_after": after.leader_epoch,
             "sampled_at": [known.sampled_at, replica.sampled_at],
@@ -120,14 +126,46 @@ def _condition(
     )
 
 
-def _meaning(replica: ReplicaState, cut: int, committed: int | None, after: PartitionState) -> str:
-    if committed is None:
-        return "and it is unknown what of it was committed"
-    if cut >= committed:
-        return "above the high watermark: acknowledged with acks=1 at most"
-    kept = replica.broker != after.leader and keeps_committed(after)
-    leader = f" (leader {after.leader} has them)" if kept else ""
-    return f"below {committed}, which was committed{leader}"
+def _age_ms(entry: Committed, after: PartitionState) -> float:
+    """The time after the last reading in which the leader may have committed more unseen."""
+    over_at = after.observed_at if entry.over_at is None else entry.over_at
+    return round(max(0.0, over_at - _read_at(entry, after)) * 1000.0, 3)
+
+
+def _read_at(entry: Committed, after: PartitionState) -> float:
+    """When the entry's high watermark was read last under its fence."""
+    if entry.epoch == after.leader_epoch and after.high_watermark_read_at:
+        return after.high_watermark_read_at
+    return entry.at if entry.read_at is None else entry.read_at
+
+
+def _meaning(replica: ReplicaState, cut: int, judged: Cut, after: PartitionState) -> str:
+    entry = judged.committed
+    if entry is None:
+        if judged.verdict is CutVerdict.EXCLUDED:
+            return "; it had no record"
+        return ", and it is unknown what of it was committed"
+    high_watermark = entry.high_watermark
+    if judged.verdict is CutVerdict.PROVEN:
+        kept = replica.broker != after.leader and keeps_committed(after)
+        leader = f" (leader {after.leader} has them)" if kept else ""
+        return f", below {high_watermark}, which was committed{leader}"
+    if judged.verdict is CutVerdict.EXCLUDED:
+        return (
+            ". No committed record is among them: it had led them, and all were above its high "
+            "watermark after its leadership was over. Producers with acks=1 may have an "
+            "acknowledgement for them"
+        )
+    if cut < high_watermark:
+        return (
+            f". {high_watermark} was committed; it is unknown whether the records that it cut were "
+            "the committed ones"
+        )
+    return (
+        f", above the high watermark {high_watermark} that was read last, "
+        f"{duration(_age_ms(entry, after))} before that leadership was seen to be over. "
+        "Records that were committed in between may be among them"
+    )
 
 
 DETECTOR = Detector(

@@ -1,9 +1,10 @@
 """LOSS_RISK: committed records are at risk, or may be lost without proof.
 
-Three cases: an in-sync replica whose log ends below what was committed (the invariant
+Four cases: an in-sync replica whose log ends below what was committed (the invariant
 LeaderCandidateCompleteness is broken); a leader from an unclean election that no other replica has
-joined yet (LeaderRecoveryState); and a leader without epochs, before 0.11, whose log once ended
-below what was committed and has new records since.
+joined yet (LeaderRecoveryState); a leader without epochs, before 0.11, whose log once ended below
+what was committed and has new records since; and a partition without a topic id, before 2.8, all of
+whose logs ended there: it may have been deleted and created again.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         for behind in sparse.behind_committed:
             yield _behind_committed(state, context, behind)
     alone = state.leader is not None and set(state.in_sync_replicas or []) == {state.leader}
+    # No second replica can confirm the leader of a partition that has one.
+    alone = alone and len(state.settled) > 1
     # The request that adds a second member ends the recovery, whether its record was read or not.
     if sparse.metadata is not None and sparse.metadata.recovering and alone and not claimed:
         yield _recovering(state, context, sparse.metadata)
@@ -118,18 +121,29 @@ def _recovering(state: PartitionState, context: Context, record: MetadataPositio
 
 
 def _suspected(state: PartitionState, context: Context, seen: Suspicion) -> Condition:
+    why = (
+        f"The log of broker {seen.leader}, elected leader of {context.name}, once ended at "
+        f"{seen.start} where {seen.end} was committed. Records [{seen.start}, {seen.end}) are "
+        "suspected to be lost or replaced. These brokers know no leader epochs (before 0.11), so "
+        "there is no proof."
+    )
+    if seen.recreated:
+        why = (
+            f"Recreated or lost: every log of {context.name} ended at {seen.start} or below, where "
+            f"{seen.end} was committed. Either the topic was deleted and created again, or records "
+            "are lost at all replicas. These brokers know no topic ids (before 2.8), so there is "
+            "no proof."
+        )
     return Condition(
         severity="warning",
         broker=seen.leader,
-        description=f"The log of broker {seen.leader}, elected leader of {context.name}, once "
-        f"ended at {seen.start} where {seen.end} was committed. Records [{seen.start}, {seen.end}) "
-        "are suspected to be lost or replaced. These brokers know no leader epochs (before 0.11), "
-        f"so there is no proof.{context.at_risk}",
+        description=f"{why}{context.at_risk}",
         evidence={
             "suspected": [seen.start, seen.end],
             "records": seen.end - seen.start,
             "leader": seen.leader,
             "seen_at": seen.at,
+            "may_be_recreated": seen.recreated,
             "committed_seen_at": max((entry.at for entry in state.committed), default=None),
             "confidence": "suspected",
         },

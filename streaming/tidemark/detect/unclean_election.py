@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tidemark.core import activity
-from tidemark.core.partition import PartitionState
+from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.records import Severity
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition, Context, Detector
@@ -44,7 +44,9 @@ def evaluate(
 ) -> Iterator[Condition]:
     """Critical when it is certain, a warning while it is suspected.
 
-    The metadata log, or a proven loss, turns a suspicion into certainty.
+    The metadata log turns a suspicion into certainty, and so does a log that diverged from what was
+    committed. A log that only ends early does not: after a clean election, a disk that lost records
+    looks the same.
     """
     recorded = _is_recorded(before, after)
     election = judge_election(before, after)
@@ -57,8 +59,7 @@ def evaluate(
         known = alert.evidence_as(ElectionEvidence)
         epoch = known.leader_epoch_after
         if loss is not None and loss.confirmed and loss.epoch_before < epoch <= loss.epoch_after:
-            proof = "Committed records of the epochs before it are proven to be lost"
-            yield _confirmed(alert, known, proof)
+            yield _with_loss(alert, known, loss)
         elif recorded and epoch == after.leader_epoch and _is_suspicion(alert, known):
             proof = (
                 "The metadata log marks its leader as recovering, which only an unclean election "
@@ -114,6 +115,27 @@ def _condition(
             seen_before_at=before.observed_at,
         ),
         revision=verdict,
+    )
+
+
+def _with_loss(alert: TrackedAlert, known: ElectionEvidence, loss: LossCandidate) -> Condition:
+    """The open alert, now that committed records of the epochs before the election are lost."""
+    if loss.diverged:
+        return _confirmed(alert, known, "Its log has other records where committed ones were")
+    if known.verdict is not ElectionVerdict.SUSPECTED:
+        return _confirmed(
+            alert, known, "Committed records of the epochs before it are proven to be lost"
+        )
+    return Condition(
+        severity="warning",
+        subject=alert.subject,
+        broker=alert.broker,
+        epochs=(known.leader_epoch_before, known.leader_epoch_after),
+        description=f"Suspected unclean election: broker {alert.broker} leads since epoch "
+        f"{known.leader_epoch_after}. Committed records of the epochs before it are proven to be "
+        "lost: either the election was unclean, or a disk lost records.",
+        evidence=known,
+        revision="loss",
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidemark.core.leader_epochs import committed_under
 from tidemark.core.partition import PartitionState
@@ -39,8 +39,9 @@ class Election:
 def judge_election(before: PartitionState, after: PartitionState) -> Election | None:
     """None: no election, a clean one, or no sample before it to judge it by.
 
-    The verdict is exact from one record of the metadata log to the next, and from "no leader at
-    epoch e" to "leader at e + 1": without a leader no replica joins the in-sync set. A skipped
+    The verdict is exact from one record of the metadata log to the next, by the sets of the record,
+    and from "no leader at epoch e" to "leader at e + 1": without a leader no replica joins the
+    in-sync set. A skipped
     epoch, or a leader that was still there in the last pass, allows a suspicion at most. So does a
     leader that only one broker could not name, while the in-sync replicas remained in sync.
 
@@ -48,7 +49,9 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     its log has every record that was committed.
     """
     leader, epoch, known = after.leader, after.leader_epoch, before.leader_epoch
-    members = before.in_sync_replicas
+    recorded = _is_next_record(before, after)
+    sets = _sets(before, recorded=recorded)
+    members = sets.in_sync_replicas
     if leader is None or epoch is None or known is None or epoch <= known or members is None:
         return None
     if leader in members or leader == before.leader:
@@ -56,8 +59,8 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     next_epoch = epoch == known + 1
     joined = next_epoch and _joined_unseen(before, after)
     vacant = before.leader is None and (before.leaderless or not joined)
-    exact = next_epoch and (vacant or _is_next_record(before, after))
-    verdict = _verdict(before, leader, exact=exact)
+    exact = next_epoch and (recorded or (vacant and _agree(sets)))
+    verdict = _verdict(sets, leader, exact=exact)
     if verdict is ElectionVerdict.SUSPECTED:
         if joined and before.leader is not None:
             return None
@@ -68,14 +71,40 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     return Election(verdict, leader, known, epoch)
 
 
-def _verdict(before: PartitionState, leader: int, *, exact: bool) -> ElectionVerdict:
-    members, eligible = before.in_sync_replicas, before.eligible_leader_replicas
+class _Sets(NamedTuple):
+    """The replicas that a clean election chooses from; None: unknown."""
+
+    in_sync_replicas: list[int] | None
+    eligible: list[int] | None
+    last_known: list[int] | None
+
+
+def _sets(before: PartitionState, *, recorded: bool) -> _Sets:
+    """The sets before an election: those of the newest record where the next one is the election.
+
+    A broker that is cut off from the controller shows an older in-sync set than the record.
+    """
+    record = before.sparse.metadata if before.sparse is not None else None
+    members = before.in_sync_replicas
+    if recorded and record is not None and record.in_sync_replicas is not None:
+        members = record.in_sync_replicas
+    eligible = before.eligible_leader_replicas
+    return _Sets(members, eligible, before.last_known_eligible_leader_replicas)
+
+
+def _agree(sets: _Sets) -> bool:
+    """Whether one moment can have had these sets. A controller never leaves all three empty."""
+    return bool(sets.in_sync_replicas or sets.eligible or sets.last_known) or sets.eligible is None
+
+
+def _verdict(sets: _Sets, leader: int, *, exact: bool) -> ElectionVerdict:
+    members, eligible, last_known = sets
     if leader in (eligible or []):
         return ElectionVerdict.ELIGIBLE
     if not exact:
         return ElectionVerdict.SUSPECTED
     if not members and not eligible:
-        if before.last_known_eligible_leader_replicas == [leader]:
+        if last_known == [leader]:
             return ElectionVerdict.LAST_KNOWN_LEADER
         if eligible is None:
             return ElectionVerdict.SUSPECTED
@@ -122,6 +151,9 @@ def _took_over_all(before: PartitionState, after: PartitionState, known: int) ->
     if after.sparse is not None and after.sparse.metadata is not None:
         return False
     seen = committed_under(before.committed, known)
+    if seen is None and before.leaderless:
+        # The epoch without a leader committed nothing.
+        seen = next((entry for entry in reversed(before.committed) if entry.epoch < known), None)
     former = None if seen is None else before.replica(seen.leader)
     if former is None or former.sampled_at is None:
         return False

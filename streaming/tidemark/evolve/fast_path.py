@@ -13,6 +13,7 @@ from tidemark.core.events import Observation, Replica
 from tidemark.core.leader_epochs import LineageEntries
 from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.core.sparse_state import SparseState
 from tidemark.evolve.sparse_state import recent_epoch_starts
 
 Pairs = list[tuple[ReplicaState, Replica]]
@@ -64,7 +65,7 @@ def _is_plain(state: PartitionState, event: Observation, committed: int) -> bool
     """Whether the leader reported all of itself, and no history is to be dropped or completed."""
     sparse, high_watermark = state.sparse, state.high_watermark
     return (
-        (sparse is None or recent_epoch_starts(sparse, event.observed_at) is sparse.epoch_starts)
+        (sparse is None or _is_at_rest(sparse, event))
         and not state.previous_offset_history
         and high_watermark is not None
         and committed >= high_watermark
@@ -73,7 +74,13 @@ def _is_plain(state: PartitionState, event: Observation, committed: int) -> bool
         and state.committed[-1].epoch == state.leader_epoch
         and (state.committed[-1].dated or not state.lineage)
         and (len(state.committed) == 1 or _covers_earlier(state))
+        and event.compacted in (None, state.compacted)
     )
+
+
+def _is_at_rest(sparse: SparseState, event: Observation) -> bool:
+    starts = recent_epoch_starts(sparse, event.observed_at)
+    return starts is sparse.epoch_starts and sparse.mixed_since is None
 
 
 def _covers_earlier(state: PartitionState) -> bool:
@@ -133,6 +140,8 @@ def _apply_offsets(
         replica.sampled_at = at
         if sample.log_end_offset != committed:
             lags = True
+        if replica.broker == state.leader and sample.log_start_offset:
+            _apply_log_start(state, replica, sample.log_start_offset)
     assert before is not None
     assert state.high_watermark is not None
     state.observed_at = at
@@ -145,4 +154,11 @@ def _apply_offsets(
     if committed > entry.high_watermark:
         entry.high_watermark, entry.at = committed, at
     entry.log_end_offset = max(entry.log_end_offset, committed, newest)
+    state.high_watermark_read_at = at
     return lags
+
+
+def _apply_log_start(state: PartitionState, leader: ReplicaState, log_start: int) -> None:
+    if leader.leads is not False and leader.leader_epoch == state.leader_epoch:
+        for entry in state.committed:
+            entry.log_start_offset = max(entry.log_start_offset, log_start)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Final
 
+from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import MAX_EPOCH_STARTS, EpochStart, copy_of
+from tidemark.evolve.loss_proof import covers
 
 # The offset history of the previous leadership is kept this long: a loss is claimed within a few
 # passes of the election.
@@ -24,11 +27,16 @@ def begin_leadership(
 
     `began_at` is when the newest epoch began, where a record of the metadata log says so.
     """
-    after.previous_offset_history = before.offset_history or before.previous_offset_history
+    history, epoch = before.previous_offset_history, before.previous_offset_history_epoch
+    if before.offset_history and not (history and _is_reading_loss(before)):
+        history, epoch = before.offset_history, before.leader_epoch
+    after.previous_offset_history, after.previous_offset_history_epoch = history, epoch
     after.previous_offset_history_until = at + PREVIOUS_HISTORY_SECONDS
+    after.committed = _closed(before, at)
     after.offset_history, after.lineage, after.lineage_complete_from = [], None, None
     after.leader_end_before = after.leader_end_after = None
     after.high_watermark, after.high_watermark_moved_at = None, at
+    after.high_watermark_read_at = 0.0
     known, epoch = before.leader_epoch, after.leader_epoch
     if known is None or epoch is None or epoch <= known:
         return
@@ -41,6 +49,26 @@ def begin_leadership(
     sparse.epoch_starts = [*sparse.epoch_starts, *skipped, newest][-MAX_EPOCH_STARTS:]
     sparse.regression = None
     after.sparse = sparse
+
+
+def _is_reading_loss(before: PartitionState) -> bool:
+    """Whether a loss was read once under `before`: the history before it dates the loss."""
+    return before.loss_candidate is not None and not before.loss_candidate.confirmed
+
+
+def _closed(before: PartitionState, at: float) -> list[Committed]:
+    """The table of what was committed, with the end and the lineage of the leadership before."""
+    lineage, complete_from = before.lineage, before.lineage_complete_from
+    table: list[Committed] = []
+    for entry in before.committed:
+        table.append(copy.copy(entry) if entry.epoch == before.leader_epoch else entry)
+        if entry.epoch == before.leader_epoch:
+            closed = table[-1]
+            closed.read_at, closed.over_at = before.high_watermark_read_at or closed.at, at
+            if lineage and complete_from is not None:
+                closed.lineage, closed.lineage_complete_from = lineage, complete_from
+                closed.covers_earlier = covers(lineage, complete_from, table[:-1])
+    return table
 
 
 def _confirmed_at(before: PartitionState) -> float:

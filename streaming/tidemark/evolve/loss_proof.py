@@ -1,16 +1,30 @@
-"""Proof that committed records are lost.
+"""Proof that committed records are lost, and proof that they are not.
 
 The leader of epoch E reported the high watermark h under the fence of E: every offset below h was
-committed, with an epoch <= E. If the leader of a later epoch says that its records of epochs <= E
-end before h, the records between are no longer in its log: lost = [max(end, log start), h).
+committed, with an epoch <= E. The leader of a later epoch proves a loss in two ways:
 
-The range is a lower bound and never wrong. A lineage that does not reach E, a log start offset
-past h, and an end at the log start without a second sign prove nothing.
+* Its records of epochs <= E end before h. What lies between is no longer in its log.
+* An epoch before E ends elsewhere in its log than it ended in the log of the leader of E. One
+  leader wrote all records of an epoch, so two logs that differ once differ from there on. That is
+  how the return of an old leader with an uncommitted tail shows. A copy of a compacted log dates
+  epochs by the records that survived, so this needs a topic that is known not to be compacted.
+
+lost = [max(first difference, log start now, log start at h), h). The range is a lower bound. A
+lineage that does not reach E, and an end at the log start without a second sign, prove nothing,
+neither a loss nor that nothing is lost.
 """
 
 from __future__ import annotations
 
-from tidemark.core.leader_epochs import NO_EPOCH, Committed, end_offset_for
+from typing import NamedTuple
+
+from tidemark.core.leader_epochs import (
+    NO_EPOCH,
+    Committed,
+    LineageEntries,
+    end_offset_for,
+    epoch_at,
+)
 from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
 
 
@@ -30,19 +44,31 @@ def keeps_committed(state: PartitionState) -> bool:
     False after a claimed loss: those records are not in the log.
     """
     leader, epoch = serving_leader(state), state.leader_epoch
-    if leader is None or epoch is None:
+    if leader is None or epoch is None or leader.log_end_offset is None:
         return False
-    return all(
-        _reaches(state, leader, entry.epoch, entry.high_watermark)
-        for entry in state.committed
-        if entry.epoch < epoch
+    earlier = [entry for entry in state.committed if entry.epoch < epoch]
+    highest = max((e.high_watermark for e in earlier if not e.is_deleted), default=0)
+    return leader.log_end_offset >= highest and covers(
+        state.lineage or [], state.lineage_complete_from, earlier
     )
 
 
-def _reaches(state: PartitionState, leader: ReplicaState, epoch: int, offset: int) -> bool:
-    assert leader.log_end_offset is not None
-    answer = end_offset_for(state.lineage or [], state.lineage_complete_from, epoch)
-    return answer is not None and min(answer[1], leader.log_end_offset) >= offset
+def covers(lineage: LineageEntries, complete_from: int | None, earlier: list[Committed]) -> bool:
+    """Whether a lineage proves that its log has all that earlier epochs committed.
+
+    An epoch whose log had those before it covers them, as far as it committed itself.
+    """
+    covered = 0
+    for entry in reversed(earlier):
+        if entry.is_deleted or entry.high_watermark <= covered:
+            continue
+        newest = entry.high_watermark - 1
+        epoch = epoch_at(lineage, complete_from, newest)
+        if epoch is None or epoch != entry.epoch_of(newest, epoch):
+            return False
+        if entry.covers_earlier:
+            covered = max(covered, entry.high_watermark)
+    return True
 
 
 def serving_leader(state: PartitionState) -> ReplicaState | None:
@@ -65,21 +91,33 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
         return None
     if epoch == NO_EPOCH and entry.at >= state.observed_at:
         return None
-    start = _first_missing(state, leader, entry, epoch)
-    if start is None or start >= entry.surviving:
+    end_of_epoch = _end_of_epoch(state, leader, entry, epoch)
+    difference = _first_difference(state, leader, entry)
+    starts = [offset for offset in (end_of_epoch, difference.offset) if offset is not None]
+    # What the leader of the entry had deleted was not lost.
+    start = max(min(starts, default=entry.surviving), entry.log_start_offset)
+    if start >= entry.surviving:
         return None
     if entry.lost_from is None or entry.lost_under == epoch != NO_EPOCH:
         # A claim under this very leadership is a part of the same loss.
         end, exposed_to = entry.high_watermark, entry.log_end_offset
     else:
         end = exposed_to = entry.surviving
-    return LossCandidate(entry.epoch, epoch, start, end, exposed_to, state.pass_number)
+    return LossCandidate(
+        entry.epoch,
+        epoch,
+        start,
+        end,
+        exposed_to,
+        state.pass_number,
+        diverged=difference.is_longer,
+    )
 
 
-def _first_missing(
+def _end_of_epoch(
     state: PartitionState, leader: ReplicaState, entry: Committed, epoch: int
 ) -> int | None:
-    """The first offset that is lost if the entry's records reached it; None: no verdict."""
+    """Where the records of the entry's epoch and of those before it end in the leader's log."""
     assert leader.log_end_offset is not None
     answer = end_offset_for(state.lineage or [], state.lineage_complete_from, entry.epoch)
     if answer is None:
@@ -95,3 +133,31 @@ def _first_missing(
     if answer[1] > log_start or unclean or (log_start == 0 and entry.dated):
         return max(answer[1], log_start)
     return leader.log_end_offset
+
+
+class _Difference(NamedTuple):
+    """Where two logs part; `is_longer`: the leader's log has more records of an older epoch."""
+
+    offset: int | None = None
+    is_longer: bool = False
+
+
+def _first_difference(state: PartitionState, leader: ReplicaState, entry: Committed) -> _Difference:
+    """Where an epoch before the entry's ends in one of the two leaders' logs, but not in both."""
+    log_start, lineage = leader.log_start_offset, state.lineage or []
+    known_from, read_from = entry.lineage_complete_from, state.lineage_complete_from
+    if state.compacted is not False or log_start is None or known_from is None or read_from is None:
+        return _Difference()
+    for epoch in sorted({epoch for epoch, _ in (*entry.lineage, *lineage)}):
+        if not max(known_from, read_from) <= epoch < entry.epoch:
+            continue
+        known = end_offset_for(entry.lineage, known_from, epoch)
+        read = end_offset_for(lineage, read_from, epoch)
+        if known is None or read is None or NO_EPOCH in (known[0], read[0]):
+            continue
+        is_longer = known[1] < read[1]
+        # An end at the log start is no end: records of later epochs may be deleted with it.
+        is_real = read[1] > log_start and (is_longer or known[1] > entry.log_start_offset)
+        if known[1] != read[1] and is_real:
+            return _Difference(max(min(known[1], read[1]), log_start), is_longer)
+    return _Difference()

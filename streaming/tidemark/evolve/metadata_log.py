@@ -11,6 +11,7 @@ from tidemark.core.sparse_state import MetadataPosition, copy_of
 from tidemark.evolve.elections import note_election
 from tidemark.evolve.in_sync import apply_in_sync, recorded_cause
 from tidemark.evolve.leadership import begin_leadership, is_new_leadership
+from tidemark.evolve.recreation import is_other_topic
 
 
 def is_new_record(state: PartitionState | None, event: MetadataChange) -> bool:
@@ -58,12 +59,8 @@ def evolve_change(
         event.observed_at,
         event.recovering,
         adjacent=known is not None and event.partition_epoch == known.partition_epoch + 1,
+        in_sync_replicas=members,
     )
     after.sparse = sparse
     note_election(after, state)
     return after
-
-
-def is_other_topic(state: PartitionState, topic_id: str | None) -> bool:
-    """Whether both topic ids are known and differ: the topic was deleted and created again."""
-    return topic_id is not None and state.topic_id is not None and topic_id != state.topic_id

@@ -8,18 +8,23 @@ partition. What a leader reported under the fence of its epoch merges by maximum
 from __future__ import annotations
 
 import copy
+from typing import Final
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import MAX_LINEAGE, Observation, Replica
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, is_ordered, record_committed
 from tidemark.core.offset_history import add_sample
-from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
+from tidemark.core.sparse_state import Suspicion, copy_of
 from tidemark.evolve.elections import note_election
 from tidemark.evolve.in_sync import apply_in_sync, sampled_cause
 from tidemark.evolve.leadership import begin_leadership, is_new_leadership
 from tidemark.evolve.loss_proof import find_loss, serving_leader
-from tidemark.evolve.metadata_log import is_other_topic
+from tidemark.evolve.recreation import is_new_topic, may_be_recreated, may_mix_topics
 from tidemark.evolve.sparse_state import apply_sparse
+
+# So long a record of the metadata log counts more than a broker's image of the same leader epoch.
+RECORD_SECONDS: Final = 60.0
 
 
 def evolve(
@@ -34,13 +39,20 @@ def evolve(
 
     `cluster` helps to name the suspected cause of a shrink.
     """
-    if state is None or is_other_topic(state, event.topic_id):
+    if state is None or is_new_topic(state, event):
         state = PartitionState()
     after = copy.copy(state)
+    if may_mix_topics(state, event):
+        after.pass_number = pass_number
+        after.collector, after.collector_epoch = collector, collector_epoch
+        after.sparse = copy_of(state.sparse)
+        after.sparse.mixed_since = after.sparse.mixed_since or event.observed_at
+        return after
     after.topic_id = event.topic_id or state.topic_id
     after.collector, after.collector_epoch = collector, collector_epoch
     after.pass_number = pass_number
     after.observed_at, after.missed_passes = event.observed_at, 0
+    after.compacted = state.compacted if event.compacted is None else event.compacted
     stale = _is_stale(state, event)
     if not stale:
         _apply_metadata(after, state, event, cluster)
@@ -101,9 +113,7 @@ def _apply_metadata(
     if event.replicas:
         after.assigned = event.replicas
     after.adding, after.removing = event.adding, event.removing
-    if event.eligible_leader_replicas is not None:
-        after.eligible_leader_replicas = event.eligible_leader_replicas
-        after.last_known_eligible_leader_replicas = event.last_known_eligible_leader_replicas
+    _apply_eligible(after, before, event)
     members, at = event.in_sync_replicas, event.observed_at
     if members is not None:
         apply_in_sync(
@@ -111,16 +121,37 @@ def _apply_metadata(
         )
 
 
+def _apply_eligible(after: PartitionState, before: PartitionState, event: Observation) -> None:
+    """The eligible leader replicas, which a second request reads.
+
+    They are unknown where an election may lie between the two answers, and remain known as long as
+    the leader epoch and the in-sync set that they belong to.
+    """
+    is_one_moment = not any(
+        sample.leader_epoch is not None and sample.leader_epoch > (event.leader_epoch or 0)
+        for sample in event.samples
+    )
+    if event.eligible_leader_replicas is not None and is_one_moment:
+        after.eligible_leader_replicas = event.eligible_leader_replicas
+        after.last_known_eligible_leader_replicas = event.last_known_eligible_leader_replicas
+    elif event.in_sync_replicas is not None and (
+        (event.leader_epoch, event.in_sync_replicas)
+        != (before.leader_epoch, before.in_sync_replicas)
+    ):
+        after.eligible_leader_replicas = after.last_known_eligible_leader_replicas = None
+
+
 def _is_outdated(before: PartitionState, event: Observation) -> bool:
     """Whether a broker's image is older than the newest record of the metadata log.
 
-    Within one leader epoch only time decides.
+    Within one leader epoch only time decides. A broker that is cut off from the controller shows an
+    old image for long, so a record that is not old itself counts more.
     """
     record = before.sparse.metadata if before.sparse is not None else None
     if record is None or event.leader_epoch != before.leader_epoch:
         return False
     read_at = event.observed_at if event.metadata_at is None else event.metadata_at
-    return read_at <= record.at
+    return read_at <= record.at + RECORD_SECONDS
 
 
 def _replicas(
@@ -161,11 +192,16 @@ def _replica(before: ReplicaState | None, sample: Replica, observed_at: float) -
 def _apply_former_leader(after: PartitionState, before: PartitionState, event: Observation) -> None:
     """An observation under an older epoch shows nothing of the known leader.
 
-    The request was fenced with the older epoch, so this high watermark is valid for that epoch.
+    The request was fenced with the older epoch, so this high watermark is valid for that epoch,
+    unless its leader may have moved it after the epoch was over. It cannot without a follower,
+    because only the controller shrinks the in-sync set.
     """
     after.leader_end_before = after.leader_end_after = None
     shown, leader, epoch = event.committed, event.leader, event.leader_epoch
-    if shown is not None and leader is not None and epoch is not None:
+    if shown is None or leader is None or epoch is None:
+        return
+    deposed = before.unclean_epoch is not None and epoch < before.unclean_epoch
+    if not deposed and set(event.in_sync_replicas or []) - {leader}:
         after.committed = [copy.copy(entry) for entry in before.committed]
         reading = Committed(epoch, shown, event.observed_at, shown, leader)
         record_committed(after.committed, reading)
@@ -185,6 +221,7 @@ def _apply_leader(after: PartitionState, before: PartitionState, event: Observat
     _apply_high_watermark(after, event)
     if event.committed is not None and event.leader is not None:
         _apply_committed(after, event, event.leader, event.committed)
+    _apply_log_start(after)
     if after.leader_end_after is not None and after.leader_epoch is not None:
         _apply_returned_leaders(after, after.leader_end_after)
 
@@ -236,11 +273,23 @@ def _apply_committed(
     after.committed = [copy.copy(entry) for entry in after.committed]
     epoch = NO_EPOCH if event.leader_epoch is None else event.leader_epoch
     log_end = max(committed, after.leader_log_end_offset or 0)
+    after.high_watermark_read_at = event.observed_at
     reading = Committed(epoch, committed, event.observed_at, log_end, leader)
     record_committed(after.committed, reading)
     if after.lineage:
         for entry in after.committed:
             entry.dated = entry.dated or entry.epoch == epoch
+
+
+def _apply_log_start(after: PartitionState) -> None:
+    """Notes what the leader's log no longer has because it was deleted."""
+    leader = serving_leader(after)
+    log_start = None if leader is None else leader.log_start_offset
+    if not log_start or all(entry.log_start_offset >= log_start for entry in after.committed):
+        return
+    after.committed = [copy.copy(entry) for entry in after.committed]
+    for entry in after.committed:
+        entry.log_start_offset = max(entry.log_start_offset, log_start)
 
 
 def _apply_returned_leaders(after: PartitionState, leader_end: int) -> None:
@@ -268,6 +317,10 @@ def _apply_loss(after: PartitionState, before: PartitionState) -> None:
                 entry.lost_under = read.epoch_after
         read = None
     found = find_loss(after)
+    if found is not None and may_be_recreated(after, found.end):
+        after.loss_candidate = None
+        _suspect_recreation(after, found)
+        return
     after.loss_candidate = found
     if found is not None:
         if read is not None and (read.epoch_before, read.epoch_after) == (
@@ -283,6 +336,18 @@ def _apply_loss(after: PartitionState, before: PartitionState) -> None:
     elif read is not None and read.epoch_after == after.leader_epoch and not _can_decide(after):
         # A pass without a verdict keeps the first read; one that shows the records refutes it.
         after.loss_candidate = read
+
+
+def _suspect_recreation(after: PartitionState, found: LossCandidate) -> None:
+    """Starts over: nothing that was committed in the old topic proves a loss in the new one."""
+    assert after.leader is not None
+    end = max(replica.log_end_offset or 0 for replica in after.replicas)
+    after.sparse = copy_of(after.sparse)
+    after.sparse.suspicion = Suspicion(
+        end, found.end, after.leader, after.observed_at, recreated=True
+    )
+    epoch = NO_EPOCH if after.leader_epoch is None else after.leader_epoch
+    after.committed = [entry for entry in after.committed if entry.epoch == epoch != NO_EPOCH]
 
 
 def _can_decide(after: PartitionState) -> bool:

@@ -28,6 +28,7 @@ from tidemark.evolve.divergences import find_divergences
 def apply_sparse(after: PartitionState, before: PartitionState, event: Observation) -> None:
     """Sets `after.sparse`; None when nothing of it is left."""
     sparse, now = copy_of(after.sparse), event.observed_at
+    sparse.mixed_since = None
     sparse.epoch_starts = recent_epoch_starts(sparse, now)
     sparse.adding = _adding(after, sparse, now)
     sparse.last_stable = _last_stable(after, sparse, now)

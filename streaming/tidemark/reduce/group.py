@@ -41,8 +41,9 @@ from tidemark.evolve.cluster import (
     note_refused,
 )
 from tidemark.evolve.fast_path import fold_offsets
-from tidemark.evolve.metadata_log import evolve_change, is_new_record, is_other_topic
+from tidemark.evolve.metadata_log import evolve_change, is_new_record
 from tidemark.evolve.observation import evolve, is_newer
+from tidemark.evolve.recreation import is_new_topic, is_other_topic
 from tidemark.reduce.group_state import GroupState, decode_group, encode_group
 from tidemark.reduce.judge import EMPTY, DecodedPartition, Judge
 from tidemark.reduce.rows import (
@@ -209,7 +210,7 @@ class Fold:
     ) -> None:
         """Keeps a new state and raises the events between it and the one before."""
         partition, before, at = self._decode(key), EMPTY, event.observed_at
-        if partition is not None and is_other_topic(partition.state, event.topic_id):
+        if partition is not None and _is_of_new_topic(partition.state, event):
             self._publish_alerts(self._judge.close_deleted(partition, at))
             partition = None
         if partition is None:
@@ -365,3 +366,9 @@ class Fold:
             if alerts:
                 self._publish_alerts(alerts)
                 self.state.due[key] = CHANGED
+
+
+def _is_of_new_topic(state: PartitionState, event: Observation | UnsampledEvent) -> bool:
+    if isinstance(event, Observation):
+        return is_new_topic(state, event)
+    return is_other_topic(state, event.topic_id)
