@@ -1,0 +1,44 @@
+"""`python -m tests.histories --seed N --count M [--show SEED] [--write FOLDER]`"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.histories.campaign import Campaign, show
+from tests.histories.modes import MODES
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="The first seed.")
+    parser.add_argument("--count", type=int, default=1000, help="How many histories.")
+    parser.add_argument("--mode", choices=list(MODES), help="Only this generation of Kafka.")
+    parser.add_argument("--old-collector", action="store_true", help="ELR merged unchecked.")
+    parser.add_argument("--show", type=int, help="Print one history and its alerts.")
+    parser.add_argument("--write", type=Path, help="Write the shrunk events of each kind here.")
+    given = parser.parse_args()
+    if given.show is not None:
+        show(given.show, mode=given.mode, old=given.old_collector)
+        return 0
+    campaign = Campaign(mode=given.mode, old=given.old_collector)
+    began = time.process_time()
+    for seed in range(given.seed, given.seed + given.count):
+        campaign.run(seed)
+        done = seed - given.seed + 1
+        if done % 500 == 0:
+            print(f"{done} histories, {campaign.summary()}", file=sys.stderr, flush=True)
+    campaign.report(time.process_time() - began)
+    if given.write is not None:
+        campaign.write(given.write)
+    return int(bool(campaign.failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+
+
+__all__ = ["Counter", "main"]

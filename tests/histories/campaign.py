@@ -1,0 +1,107 @@
+"""Many histories: their counts, their failures, and the events of the smallest one of each kind."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from tests.histories.history import Script, script
+from tests.histories.judge import Finding, Judge, judge, replay_in_two
+from tests.histories.shrink import shrink
+from tidemark.core.codec import encode_batch
+from tidemark.core.events import Batch
+from tidemark.core.records import Alert, decode_record
+
+# One history in so many is folded again, in two calls, from its encoded records.
+SPLIT_EVERY = 20
+
+
+class Campaign:
+    """Even seeds are benign. `failures`: kind -> (seed, finding) of each history that has it."""
+
+    def __init__(self, mode: str | None = None, *, old: bool = False) -> None:
+        self.counts = Counter[str]()
+        self.failures: dict[str, list[tuple[int, Finding]]] = {}
+        self._mode, self._old = mode, old
+
+    def plan(self, seed: int) -> Script:
+        return script(seed, benign=seed % 2 == 0, mode=self._mode, old=self._old)
+
+    def run(self, seed: int) -> list[Finding]:
+        player = Judge(self.plan(seed))
+        result = player.run()
+        self.counts.update(result.counts)
+        self.counts["histories"] += 1
+        findings = result.findings
+        if seed % SPLIT_EVERY == 0 and replay_in_two(result.batches) != player.alerts:
+            findings.append(Finding("split", 0, "two calls of the reducer give other alerts"))
+        for finding in findings:
+            self.failures.setdefault(finding.kind, []).append((seed, finding))
+        return findings
+
+    def summary(self) -> str:
+        kinds = {kind: len(found) for kind, found in sorted(self.failures.items())}
+        return f"{self.counts['passes']} passes, failures {kinds or 'none'}"
+
+    def report(self, seconds: float) -> None:
+        for name, count in sorted(self.counts.items()):
+            print(f"{count:9} {name}")
+        done = self.counts["histories"]
+        print(f"{done} histories in {seconds:.1f} s of CPU, {done / seconds:.1f} per second")
+        for kind, found in sorted(self.failures.items()):
+            seed, finding = found[0]
+            seeds = ", ".join(str(seed) for seed, _ in found[:8])
+            print(f"\n{len(found)} x {kind} (seeds {seeds})")
+            print(f"    seed {seed}, pass {finding.number}: {finding.text}")
+
+    def write(self, folder: Path) -> None:
+        """The shrunk events of the shortest failing history of each kind, and its script."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for kind, found in self.failures.items():
+            if kind == "split":
+                continue
+            best = None
+            for seed, _ in found[:5]:
+                plan, result = shrink(self.plan(seed), kind)
+                if best is None or plan.passes < best[0].passes:
+                    best = plan, result
+            assert best is not None
+            name = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")
+            write_events(folder / f"histories-{name}.jsonl", best[1].batches)
+            print(f"{name}: {best[0]}")
+
+
+def write_events(path: Path, batches: list[Batch]) -> None:
+    """What `tidemark replay` reads."""
+    path.write_bytes(b"".join(encode_batch(batch) + b"\n" for batch in batches))
+
+
+def show(seed: int, *, mode: str | None = None, old: bool = False) -> None:
+    """One history: its script, elections, cuts, and every alert."""
+    plan = script(seed, benign=seed % 2 == 0, mode=mode, old=old)
+    print(plan)
+    player = Judge(plan)
+    player.run()
+    truth = player.world.truth
+    lines = [(e.at, f"elected {e}") for e in truth.elections]
+    lines += [(c.at, f"cut {c._replace(ids=c.ids[:3])} ({len(c.ids)} ids)") for c in truth.cuts]
+    lines += [
+        (x.at, f"leads {x._replace(lost=frozenset())} lost={len(x.lost)}")
+        for x in truth.leaderships
+    ]
+    lines += [(r.at, f"record {r}") for r in player.world.controller.records]
+    for value in player.alerts:
+        alert = decode_record(value)
+        assert isinstance(alert, Alert)
+        text = alert.annotations["description"]
+        lines.append(
+            (alert.at - 1_790_000_000, f"{alert.state} {alert.labels['alertname']}: {text}")
+        )
+    for at, line in sorted(lines):
+        print(f"{at:8.3f} {line}")
+    for finding in player.findings:
+        print(finding)
+
+
+__all__ = ["Campaign", "judge", "show", "write_events"]

@@ -1,0 +1,57 @@
+"""Claims of lost records against the truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.histories.case import Case
+
+ALERT = "KafkaCommittedDataLoss"
+
+
+def judge_claim(case: Case, counts: Counter[str]) -> str | None:
+    """The first thing that is wrong with a claim; null: every offset of it is lost.
+
+    Adds the claim's records to `case.claimed`. What no sample could show is counted and is no
+    failure: a deletion after the last sample, and records that a leader committed after its epoch
+    was over.
+    """
+    if case.alert.state == "resolved":
+        return None
+    start, end = case.evidence["proven"]
+    counts["claims"] += 1
+    counts["claimed offsets"] += end - start
+    epoch, after = case.evidence.get("leader_epoch_before"), case.evidence.get("leader_epoch_after")
+    lost = case.truth.lost_under(case.topic, after, case.evidence.get("leader"))
+    wrong = Counter[str]()
+    for offset in range(start, end):
+        why = _why_not(case, offset, epoch, lost)
+        if why is not None:
+            wrong[why] += 1
+    for why in ("deleted unseen", "late"):
+        counts[f"claimed offsets: {why}"] += wrong.pop(why, 0)
+    if not wrong:
+        return None
+    return ", ".join(f"{count} {why}" for why, count in sorted(wrong.items()))
+
+
+def _why_not(case: Case, offset: int, epoch: int | None, lost: frozenset[int]) -> str | None:
+    truth, topic = case.truth, case.topic
+    if case.world.state.topic != topic:
+        return "recreated"
+    records = [
+        r
+        for r in truth.committed[topic].get(offset, ())
+        if epoch is None or truth.epoch_of[r] <= epoch
+    ]
+    missing = [r for r in records if r in lost]
+    case.claimed.update(missing)
+    if missing:
+        return None
+    if any(r in truth.deleted for r in records):
+        return "deleted" if offset < case.sampled_start else "deleted unseen"
+    if records:
+        return "surviving"
+    if offset in truth.late[topic]:
+        return "late"
+    return "recreated" if topic > 0 else "uncommitted"

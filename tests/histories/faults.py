@@ -1,0 +1,206 @@
+"""What happens to the partition: scripts of faults, drawn from a seed before the history runs.
+
+Each fault draws from its own seed. So a script without one of them is the same history otherwise,
+as far as it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Final, NamedTuple
+
+from tests.histories.broker import Broker
+from tests.histories.world import World
+
+
+class Fault(NamedTuple):
+    """Happens after pass `number`; `duration` in passes, for those that end by themselves."""
+
+    number: int
+    kind: str
+    seed: int
+    duration: int
+
+
+def _any(world: World, rng: Random) -> Broker:
+    """A replica, mostly; the leader more often than another."""
+    leader = world.state.leader
+    if leader in world.brokers and rng.random() < 0.5:
+        return world.brokers[leader]
+    return world.brokers[rng.choice(world.state.replicas)]
+
+
+Undo = Callable[[], None]
+Action = Callable[[World, Random], Undo | None]
+
+
+def _crash(world: World, rng: Random) -> Undo:
+    broker = _any(world, rng)
+    world.crash(broker, rng)
+    return lambda: world.start(broker)
+
+
+def _power_failure(world: World, rng: Random) -> Undo:
+    broker = _any(world, rng)
+    world.crash(broker, rng, lossy=True)
+    return lambda: world.start(broker)
+
+
+def _power_failure_everywhere(world: World, rng: Random) -> Undo:
+    down = list(world.brokers.values())
+    rng.shuffle(down)
+    for broker in down:
+        world.crash(broker, rng, lossy=True)
+    return partial(_start, world, down)
+
+
+def _start(world: World, brokers: list[Broker]) -> None:
+    for broker in brokers:
+        world.start(broker)
+
+
+def _stop(world: World, rng: Random) -> Undo:
+    broker = _any(world, rng)
+    world.stop(broker)
+    return lambda: world.start(broker)
+
+
+def _new_disk(world: World, rng: Random) -> Undo:
+    broker = _any(world, rng)
+    world.crash(broker, rng)
+    broker.replace_disk()
+    return lambda: world.start(broker)
+
+
+def _attribute(name: str) -> Action:
+    def action(world: World, rng: Random) -> Undo:
+        broker = _any(world, rng)
+        setattr(broker, name, True)
+        return lambda: setattr(broker, name, False)
+
+    return action
+
+
+def _hold(world: World, rng: Random) -> Undo:
+    world.controller.held = True
+    return lambda: setattr(world.controller, "held", False)
+
+
+def _preferred(world: World, rng: Random) -> None:
+    if not world.controller.held:
+        world.controller.elect_preferred()
+
+
+def _unclean(world: World, rng: Random) -> Undo:
+    """The last in-sync replicas stop, one by one; then the operator, or the topic, allows it."""
+    for number in world.state.in_sync:
+        world.crash(world.brokers[number], rng)
+        world.controller.fence(number)
+    world.controller.elect_uncleanly()
+    return partial(_start, world, [b for b in world.brokers.values() if not b.up])
+
+
+def _elect_uncleanly(world: World, rng: Random) -> None:
+    if not world.controller.held:
+        world.controller.elect_uncleanly()
+
+
+def _fence_leader(world: World, rng: Random) -> None:
+    """The heartbeats of the leader come too late once: it loses its partition and goes on."""
+    leader = world.state.leader
+    if leader in world.brokers and not world.controller.held:
+        world.controller.fence(leader)
+
+
+def _reassign(world: World, rng: Random) -> None:
+    brokers = sorted(world.brokers)
+    count = rng.choice([len(world.state.replicas)] * 3 + [min(len(brokers), 4), 1])
+    if world.controller.held:
+        return
+    world.controller.reassign(tuple(rng.sample(brokers, min(count, len(brokers)))))
+
+
+def _recreate(world: World, rng: Random) -> None:
+    if not world.controller.held and world.state.exists:
+        world.controller.delete()
+        brokers = sorted(world.brokers)
+        world.controller.create(tuple(rng.sample(brokers, len(world.state.replicas))))
+
+
+def _delete_topic(world: World, rng: Random) -> Undo:
+    world.controller.delete()
+    replicas = world.state.replicas
+    return lambda: world.controller.create(replicas) if not world.state.exists else None
+
+
+def _burst(world: World, rng: Random) -> Undo:
+    before = world.pace.produce
+    world.pace.produce = rng.choice([0.0, 0.0, 1.0])
+
+    def undo() -> None:
+        world.pace.produce = before
+
+    return undo
+
+
+def _delete_records(world: World, rng: Random) -> None:
+    world.delete_records(rng)
+
+
+ACTIONS: Final[dict[str, Action]] = {
+    "crash": _crash,
+    "stop": _stop,
+    "pause": _attribute("paused"),
+    "cut_off": _attribute("cut_off"),
+    "unheard": _attribute("unheard"),
+    "stuck": _attribute("stuck"),
+    "frozen": _attribute("frozen"),
+    "hold": _hold,
+    "preferred": _preferred,
+    "fence_leader": _fence_leader,
+    "reassign": _reassign,
+    "delete_records": _delete_records,
+    "burst": _burst,
+    "recreate": _recreate,
+    "delete_topic": _delete_topic,
+    "power_failure": _power_failure,
+    "power_failure_everywhere": _power_failure_everywhere,
+    "new_disk": _new_disk,
+    "unclean": _unclean,
+    "elect_uncleanly": _elect_uncleanly,
+}
+# Kind -> weight. A benign history loses nothing that a correct Kafka keeps.
+BENIGN: Final = {
+    "crash": 3,
+    "stop": 4,
+    "pause": 3,
+    "cut_off": 2,
+    "unheard": 2,
+    "stuck": 2,
+    "frozen": 1,
+    "hold": 1,
+    "preferred": 2,
+    "fence_leader": 2,
+    "reassign": 2,
+    "delete_records": 3,
+    "burst": 3,
+    "recreate": 0.4,
+    "delete_topic": 0.2,
+}
+HOSTILE: Final = BENIGN | {
+    "power_failure": 4,
+    "power_failure_everywhere": 1,
+    "new_disk": 2,
+    "unclean": 3,
+    "elect_uncleanly": 3,
+}
+
+
+def draw(rng: Random, passes: int, count: int, weights: dict[str, float]) -> list[Fault]:
+    kinds, found = list(weights), []
+    for kind in rng.choices(kinds, list(weights.values()), k=count):
+        number = rng.randint(5, max(6, passes - 10))
+        found.append(Fault(number, kind, rng.getrandbits(30), rng.choice([1, 2, 3, 5, 12, 25])))
+    return sorted(found)

@@ -1,0 +1,107 @@
+"""One replica's log and its leader epoch cache (UnifiedLog, LeaderEpochFileCache)."""
+
+from __future__ import annotations
+
+# (leader epoch, offset)
+EpochOffset = tuple[int, int]
+
+
+class ReplicaLog:
+    """Records are ids, at the index of their offset. `epoch_of` gives the leader epoch of an id."""
+
+    __slots__ = ("cache", "checkpoint", "end_of_disk", "epoch_of", "high_watermark", "ids", "start")
+
+    def __init__(self, epoch_of: list[int]) -> None:
+        self.epoch_of = epoch_of
+        self.ids: list[int] = []
+        self.start = 0
+        self.high_watermark = 0
+        # (leader epoch, start offset), both ascending.
+        self.cache: list[EpochOffset] = []
+        # Records below are on the disk, whatever happens to the page cache.
+        self.end_of_disk = 0
+        # replication-offset-checkpoint
+        self.checkpoint = 0
+
+    @property
+    def end(self) -> int:
+        return len(self.ids)
+
+    @property
+    def latest_epoch(self) -> int | None:
+        return self.cache[-1][0] if self.cache else None
+
+    def assign(self, epoch: int, offset: int) -> None:
+        """LeaderEpochFileCache.assign."""
+        cache = self.cache
+        if cache and cache[-1][0] == epoch and cache[-1][1] <= offset:
+            return
+        while cache and (cache[-1][0] >= epoch or cache[-1][1] >= offset):
+            cache.pop()
+        cache.append((epoch, offset))
+
+    def copy_from(self, ids: list[int]) -> None:
+        """Appends fetched records; a follower learns an epoch with its first record."""
+        latest = self.latest_epoch
+        offset = len(self.ids)
+        for index, record in enumerate(ids):
+            epoch = self.epoch_of[record]
+            if epoch != latest:
+                self.assign(epoch, offset + index)
+                latest = epoch
+        self.ids += ids
+
+    def end_offset_for(self, epoch: int) -> EpochOffset | None:
+        """LeaderEpochFileCache.endOffsetFor; None is undefined."""
+        cache = self.cache
+        if not cache or epoch > cache[-1][0]:
+            return None
+        if epoch == cache[-1][0]:
+            return epoch, len(self.ids)
+        if epoch < cache[0][0]:
+            return epoch, cache[0][1]
+        floor = cache[0][0]
+        for known, start in cache:
+            if known > epoch:
+                return floor, start
+            floor = known
+        return None
+
+    def truncate_to(self, offset: int) -> list[int]:
+        """UnifiedLog.truncateTo. Returns the records that were cut."""
+        cut = self.ids[offset:]
+        del self.ids[offset:]
+        while self.cache and self.cache[-1][1] >= offset:
+            self.cache.pop()
+        self.start = min(self.start, offset)
+        self.high_watermark = min(self.high_watermark, len(self.ids))
+        self.end_of_disk = min(self.end_of_disk, len(self.ids))
+        return cut
+
+    def truncate_fully(self, offset: int) -> list[int]:
+        """UnifiedLog.truncateFullyAndStartAt."""
+        cut = self.ids[self.start :]
+        self.ids = [-1] * offset
+        self.start = self.high_watermark = self.end_of_disk = offset
+        self.cache = []
+        return cut
+
+    def delete_before(self, offset: int) -> list[int]:
+        """UnifiedLog.maybeIncrementLogStartOffset. Returns the deleted records."""
+        if offset <= self.start:
+            return []
+        deleted = self.ids[self.start : offset]
+        self.start = offset
+        cache = self.cache
+        passed = [entry for entry in cache if entry[1] <= offset]
+        if passed:
+            self.cache = [(passed[-1][0], offset), *cache[len(passed) :]]
+        self.high_watermark = max(self.high_watermark, offset)
+        self.end_of_disk = max(self.end_of_disk, offset)
+        return deleted
+
+    def recover(self, keep: int) -> list[int]:
+        """A process starts: the high watermark of the checkpoint, records below `keep`."""
+        cut = self.truncate_to(keep) if keep < len(self.ids) else []
+        self.high_watermark = max(self.start, min(self.checkpoint, len(self.ids)))
+        return cut

@@ -1,0 +1,157 @@
+"""Every sentence of the detectors that assert or reassure, with its check against the truth.
+
+One table. A sentence of such a detector that no line matches is a failure: new wording needs a
+line. A check returns whether the sentence is true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from tests.histories import statements as s
+from tests.histories.case import Case
+
+Check = Callable[[Case, re.Match[str]], bool]
+
+
+def _anything(case: Case, match: re.Match[str]) -> bool:
+    """A sentence that claims nothing about the past, or that its evidence is judged by."""
+    return True
+
+
+# Alert -> (label, pattern, check). The first pattern that matches a sentence decides.
+TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
+    "KafkaCommittedDataLoss": [
+        ("claim", r"\d+ committed records? of .* (?:is|are) lost: ", _anything),
+        ("exposed", r"Another \d+ records? in .* may have been acknowledged", _anything),
+    ],
+    "KafkaUncleanElection": [
+        ("unclean", r"(?:Suspected u|U)nclean election: broker \d+ leads", _anything),
+        ("last known", r"Last known leader election: broker (\d+)", s.last_known_leader),
+        ("lacks", r"Committed records that it lacks are lost", _anything),
+        ("gap", r"Not every election in between was seen", _anything),
+        ("none left", r"No replica was in sync or eligible any more", s.none_eligible),
+        ("disk", r"Records that were not on its disk when it stopped are lost", _anything),
+        ("was", r"It was (?:suspected at first|the last known leader)", _anything),
+        (
+            "proven",
+            r"Committed records of the epochs before it are proven to be lost",
+            s.lost_before,
+        ),
+        ("recovering", r"The metadata log marks its leader as recovering", _anything),
+    ],
+    "KafkaElrElection": [
+        ("leads", r"Broker \d+ leads \S+ since epoch \d+", _anything),
+        ("elected", r"It was elected from the eligible leader replicas", _anything),
+        ("holds", r"It holds every committed record", s.elected_holds_all),
+        ("in sync", r"In sync now: ", _anything),
+    ],
+    "KafkaLogTruncation": [
+        (
+            "acks=1 at most",
+            r"Broker (\d+) .* above the high watermark: acknowledged with acks=1 at most",
+            s.cut_uncommitted,
+        ),
+        (
+            "leader has them",
+            r"Broker (\d+) .* below (\d+), which was committed \(leader (\d+) has them\)",
+            s.cut_committed_and_kept,
+        ),
+        ("was committed", r"Broker (\d+) .* below (\d+), which was committed", s.cut_committed),
+        ("unknown", r"Broker (\d+) .* and it is unknown what of it was committed", s.was_cut),
+    ],
+    "KafkaHwRegression": [
+        (
+            "was committed",
+            r"Leader \d+ reports high watermark \d+ of \S+; (\d+) was committed before",
+            s.high_watermark_was,
+        ),
+        ("no record missing", r"No record is missing in its log", s.leader_lacks_nothing),
+        ("reaches", r"Its log reaches \d+", _anything),
+        ("not proven", r"Its log ends at \S+; it is not proven yet", _anything),
+        ("waits", r"Consumers wait at \d+", _anything),
+        ("same epoch", r"Leader \d+ of epoch \S+ reports high watermark", _anything),
+        ("violated", r"Within one leadership it never goes back", s.never),
+        ("restarted", r"The broker restarted in between", s.restarted),
+    ],
+    "KafkaLossRisk": [
+        (
+            "behind",
+            r"Broker (\d+) counts as in sync in \S+, but its log ends at (\d+), below (\d+)",
+            s.behind_committed,
+        ),
+        ("would be lost", r"Records \[(\d+), (\d+)\) would be lost if it led", _anything),
+        ("leads without", r"It leads without records \[(\d+), (\d+)\)", _anything),
+        ("recovering", r"Broker (\d+) leads \S+ after an unclean election", _anything),
+        (
+            "has all",
+            r"Its log has everything that was seen to be committed",
+            s.leader_lacks_nothing,
+        ),
+        ("unknown", r"What was committed before is unknown", _anything),
+        ("not proven", r"It is not proven yet that its log", _anything),
+        ("once ended", r"The log of broker (\d+), elected leader of \S+, once", _anything),
+        ("suspected", r"Records \[(\d+), (\d+)\) are suspected to be lost", _anything),
+        ("no proof", r"These brokers know no leader epochs", _anything),
+    ],
+    "KafkaLeaderAlone": [
+        ("only", r"Leader (\d+) is the only replica of \S+ in sync", s.alone),
+        (
+            "on its disk",
+            r"(?:At most )?(\d+) records? (?:is|are) on its disk alone",
+            _anything,
+        ),
+        ("unknown", r"How many of its records are on no other disk is unknown", _anything),
+    ],
+    "KafkaZombieLeader": [
+        (
+            "acts",
+            r"Broker (\d+) acts as leader of \S+ at epoch (\d+); .* at epoch (\d+)",
+            s.acted_as_leader,
+        ),
+        ("grew", r"Its log grew by \d+ records? since", _anything),
+        ("still", r"Its log does not grow", _anything),
+    ],
+    "KafkaDivergence": [("all", r"", _anything)],
+    "KafkaLineageAnomaly": [("all", r"", s.never)],
+    "KafkaStaleBrokerView": [
+        ("knows", r"Broker (\d+) still knows leader epoch (\d+) of \S+; leader", s.knew_epoch),
+        ("follows", r"It does not follow the new leader", _anything),
+        ("behind", r".* behind the metadata log", _anything),
+        ("effect", r"Its clients get old leaders", _anything),
+    ],
+}
+_COMPILED: Final = {
+    name: [(label, re.compile(pattern), check) for label, pattern, check in lines]
+    for name, lines in TABLE.items()
+}
+_END: Final = re.compile(r"(?<=[.;:])\s+(?=[A-Z])")
+
+
+def judge_sentences(case: Case, counts: Counter[str]) -> list[tuple[str, str]]:
+    """(kind of failure, sentence) for each sentence that is false or unknown."""
+    lines = _COMPILED.get(case.name)
+    if lines is None or case.alert.state == "resolved":
+        return []
+    found = []
+    for sentence in split(case.alert.annotations["description"]):
+        for label, pattern, check in lines:
+            match = pattern.match(sentence)
+            if match is None:
+                continue
+            key = f"{case.name}: {label}"
+            counts[f"sentence {key}"] += 1
+            if not check(case, match):
+                found.append((f"false: {key}", sentence))
+            break
+        else:
+            found.append((f"unknown sentence: {case.name}", sentence))
+    return found
+
+
+def split(text: str) -> list[str]:
+    """Sentences, also those that follow a semicolon or a colon with a capital."""
+    return [part for part in _END.split(text) if part]

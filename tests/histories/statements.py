@@ -1,0 +1,167 @@
+"""Checks of single sentences; `sentences` says which."""
+
+from __future__ import annotations
+
+import re
+
+from tests.histories.case import Case
+from tests.histories.truth import Cut
+
+Match = re.Match[str]
+
+
+def never(case: Case, match: Match) -> bool:
+    """The simulated brokers keep the protocol."""
+    return False
+
+
+# Elections.
+
+
+def _election_kind(case: Case) -> str | None:
+    after = case.evidence.get("leader_epoch_after")
+    for election in case.truth.elections:
+        if (election.topic, election.epoch) == (case.topic, after):
+            return election.kind
+    return None
+
+
+def last_known_leader(case: Case, match: Match) -> bool:
+    return _election_kind(case) == "last known leader"
+
+
+def none_eligible(case: Case, match: Match) -> bool:
+    return _election_kind(case) in {"last known leader", "unclean"}
+
+
+def elected_holds_all(case: Case, match: Match) -> bool:
+    """The election cost nothing: what it lacks, its predecessor lacked."""
+    epoch = case.evidence["leader_epoch_after"]
+    before = [
+        seen.lost
+        for seen in case.truth.leaderships
+        if seen.topic == case.topic and seen.epoch < epoch
+    ][-1:]
+    lost = case.truth.lost_under(case.topic, epoch, None)
+    return not lost.difference(case.claimed, *before)
+
+
+def lost_before(case: Case, match: Match) -> bool:
+    """Some leadership since the election lacked committed records."""
+    epoch = case.evidence.get("leader_epoch_after")
+    return any(
+        seen.lost
+        for seen in case.truth.leaderships
+        if seen.topic == case.topic and (epoch is None or seen.epoch >= epoch)
+    )
+
+
+# Truncations.
+
+
+def _cut_ids(case: Case, broker: int) -> list[int]:
+    """The records of [cut, old end) that the replica lost since its last sample."""
+    at, end = case.evidence["cut_at"], case.evidence["log_end_offset_before"]
+    found: list[int] = []
+    for cut in _cuts(case, broker):
+        found += [r for r in cut.ids if r >= 0 and at <= case.truth.offset_of[r] < end]
+    return found
+
+
+def _cuts(case: Case, broker: int) -> list[Cut]:
+    sampled = case.evidence.get("sampled_at")
+    since = case.before_at
+    if sampled and sampled[0] is not None:
+        since = case.world.now - (case.alert.at - sampled[0])
+    return [c for c in case.truth.cuts if c.broker == broker and c.at >= since - 1.0]
+
+
+def was_cut(case: Case, match: Match) -> bool:
+    return bool(_cuts(case, int(match[1])))
+
+
+def cut_uncommitted(case: Case, match: Match) -> bool:
+    """Nothing that was cut had been committed, so no acks=all had promised it."""
+    return not any(r in case.truth.committed_at for r in _cut_ids(case, int(match[1])))
+
+
+def cut_committed(case: Case, match: Match) -> bool:
+    """Everything that was cut below the offset had been committed."""
+    broker, below = int(match[1]), int(match[2])
+    known = case.truth.committed_at
+    ids = [r for r in _cut_ids(case, broker) if case.truth.offset_of[r] < below]
+    if not _cuts(case, broker):
+        return False
+    return all(r in known or r in _late(case) for r in ids)
+
+
+def _late(case: Case) -> set[int]:
+    return {r for records in case.truth.late[case.topic].values() for r in records}
+
+
+def cut_committed_and_kept(case: Case, match: Match) -> bool:
+    """And the leader has all committed records below the offset."""
+    if not cut_committed(case, match):
+        return False
+    below = int(match[2])
+    known, offsets = case.truth.committed_at, case.truth.offset_of
+    records = case.committed_in(case.evidence["cut_at"], below)
+    records += [r for r in _cut_ids(case, int(match[1])) if r in known and offsets[r] < below]
+    return case.holds(int(match[3]), records)
+
+
+# High watermarks.
+
+
+def high_watermark_was(case: Case, match: Match) -> bool:
+    high = case.truth.high_watermarks[case.topic]
+    late = [offset + 1 for offset in case.truth.late[case.topic]]
+    return int(match[1]) <= max([high, *late])
+
+
+def leader_lacks_nothing(case: Case, match: Match) -> bool:
+    """The leader's log has every committed record, of its epoch and of those before."""
+    leader = case.evidence["leader"]
+    epoch = case.evidence.get("leader_epoch")
+    records = case.committed_in(0, case.truth.high_watermarks[case.topic], epoch)
+    return case.holds(leader, [r for r in records if r not in case.claimed])
+
+
+def restarted(case: Case, match: Match) -> bool:
+    leader, since = case.evidence["leader"], case.world.now - 60.0
+    return any(broker == leader and at >= since for at, broker in case.truth.restarts)
+
+
+# Replicas.
+
+
+def behind_committed(case: Case, match: Match) -> bool:
+    """A replica in the in-sync set whose log lacks committed records."""
+    broker, end, committed = int(match[1]), int(match[2]), int(match[3])
+    member = case.was(lambda record: broker in record.in_sync)
+    records = case.committed_in(end, committed)
+    return member and bool(records) and not case.holds(broker, records)
+
+
+def alone(case: Case, match: Match) -> bool:
+    return case.was(lambda record: record.in_sync == (int(match[1]),))
+
+
+def acted_as_leader(case: Case, match: Match) -> bool:
+    """The broker led under the first epoch, and the partition is at the second one."""
+    broker, epoch, newest = (int(match[n]) for n in (1, 2, 3))
+    led = any(
+        (seen.topic, seen.leader, seen.epoch) == (case.topic, broker, epoch)
+        for seen in case.truth.leaderships
+    )
+    replica = case.replica(broker)
+    acts = replica is not None and replica.leads and replica.leader_epoch == epoch
+    reached = case.was(
+        lambda r: (r.topic, r.leader_epoch) == (case.world.state.topic, newest), 30.0
+    )
+    return (led or acts) and reached
+
+
+def knew_epoch(case: Case, match: Match) -> bool:
+    """The epoch that it still knows is older than the partition's."""
+    return int(match[2]) < case.world.state.leader_epoch
