@@ -28,11 +28,28 @@ def judge_claim(case: Case, counts: Counter[str]) -> str | None:
         why = _why_not(case, offset, epoch, lost)
         if why is not None:
             wrong[why] += 1
+    if case.alert.state == "update" and set(wrong) == {"late"}:
+        # A zombie's high watermark, after the loss was claimed.
+        return f"{wrong['late']} late, by an update"
     for why in ("deleted unseen", "late"):
         counts[f"claimed offsets: {why}"] += wrong.pop(why, 0)
     if not wrong:
         return None
     return ", ".join(f"{count} {why}" for why, count in sorted(wrong.items()))
+
+
+def is_misdated(case: Case, ahead: float) -> bool:
+    """Whether a record was written outside of the claim's bounds, by the collector's clock."""
+    start, end = case.evidence["proven"]
+    low, high = case.evidence.get("written_between") or (None, None)
+    truth, first, last = case.truth, [], []
+    for record in case.claimed:
+        if truth.offset_of[record] == start:
+            first.append(truth.written_at[record])
+        if truth.offset_of[record] == end - 1:
+            last.append(truth.written_at[record])
+    early = low is not None and first and max(first) + ahead < low - 0.001
+    return bool(early or (high is not None and last and min(last) + ahead > high + 0.001))
 
 
 def _why_not(case: Case, offset: int, epoch: int | None, lost: frozenset[int]) -> str | None:

@@ -29,6 +29,8 @@ class PartitionRecord(NamedTuple):
     removing: Brokers = ()
     exists: bool = True
     kind: str = "clean"
+    # LeaderRecoveryState: since an unclean election, until the leader changes the in-sync set.
+    recovering: bool = False
     at: float = 0.0
 
 
@@ -103,6 +105,8 @@ class Controller:
             adding,
             removing,
             kind=kind or old.kind,
+            recovering=kind in {"unclean", "last known leader"}
+            or (old.recovering and not kind and election != "alter"),
             at=self.now,
         )
         if new[1:11] == (*old[1:3], new.partition_epoch, *old[4:11]):

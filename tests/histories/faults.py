@@ -102,6 +102,38 @@ def _unclean(world: World, rng: Random) -> Undo:
     return partial(_start, world, [b for b in world.brokers.values() if not b.up])
 
 
+def _leave(world: World, rng: Random) -> None:
+    """A replica stops with what it has. A leader takes records along that no other replica has."""
+    broker = _any(world, rng)
+    if broker.serves() and rng.random() < 0.8:
+        broker.append(rng.randint(1, 20))
+    world.crash(broker, rng)
+    world.left = broker.number
+
+
+def _return(world: World, rng: Random) -> Undo:
+    """It comes back when all others are gone, and the topic allows it to lead."""
+    controller, left = world.controller, world.brokers[world.left or 1]
+    down = [b for b in world.brokers.values() if b is not left]
+    for broker in down:
+        if rng.random() < 0.7:
+            world.crash(broker, rng)
+        else:
+            broker.cut_off = True
+        if not controller.held:
+            controller.fence(broker.number)
+    before, controller.unclean = controller.unclean, True
+    world.start(left)
+
+    def undo() -> None:
+        controller.unclean = before
+        for broker in down:
+            broker.cut_off = False
+            world.start(broker)
+
+    return undo
+
+
 def _elect_uncleanly(world: World, rng: Random) -> None:
     if not world.controller.held:
         world.controller.elect_uncleanly()
@@ -170,6 +202,19 @@ ACTIONS: Final[dict[str, Action]] = {
     "new_disk": _new_disk,
     "unclean": _unclean,
     "elect_uncleanly": _elect_uncleanly,
+    "leave": _leave,
+    "return": _return,
+}
+# Faults that matter together: (kind, passes after the first one, how often it belongs to them).
+STORIES: Final[dict[str, list[tuple[str, int, float]]]] = {
+    "old replica returns": [
+        ("leave", 0, 1.0),
+        ("burst", 1, 0.5),
+        ("delete_records", 6, 0.4),
+        ("return", 9, 1.0),
+        ("preferred", 16, 0.3),
+    ],
+    "rolling restart": [("stop", 4 * number, 1.0) for number in range(9)],
 }
 # Kind -> weight. A benign history loses nothing that a correct Kafka keeps.
 BENIGN: Final = {
@@ -188,6 +233,7 @@ BENIGN: Final = {
     "burst": 3,
     "recreate": 0.4,
     "delete_topic": 0.2,
+    "rolling restart": 0.3,
 }
 HOSTILE: Final = BENIGN | {
     "power_failure": 4,
@@ -195,6 +241,7 @@ HOSTILE: Final = BENIGN | {
     "new_disk": 2,
     "unclean": 3,
     "elect_uncleanly": 3,
+    "old replica returns": 6,
 }
 
 
@@ -202,5 +249,10 @@ def draw(rng: Random, passes: int, count: int, weights: dict[str, float]) -> lis
     kinds, found = list(weights), []
     for kind in rng.choices(kinds, list(weights.values()), k=count):
         number = rng.randint(5, max(6, passes - 10))
-        found.append(Fault(number, kind, rng.getrandbits(30), rng.choice([1, 2, 3, 5, 12, 25])))
+        for part, after, share in STORIES.get(kind, [(kind, 0, 1.0)]):
+            later = number + after + (rng.randint(0, 3) if after else 0)
+            duration = 2 if kind == "rolling restart" else rng.choice([1, 2, 3, 5, 12, 25])
+            fault = Fault(later, part, rng.getrandbits(30), duration)
+            if rng.random() < share:
+                found.append(fault)
     return sorted(found)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tests.histories.collector import Collector
+from tests.histories.collector import PARTITION, TOPIC, Collector
 from tests.histories.faults import ACTIONS, BENIGN, HOSTILE, Fault, draw
+from tests.histories.inventory import topic_id
 from tests.histories.modes import MODES, Mode
 from tests.histories.world import Pace, World
-from tidemark.core.events import Batch
+from tidemark.core.events import Batch, MetadataChange
 
 CLUSTER = "main"
 
@@ -32,6 +33,8 @@ class Script:
     collectors: list[tuple[int, int, float]] = field(default_factory=list)
     missed: list[int] = field(default_factory=list)
     old_collector: bool = False
+    # The first collector reads the metadata log too.
+    metadata_log: bool = False
 
     def without(self, faults: list[Fault], passes: int) -> Script:
         return replace(self, faults=faults, passes=passes)
@@ -46,7 +49,7 @@ def script(seed: int, *, benign: bool, mode: str | None = None, old: bool = Fals
     if rng.random() < 0.1:
         turn = rng.randint(8, passes)
         overlap = rng.choice([0, 0, 3, 40])
-        ahead = rng.choice([0.0, 0.0, 5.0, -5.0, 120.0, -120.0])
+        ahead = rng.choice([0.0, 0.0, 5.0, -5.0, 120.0, -120.0, 3600.0])
         collectors = [(1, min(passes, turn + overlap), ahead), (turn, passes, 0.0)]
     return Script(
         seed,
@@ -69,6 +72,7 @@ def script(seed: int, *, benign: bool, mode: str | None = None, old: bool = Fals
         collectors=collectors,
         missed=[n for n in range(6, passes) if rng.random() < 0.01],
         old_collector=old,
+        metadata_log=chosen.quorum and rng.random() < 0.1,
     )
 
 
@@ -86,6 +90,7 @@ class History:
         self._rng = rng
         self._undo: dict[int, list[Callable[[], None]]] = {}
         self._collectors: dict[int, Collector] = {}
+        self._metadata_end = 0
         self._faults: dict[int, list[Fault]] = {}
         for fault in plan.faults:
             self._faults.setdefault(fault.number, []).append(fault)
@@ -107,6 +112,33 @@ class History:
         world.at(float(number))
         return self._collect(number, rng)
 
+    def _read_metadata_log(self, collector: Collector) -> list[MetadataChange]:
+        """The records since the last pass."""
+        records = self.world.controller.records
+        first, self._metadata_end = self._metadata_end, len(records)
+        return [
+            MetadataChange(
+                topic=TOPIC,
+                partition=PARTITION,
+                observed_at=collector.wall(),
+                topic_id=topic_id(record),
+                metadata_offset=100 + first + index,
+                record_at=record.at + collector.offset,
+                leader=record.leader if record.leader >= 0 else None,
+                leader_epoch=record.leader_epoch,
+                partition_epoch=record.partition_epoch,
+                replicas=list(record.replicas),
+                in_sync_replicas=list(record.in_sync),
+                eligible_leader_replicas=list(record.eligible),
+                last_known_eligible_leader_replicas=list(record.last_known),
+                adding=list(record.adding),
+                removing=list(record.removing),
+                recovering=record.recovering,
+            )
+            for index, record in enumerate(records[first:])
+            if record.exists
+        ]
+
     def _collect(self, number: int, rng: Random) -> list[Batch]:
         batches = []
         for index, (first, last, ahead) in enumerate(self.plan.collectors):
@@ -120,6 +152,8 @@ class History:
                 )
             collector.rng = rng
             events = collector.run()
+            if self.plan.metadata_log and index == 0:
+                events[:0] = self._read_metadata_log(collector)
             batches.append(
                 Batch(
                     v=1,

@@ -8,18 +8,22 @@ from typing import NamedTuple
 from tests.histories import severities
 from tests.histories.case import Case
 from tests.histories.claims import ALERT as LOSS
-from tests.histories.claims import judge_claim
-from tests.histories.collector import ORIGIN
-from tests.histories.history import History, Script
+from tests.histories.claims import is_misdated, judge_claim
+from tests.histories.collector import ORIGIN, PARTITION, TOPIC
+from tests.histories.history import CLUSTER, History, Script
 from tests.histories.oracle import Oracle
 from tests.histories.sentences import judge_sentences
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import Batch, Observation, PartitionDeleted
+from tidemark.core.identity import partition_key
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import Fold, fold_group
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord, Row
+
+# Passes after which the only collector must be heard.
+ALONE = 45
 
 
 class Finding(NamedTuple):
@@ -73,6 +77,19 @@ class Judge:
             rows, self._fold.rows = self._fold.rows, []
             for row in rows:
                 self._judge_row(number, row)
+
+        self._judge_owner(number)
+
+    def _judge_owner(self, number: int) -> None:
+        """A collector that is alone for long is heard, even when an earlier clock was ahead."""
+        running = [i for i, c in enumerate(self.history.plan.collectors) if c[0] <= number <= c[1]]
+        if len(running) != 1 or running == [0]:
+            return
+        since = self.history.plan.collectors[0][1]
+        heard = [n for n in self._observed if n > since + ALONE]
+        state = self._fold.partition(partition_key(CLUSTER, TOPIC, PARTITION))
+        if heard and state is not None and state.collector != f"c{running[0] + 1}":
+            self._find("collector refused", number, f"owner {state.collector}")
 
     def _note(self, batch: Batch) -> None:
         """What the samples show, for the oracle and for what a claim may know."""
@@ -132,6 +149,8 @@ class Judge:
         name, text = case.name, alert.annotations["description"]
         if name == LOSS:
             wrong = judge_claim(case, self.counts)
+            if len(self.history.plan.collectors) == 1 and is_misdated(case, ORIGIN):
+                self._find("claim: written_between", number, f"{alert.evidence}")
             if wrong is not None:
                 self._find(
                     f"claim: {wrong.split(' ', 1)[1].split(',')[0]}", number, f"{wrong}: {text}"

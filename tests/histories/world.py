@@ -45,7 +45,8 @@ class World:
         for broker in self._list:
             broker.read_image(0)
         self.now = 0.0
-        self._leader_before = assigned[0]
+        # The replica that left last, for the faults that let it return.
+        self.left: int | None = None
 
     def _elected(self, record: PartitionRecord) -> None:
         before = self.controller.records[-2]
