@@ -161,7 +161,15 @@ def test_a_new_leadership_starts_its_own_history() -> None:
     assert (after.lineage, after.lineage_complete_from) == (None, None)
     assert (after.leader_end_before, after.leader_end_after) == (None, None)
     assert after.previous_offset_history == before.offset_history
-    assert fold(before, observation(**NEW)).offset_history == [20_000, 100]
+    # The broker does not know yet that it leads.
+    assert fold(before, observation(**NEW)).offset_history == []
+    known = observation(
+        **{**NEW, "samples": [answer(2, leader_epoch=5, leads=True)]},
+        leader_before_at=19.5,
+        leader_after_at=19.9,
+    )
+    # The first sample is the later one: before it, the broker may have followed.
+    assert fold(before, known).offset_history == [19_900, 100]
 
 
 @pytest.mark.parametrize(("late", "kept"), [(0.0, True), (0.1, False)])

@@ -42,6 +42,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
             s.lost_before,
         ),
         ("recovering", r"The metadata log marks its leader as recovering", _anything),
+        ("diverged", r"Its log has other records where committed ones were", s.diverged),
     ],
     "KafkaElrElection": [
         ("leads", r"Broker \d+ leads \S+ since epoch \d+", _anything),
@@ -62,8 +63,16 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ),
         ("was committed", r"Broker (\d+) .* below (\d+), which was committed", s.cut_committed),
         ("unknown", r"Broker (\d+) .* and it is unknown what of it was committed", s.was_cut),
+        ("cut", r"Broker (\d+) (?:cut|started its log).*[\d)]\.$", s.was_cut),
+        ("other", r"\d+ was committed; it is unknown whether the records that it cut", _anything),
+        ("possible", r"Broker (\d+) .* above the high watermark \d+ that was read last", s.was_cut),
+        ("in between", r"Records that were committed in between may be among them", _anything),
+        ("excluded", r"No committed record is among them", s.cut_none_committed),
+        ("acks=1", r"Producers with acks=1 may have an acknowledgement", _anything),
+        ("empty", r"Broker (\d+) .*; it had no record", s.was_empty),
     ],
     "KafkaHwRegression": [
+        ("never lowers", r"A leader never lowers it: the topic was created again", _anything),
         (
             "was committed",
             r"Leader \d+ reports high watermark \d+ of \S+; (\d+) was committed before",
@@ -95,7 +104,9 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("not proven", r"It is not proven yet that its log", _anything),
         ("once ended", r"The log of broker (\d+), elected leader of \S+, once", _anything),
         ("suspected", r"Records \[(\d+), (\d+)\) are suspected to be lost", _anything),
-        ("no proof", r"These brokers know no leader epochs", _anything),
+        ("no proof", r"These brokers know no (?:leader epochs|topic ids)", _anything),
+        ("recreated", r"Recreated or lost: every log of", s.recreated_or_lost),
+        ("either", r"Either the topic was deleted and created again, or", _anything),
     ],
     "KafkaLeaderAlone": [
         ("only", r"Leader (\d+) is the only replica of \S+ in sync", s.alone),

@@ -73,7 +73,10 @@ def _cuts(case: Case, broker: int) -> list[Cut]:
     since = case.before_at
     if sampled and sampled[0] is not None:
         since = case.world.now - (case.alert.at - sampled[0])
-    return [c for c in case.truth.cuts if c.broker == broker and c.at >= since - 1.0]
+    found = [c for c in case.truth.cuts if c.broker == broker and c.at >= since - 1.0]
+    # The times of two passes overlap: the one that began at the sampled end is meant.
+    meant = [c for c in found if c.old_end == case.evidence.get("log_end_offset_before")]
+    return meant or found
 
 
 def was_cut(case: Case, match: Match) -> bool:
@@ -83,6 +86,27 @@ def was_cut(case: Case, match: Match) -> bool:
 def cut_uncommitted(case: Case, match: Match) -> bool:
     """Nothing that was cut had been committed, so no acks=all had promised it."""
     return not any(r in case.truth.committed_at for r in _cut_ids(case, int(match[1])))
+
+
+def was_empty(case: Case, match: Match) -> bool:
+    """The log had no record of its own: all were deleted."""
+    return not any(r not in case.truth.deleted for r in _cut_ids(case, int(match[1])))
+
+
+def cut_none_committed(case: Case, match: Match) -> bool:
+    """Nothing that was cut had been committed by a leader whose epoch counted."""
+    broker = int(case.alert.labels["broker"])
+    return not any(r in case.truth.committed_at for r in _cut_ids(case, broker))
+
+
+def recreated_or_lost(case: Case, match: Match) -> bool:
+    """The topic is a new one, or its leader lacks committed records."""
+    return case.topic > 0 or any(seen.lost for seen in case.truth.leaderships)
+
+
+def diverged(case: Case, match: Match) -> bool:
+    """The leader lacked committed records, and its election was unclean."""
+    return lost_before(case, match) and _election_kind(case) in {"unclean", "last known leader"}
 
 
 def cut_committed(case: Case, match: Match) -> bool:

@@ -117,6 +117,11 @@ def _within_leadership(
         "Within one leadership it never goes back: either the protocol is violated, or the "
         "broker restarted unseen"
     )
+    if state.topic_id is None:
+        why = (
+            "A leader never lowers it: the topic was created again, the broker restarted unseen, "
+            "or the protocol is violated"
+        )
     if restarted:
         why = "The broker restarted in between and read it from its checkpoint"
     return Condition(
@@ -133,7 +138,7 @@ def _within_leadership(
             "since": seen.since,
             "log_end_offset": leader.log_end_offset,
             "broker_restarted": restarted,
-            "protocol_violation": not restarted,
+            "protocol_violation": not restarted and state.topic_id is not None,
         },
     )
 

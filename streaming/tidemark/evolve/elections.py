@@ -56,6 +56,9 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
         return None
     if leader in members or leader == before.leader:
         return None
+    if recorded and leader in before.adding and not _is_recovering(after):
+        # One record completes a reassignment: the added replicas join, the removed ones leave.
+        return None
     next_epoch = epoch == known + 1
     joined = next_epoch and _joined_unseen(before, after)
     vacant = before.leader is None and (before.leaderless or not joined)
@@ -116,6 +119,11 @@ def note_election(after: PartitionState, before: PartitionState) -> None:
     election = judge_election(before, after)
     if election is not None and election.verdict is not ElectionVerdict.ELIGIBLE:
         after.unclean_epoch = after.leader_epoch
+
+
+def _is_recovering(after: PartitionState) -> bool:
+    record = after.sparse.metadata if after.sparse is not None else None
+    return record is not None and record.recovering
 
 
 def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:

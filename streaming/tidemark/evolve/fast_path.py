@@ -111,8 +111,14 @@ def _paired(state: PartitionState, event: Observation, committed: int, newest: i
             return None
         if sample.leader_epoch != replica.leader_epoch or sample.leads != replica.leads:
             return None
+        if sample.broker == state.leader and not _leads(state, sample):
+            return None
         pairs.append((replica, sample))
     return pairs
+
+
+def _leads(state: PartitionState, sample: Replica) -> bool:
+    return sample.leads is not False and sample.leader_epoch == state.leader_epoch
 
 
 def _renewed_lineage(state: PartitionState, event: Observation) -> LineageEntries | None:
@@ -141,7 +147,7 @@ def _apply_offsets(
         if sample.log_end_offset != committed:
             lags = True
         if replica.broker == state.leader and sample.log_start_offset:
-            _apply_log_start(state, replica, sample.log_start_offset)
+            _apply_log_start(state, sample.log_start_offset)
     assert before is not None
     assert state.high_watermark is not None
     state.observed_at = at
@@ -158,7 +164,6 @@ def _apply_offsets(
     return lags
 
 
-def _apply_log_start(state: PartitionState, leader: ReplicaState, log_start: int) -> None:
-    if leader.leads is not False and leader.leader_epoch == state.leader_epoch:
-        for entry in state.committed:
-            entry.log_start_offset = max(entry.log_start_offset, log_start)
+def _apply_log_start(state: PartitionState, log_start: int) -> None:
+    for entry in state.committed:
+        entry.log_start_offset = max(entry.log_start_offset, log_start)

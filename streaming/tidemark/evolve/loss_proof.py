@@ -94,8 +94,9 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
     end_of_epoch = _end_of_epoch(state, leader, entry, epoch)
     difference = _first_difference(state, leader, entry)
     starts = [offset for offset in (end_of_epoch, difference.offset) if offset is not None]
-    # What the leader of the entry had deleted was not lost.
-    start = max(min(starts, default=entry.surviving), entry.log_start_offset)
+    # What any leader had deleted was not lost, although an older replica may still have it.
+    deleted_to = max(known.log_start_offset for known in state.committed)
+    start = max(min(starts, default=entry.surviving), deleted_to)
     if start >= entry.surviving:
         return None
     if entry.lost_from is None or entry.lost_under == epoch != NO_EPOCH:

@@ -14,7 +14,7 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.events import MAX_LINEAGE, Observation, Replica
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, is_ordered, record_committed
 from tidemark.core.offset_history import add_sample
-from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
+from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import Suspicion, copy_of
 from tidemark.evolve.elections import note_election
 from tidemark.evolve.in_sync import apply_in_sync, sampled_cause
@@ -227,9 +227,17 @@ def _apply_leader(after: PartitionState, before: PartitionState, event: Observat
 
 
 def _add_offset_sample(after: PartitionState, event: Observation) -> None:
-    """One sample per observation: the one before the followers, which dates an offset earliest."""
+    """One sample per observation: the one before the followers, which dates an offset earliest.
+
+    None while the broker does not lead under the epoch: the records may be at its predecessor. The
+    first one is from after the sample that shows that it leads.
+    """
+    leader = next((sample for sample in event.samples if sample.broker == event.leader), None)
+    if leader is None or leader.leads is False or leader.leader_epoch != event.leader_epoch:
+        return
     time, log_end = event.leader_before_at, event.leader_log_end_offset_before
-    if log_end is None:
+    is_first = after.previous_offset_history and not after.offset_history
+    if log_end is None or (is_first and event.leader_after_at is not None):
         time, log_end = event.leader_after_at, event.leader_log_end_offset_after
     if log_end is not None:
         at = event.observed_at if time is None else time
@@ -316,11 +324,11 @@ def _apply_loss(after: PartitionState, before: PartitionState) -> None:
                 entry.lost_from = min(entry.surviving, read.start)
                 entry.lost_under = read.epoch_after
         read = None
-    found = find_loss(after)
-    if found is not None and may_be_recreated(after, found.end):
-        after.loss_candidate = None
-        _suspect_recreation(after, found)
+    committed = max((entry.surviving for entry in before.committed), default=0)
+    if serving_leader(after) is not None and may_be_recreated(after, committed):
+        _suspect_recreation(after, committed)
         return
+    found = find_loss(after)
     after.loss_candidate = found
     if found is not None:
         if read is not None and (read.epoch_before, read.epoch_after) == (
@@ -338,16 +346,16 @@ def _apply_loss(after: PartitionState, before: PartitionState) -> None:
         after.loss_candidate = read
 
 
-def _suspect_recreation(after: PartitionState, found: LossCandidate) -> None:
+def _suspect_recreation(after: PartitionState, committed: int) -> None:
     """Starts over: nothing that was committed in the old topic proves a loss in the new one."""
     assert after.leader is not None
     end = max(replica.log_end_offset or 0 for replica in after.replicas)
     after.sparse = copy_of(after.sparse)
     after.sparse.suspicion = Suspicion(
-        end, found.end, after.leader, after.observed_at, recreated=True
+        end, committed, after.leader, after.observed_at, recreated=True
     )
-    epoch = NO_EPOCH if after.leader_epoch is None else after.leader_epoch
-    after.committed = [entry for entry in after.committed if entry.epoch == epoch != NO_EPOCH]
+    after.loss_candidate, after.committed = None, []
+    after.high_watermark, after.offset_history = None, []
 
 
 def _can_decide(after: PartitionState) -> bool:

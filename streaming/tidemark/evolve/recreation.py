@@ -13,6 +13,8 @@ from typing import Final
 from tidemark.core.events import Observation, Replica
 from tidemark.core.partition import PartitionState
 
+# A new topic may have had one election before it is seen.
+HIGHEST_NEW_EPOCH: Final = 1
 # Metadata that is not read again within this time holds no observation.
 MAX_HOLD_SECONDS: Final = 60.0
 
@@ -46,11 +48,14 @@ def may_mix_topics(state: PartitionState, event: Observation) -> bool:
 
 
 def may_be_recreated(state: PartitionState, committed: int) -> bool:
-    """Whether every replica ends below what was committed, and no topic id tells a loss from a new
-    topic.
+    """Whether a new topic explains that every replica ends below what was committed.
+
+    Only where topics have no id. Leader epochs start at 0, so a new topic does not reach a higher
+    one between two observations.
     """
     return (
         state.topic_id is None
+        and (state.leader_epoch or 0) <= HIGHEST_NEW_EPOCH
         and {replica.broker for replica in state.replicas} >= set(state.assigned)
         and all(
             replica.error is None
