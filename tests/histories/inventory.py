@@ -11,6 +11,7 @@ from tests.histories.requests import Lineage
 from tidemark.core.events import Observation
 
 PASSES_AFTER_CHANGE = 4
+OLDER_EPOCH_READS = 3
 
 
 class Image(NamedTuple):
@@ -78,6 +79,7 @@ class Watched:
     without_newest: dict[int, tuple[int, int]] = field(default_factory=dict)
     quiet: object = None
     due_at: float = 0.0
+    older_epoch_reads: int = 0
 
     def restart_lineages(self) -> None:
         self.reads_left = dict.fromkeys(self.image.replicas, PASSES_AFTER_CHANGE)
@@ -158,6 +160,13 @@ class Inventory:
                 self.gone.append(watched.image.topic_id)
                 watched = None
         newest = max(reports, key=lambda i: (i.epoch, i.broker == i.leader, i.at))
+        if watched is not None:
+            older = newest.topic_id is None and newest.epoch < watched.image.epoch
+            is_back = older and len({i.broker for i in reports}) >= 2
+            watched.older_epoch_reads = watched.older_epoch_reads + 1 if is_back else 0
+            if watched.older_epoch_reads >= OLDER_EPOCH_READS:
+                self.gone.append(None)
+                watched = None
         if watched is None:
             watched = self.watched = Watched(newest)
             watched.restart_lineages()

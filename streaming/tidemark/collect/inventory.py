@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
 from tidemark.collect.metadata_image import (
@@ -22,6 +22,9 @@ from tidemark.collect.metadata_image import (
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster
+
+# Brokers with old images catch up within this many reads of the metadata.
+OLDER_EPOCH_READS: Final = 3
 
 
 class PartitionReport(NamedTuple):
@@ -117,6 +120,18 @@ class Inventory:
         changes.replan |= bool(changes.recreated)
         return changes
 
+    def _is_epoch_back(
+        self, watched: WatchedPartition, newest: PartitionReport, reports: list[PartitionReport]
+    ) -> bool:
+        """Whether two brokers have shown an older epoch in several reads of a topic without id."""
+        is_back = (
+            newest.topic_id is None
+            and newest.metadata.leader_epoch < watched.metadata.leader_epoch
+            and len({report.image.broker for report in reports if report.image.broker >= 0}) >= 2
+        )
+        watched.older_epoch_reads = watched.older_epoch_reads + 1 if is_back else 0
+        return watched.older_epoch_reads >= OLDER_EPOCH_READS
+
     def _is_own(self, topic: str, number: int) -> bool:
         """Whether the partition is in this collector's shard."""
         shards = self._cluster.shards
@@ -190,6 +205,10 @@ class Inventory:
             ),
         )
         metadata = newest.metadata
+        if watched is not None and self._is_epoch_back(watched, newest, reports):
+            # Topics have no id before 2.8. Its leader epochs start at 0 again.
+            changes.recreated.append(watched)
+            watched = None
         if watched is None:
             group = group_of(self._cluster.name, topic, number, self._groups)
             watched = WatchedPartition(topic, number, newest.topic_id, group, metadata)

@@ -74,7 +74,9 @@ class EligibleReplicas(NamedTuple):
 
     def is_of(self, metadata: PartitionMetadata) -> bool:
         """Whether no election or change of the in-sync set lies between this and the metadata."""
-        return (self.leader_epoch, self.in_sync) == (metadata.leader_epoch, metadata.in_sync)
+        return self.leader_epoch == metadata.leader_epoch and (
+            set(self.in_sync) == set(metadata.in_sync)
+        )
 
 
 def topic_id_text(value: Any) -> str | None:

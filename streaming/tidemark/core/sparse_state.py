@@ -129,6 +129,13 @@ class Divergence(Struct, array_like=True, gc=False):
     absent: bool = False
 
 
+class LogReset(Struct, array_like=True, gc=False):
+    """A log that ended below its own high watermark, or that no reassignment created."""
+
+    broker: int
+    at: float
+
+
 class AuditFinding(Struct, array_like=True, gc=False):
     """Different content at one (offset, epoch), from the newest audit."""
 
@@ -162,6 +169,8 @@ class SparseState(Struct, array_like=True, gc=False):
     # The first of the observations in a row that may mix two topics of one name
     # (`evolve.recreation`).
     mixed_since: float | None = None
+    # Replicas whose logs may be those of a new topic, where topics have no id; at most one each.
+    resets: list[LogReset] = []
 
 
 EMPTY: Final = SparseState()

@@ -149,7 +149,7 @@ def _meaning(replica: ReplicaState, cut: int, judged: Cut, after: PartitionState
     if judged.verdict is CutVerdict.PROVEN:
         kept = replica.broker != after.leader and keeps_committed(after)
         leader = f" (leader {after.leader} has them)" if kept else ""
-        return f", below {high_watermark}, which was committed{leader}"
+        return f", below {judged.below}, which was committed{leader}"
     if judged.verdict is CutVerdict.EXCLUDED:
         return (
             ". No committed record is among them: it had led them, and all were above its high "

@@ -13,7 +13,7 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
-from tidemark.detect.measures import answered, shows_leader
+from tidemark.detect.measures import answered, may_be_new_log, shows_leader
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -27,7 +27,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         broker, epoch = replica.broker, replica.leader_epoch
         if broker == leader.broker or replica.leads or not answered(state, replica):
             continue
-        if epoch is None or epoch >= leader.leader_epoch:
+        if epoch is None or epoch >= leader.leader_epoch or may_be_new_log(state, broker):
             continue
         if is_behind(context.cluster, broker, limit_ms) or context.in_grace(broker):
             continue

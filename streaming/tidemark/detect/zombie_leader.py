@@ -15,7 +15,7 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
 from tidemark.core.tracked_alert import tracked
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.measures import answered
+from tidemark.detect.measures import answered, may_be_new_log
 
 ID = "ZOMBIE_LEADER"
 
@@ -36,12 +36,15 @@ class ZombieEvidence(Struct, kw_only=True):
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """One condition per such broker.
 
-    No condition for a broker that leads under a newer epoch: the quorum decides epochs.
+    No condition for a broker that leads under a newer epoch, because the quorum decides epochs, or
+    for one whose log may be of a new topic.
     """
     if state.leader_epoch is None:
         return
     for replica in state.replicas:
         if replica.broker == state.leader or not replica.leads or not answered(state, replica):
+            continue
+        if may_be_new_log(state, replica.broker):
             continue
         if replica.leader_epoch is not None and replica.leader_epoch < state.leader_epoch:
             yield _condition(state, context, replica, replica.leader_epoch, state.leader_epoch)

@@ -20,7 +20,12 @@ from tidemark.evolve.elections import note_election
 from tidemark.evolve.in_sync import apply_in_sync, sampled_cause
 from tidemark.evolve.leadership import begin_leadership, is_new_leadership
 from tidemark.evolve.loss_proof import find_loss, serving_leader
-from tidemark.evolve.recreation import is_new_topic, may_be_recreated, may_mix_topics
+from tidemark.evolve.recreation import (
+    is_new_topic,
+    log_resets,
+    may_be_recreated,
+    may_mix_topics,
+)
 from tidemark.evolve.sparse_state import apply_sparse
 
 # So long a record of the metadata log counts more than a broker's image of the same leader epoch.
@@ -62,6 +67,7 @@ def evolve(
     else:
         _apply_leader(after, state, event)
     note_election(after, state)
+    _apply_resets(after, state, event)
     _apply_loss(after, state)
     apply_sparse(after, state, event)
     return after
@@ -344,6 +350,13 @@ def _apply_loss(after: PartitionState, before: PartitionState) -> None:
     elif read is not None and read.epoch_after == after.leader_epoch and not _can_decide(after):
         # A pass without a verdict keeps the first read; one that shows the records refutes it.
         after.loss_candidate = read
+
+
+def _apply_resets(after: PartitionState, before: PartitionState, event: Observation) -> None:
+    resets = log_resets(before, event)
+    if resets or (after.sparse is not None and after.sparse.resets):
+        after.sparse = copy_of(after.sparse)
+        after.sparse.resets = resets
 
 
 def _suspect_recreation(after: PartitionState, committed: int) -> None:

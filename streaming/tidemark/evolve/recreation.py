@@ -12,9 +12,12 @@ from typing import Final
 
 from tidemark.core.events import Observation, Replica
 from tidemark.core.partition import PartitionState
+from tidemark.core.sparse_state import LogReset
 
-# A new topic may have had one election before it is seen.
-HIGHEST_NEW_EPOCH: Final = 1
+# A new topic may have had one election, and one more in each of these times, before it is seen.
+SECONDS_PER_ELECTION: Final = 5.0
+# So long after its reset, a log may be that of a new topic.
+RESET_SECONDS: Final = 60.0
 # Metadata that is not read again within this time holds no observation.
 MAX_HOLD_SECONDS: Final = 60.0
 
@@ -48,14 +51,25 @@ def may_mix_topics(state: PartitionState, event: Observation) -> bool:
 
 
 def may_be_recreated(state: PartitionState, committed: int) -> bool:
-    """Whether a new topic explains that every replica ends below what was committed.
+    """Whether a new topic explains that the leader, or every log, ends below what was committed.
 
-    Only where topics have no id. Leader epochs start at 0, so a new topic does not reach a higher
-    one between two observations.
+    Only where topics have no id. Leader epochs start at 0, so it takes a new topic some time to
+    reach a higher one.
     """
+    if state.topic_id is not None:
+        return False
+    leader = state.replica(state.leader)
+    resets = [] if state.sparse is None else state.sparse.resets
+    if (
+        leader is not None
+        and (leader.log_end_offset or 0) < committed
+        and any(reset.broker == leader.broker for reset in resets)
+    ):
+        return True
+    read_at = max((entry.read_at or entry.at for entry in state.committed), default=0.0)
+    unseen = state.observed_at - max(read_at, state.high_watermark_read_at)
     return (
-        state.topic_id is None
-        and (state.leader_epoch or 0) <= HIGHEST_NEW_EPOCH
+        (state.leader_epoch or 0) <= 1 + unseen / SECONDS_PER_ELECTION
         and {replica.broker for replica in state.replicas} >= set(state.assigned)
         and all(
             replica.error is None
@@ -66,21 +80,62 @@ def may_be_recreated(state: PartitionState, committed: int) -> bool:
     )
 
 
-def is_epoch_back(state: PartitionState, event: Observation) -> bool:
-    """Whether the metadata and every replica show an older epoch, where topics have no id.
+def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
+    """The replicas whose logs may be of a new topic, after an observation.
 
-    The leader epoch of a topic never goes back. A broker with an old image may show an older one;
-    all replicas do not.
+    A log ends below its own high watermark only after an unclean election, on another disk, or in a
+    new topic. A replica that no reassignment added, of a broker that was not assigned, is of a new
+    topic, or ZooKeeper's controller reassigned it.
+    """
+    if before.topic_id is not None or event.topic_id is not None:
+        return []
+    known = [] if before.sparse is None else before.sparse.resets
+    kept = [reset for reset in known if event.observed_at - reset.at <= RESET_SECONDS]
+    new = [
+        LogReset(sample.broker, event.observed_at)
+        for sample in event.samples
+        if _is_reset(before, event, sample)
+    ]
+    fresh = {reset.broker for reset in new}
+    return [*(reset for reset in kept if reset.broker not in fresh), *new]
+
+
+def _is_reset(before: PartitionState, event: Observation, sample: Replica) -> bool:
+    if not before.assigned:
+        return False
+    if sample.broker not in before.assigned:
+        return sample.broker not in event.adding
+    known = before.replica(sample.broker)
+    return (
+        known is not None
+        and known.high_watermark is not None
+        and sample.log_end_offset is not None
+        and sample.log_end_offset < known.high_watermark
+    )
+
+
+def is_epoch_back(state: PartitionState, event: Observation) -> bool:
+    """Whether the metadata and the replicas show an older epoch, where topics have no id.
+
+    The leader epoch that a broker knows of a topic never goes back. One with an old image may show
+    an older one than the others, but all replicas do not.
     """
     known, epoch = state.leader_epoch, event.leader_epoch
     if state.topic_id is not None or event.topic_id is not None:
         return False
     if known is None or epoch is None or epoch >= known or not event.samples:
         return False
-    return all(
-        sample.error is None and sample.leader_epoch is not None and sample.leader_epoch < known
-        for sample in event.samples
-    )
+    answers = [sample for sample in event.samples if sample.error is None]
+    if any(sample.leader_epoch is None or sample.leader_epoch >= known for sample in answers):
+        return False
+    return len(answers) == len(event.samples) or any(_forgot(state, each) for each in answers)
+
+
+def _forgot(state: PartitionState, sample: Replica) -> bool:
+    known = state.replica(sample.broker)
+    if known is None or known.leader_epoch is None or sample.leader_epoch is None:
+        return False
+    return sample.leader_epoch < known.leader_epoch
 
 
 def _shows_new_log(state: PartitionState, event: Observation) -> bool:

@@ -26,10 +26,14 @@ class CutVerdict(StrEnum):
 
 
 class Cut(NamedTuple):
-    """`committed` is what the verdict is judged by; None: nothing is known."""
+    """`committed` is what the verdict is judged by; None: nothing is known.
+
+    `below`: what was cut below this offset is proven to have been committed.
+    """
 
     verdict: CutVerdict
     committed: Committed | None
+    below: int | None = None
 
 
 def judge_cut(before: PartitionState, after: PartitionState, known: ReplicaState, cut: int) -> Cut:
@@ -38,16 +42,19 @@ def judge_cut(before: PartitionState, after: PartitionState, known: ReplicaState
     if start >= end:
         # The log was empty.
         return Cut(CutVerdict.EXCLUDED, None)
+    resets = [] if after.sparse is None else after.sparse.resets
+    if any(reset.broker == known.broker for reset in resets):
+        # The log may be of a new topic.
+        return Cut(CutVerdict.POSSIBLE, None)
     lineage, complete_from = _own_lineage(before, known)
     table = _with_present_lineage(after)
     for entry in reversed(table):
-        first = max(start, entry.log_start_offset)
-        if first >= min(end, entry.high_watermark):
-            continue
-        epoch = epoch_at(lineage, complete_from, first)
-        same_epoch = epoch is not None and epoch == entry.epoch_of(first, epoch)
-        if same_epoch or _had(before, known, entry, first):
-            return Cut(CutVerdict.PROVEN, entry)
+        first, limit = max(start, entry.log_start_offset), min(end, entry.high_watermark)
+        below = max(
+            _equal_below(lineage, complete_from, entry, limit), _had_below(before, known, entry)
+        )
+        if first < min(below, limit):
+            return Cut(CutVerdict.PROVEN, entry, min(below, limit))
     newest = lineage[-1][0] if lineage else known.leader_epoch
     earlier = [entry for entry in table if newest is None or entry.epoch <= newest]
     highest = max(earlier, key=lambda entry: entry.high_watermark, default=None)
@@ -56,19 +63,31 @@ def judge_cut(before: PartitionState, after: PartitionState, known: ReplicaState
     return Cut(CutVerdict.POSSIBLE, highest)
 
 
-def _had(before: PartitionState, known: ReplicaState, entry: Committed, offset: int) -> bool:
-    """Whether the sample is of the log that had a committed record, whatever its lineage.
+def _equal_below(
+    lineage: LineageEntries, complete_from: int | None, entry: Committed, limit: int
+) -> int:
+    """Up to where the replica's log had the committed records, by the epochs of both logs."""
+    ends = {limit, *(end for _, end in lineage if 0 < end < limit)}
+    for end in sorted(ends, reverse=True):
+        epoch = epoch_at(lineage, complete_from, end - 1)
+        if epoch is not None and epoch == entry.epoch_of(end - 1, epoch):
+            return end
+    return 0
 
-    It is the leader's own, of the leadership that committed it; or that of a follower of this
-    leadership that knew the record to be committed. A former leader may have moved its high
-    watermark after its leadership was over.
+
+def _had_below(before: PartitionState, known: ReplicaState, entry: Committed) -> int:
+    """Up to where the sample is of a log that had the committed records, whatever its lineage.
+
+    It is the leader's own, of the leadership that committed them; or that of a follower of this
+    leadership that knew them to be committed. A former leader may have moved its high watermark
+    after its leadership was over.
     """
     if known.leader_epoch != entry.epoch:
-        return False
+        return 0
     if known.broker == entry.leader:
-        return True
+        return entry.high_watermark
     has_led = any(other.leader == known.broker for other in before.committed)
-    return not has_led and known.high_watermark is not None and offset < known.high_watermark
+    return 0 if has_led else known.high_watermark or 0
 
 
 def _is_final(before: PartitionState, known: ReplicaState, epoch: int, cut: int) -> bool:
