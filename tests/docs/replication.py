@@ -55,6 +55,7 @@ OPTIONS: Final = {
     "three-replicas": "--replicas 3",
     "epochs-to-3": "--records 3 --max-epoch 3",
     "lossy-disk": "--lossy-disk",
+    "min-isr-2": "--min-isr 2",
     "unclean-election": "--unclean-election",
 }
 

@@ -123,10 +123,18 @@ def test_check_exits_1_at_the_cap(capsys: Captured) -> None:
 def test_a_verdict_shows_all_bounds(capsys: Captured) -> None:
     tiny = ("--log-size", "1", "--records", "1", "--max-epoch", "0")
     assert run("check", "--protocol", "kip-966", *tiny) == 0
-    assert "epochs 0 to 0, partition epochs 0 to 2)" in capsys.readouterr().out
+    bounds = (
+        "epochs 0 to 0, partition epochs 0 to 2, min ISR 1, no unclean elections, no lossy disks)"
+    )
+    assert f"within these bounds: 121 states (2 replicas, log size 1, 1 records, {bounds}" in (
+        capsys.readouterr().out
+    )
     assert run("check", "--protocol", "kip-320", "--max-states", "1", *tiny) == 1
     out = capsys.readouterr().out
-    assert "in 1 state, " in out and "partition" not in out
+    assert "in the 1 state searched, " in out and "partition" not in out
+    faults = ("--lossy-disk", "--unclean-election")
+    assert run("check", "--protocol", "kip-966", "--max-states", "1", *tiny, *faults) == 1
+    assert "min ISR 1, unclean elections, lossy disks)" in capsys.readouterr().out
 
 
 def test_check_with_a_seed_is_repeatable(capsys: Captured) -> None:
@@ -163,6 +171,14 @@ def test_faults_and_bounds_are_options(capsys: Captured) -> None:
     )
     assert code == 3 and any(
         "ControllerElectUncleanLeader" in step["action"] for step in found["steps"]
+    )
+    code, found = as_json(
+        capsys,
+        *("--protocol", "kip-966", "--lossy-disk", "--min-isr", "1"),
+        *("--invariant", "AckedNeverLost"),
+    )
+    assert code == 3 and any(
+        "ControllerElectLastKnownLeader" in step["action"] for step in found["steps"]
     )
     bounds = ("--replicas", "1", "--log-size", "1", "--records", "0", "--max-epoch", "0")
     code, found = as_json(capsys, "--protocol", "kip-101", *bounds)

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from tidemark.model import kraft
+from tidemark.model import kraft_controller
 from tidemark.model.log import (
     Log,
     Record,
@@ -154,7 +154,8 @@ def test_epoch_starts_and_ends_of_a_log() -> None:
 @pytest.mark.parametrize(
     ("before", "isr", "unclean", "expected"),
     [
-        # A replica that leaves an ISR which falls below min ISR stays eligible.
+        # Replicas that leave an ISR which falls below min ISR stay eligible. Several can leave at
+        # once only by a request of the leader.
         ((0, 1, 2), (0,), (), (1, 2)),
         # At or above min ISR the ELR is empty.
         ((0, 1, 2), (0, 1), (), ()),
@@ -167,7 +168,7 @@ def test_epoch_starts_and_ends_of_a_log() -> None:
 def test_eligible_leader_replicas(
     before: Replicas, isr: Replicas, unclean: Replicas, expected: Replicas
 ) -> None:
-    assert kraft.eligible_leader_replicas(2, before, isr, unclean) == expected
+    assert kraft_controller.eligible_leader_replicas(2, before, isr, unclean) == expected
 
 
 def test_in_sync_and_eligible_replicas_exclude_each_other() -> None:

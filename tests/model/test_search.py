@@ -107,14 +107,20 @@ def test_a_larger_space_breaks_more_invariants(
         ("kip-320", "LeaderCompleteness", SMALL._replace(unclean_election=True)),
         ("kip-966", "LeaderCompleteness", SMALL._replace(unclean_election=True)),
         ("kip-966", "AckedNeverLost", SMALL._replace(unclean_election=True)),
+        # The last known leader is elected without a permission, whatever its disk has lost.
+        ("kip-966", "AckedNeverLost", SMALL._replace(lossy_disk=True)),
+        ("kip-966", "AckedNeverLost", SMALL._replace(lossy_disk=True, min_isr=2)),
     ],
 )
 def test_faults_break_every_protocol(protocol: str, invariant: str, constants: Constants) -> None:
     verdict = search(protocol, invariant, constants)
     assert verdict.holds is False and verdict.trace is not None
     fault = "lossy-disk" if constants.lossy_disk else "unclean-election"
+    fault += f".min-isr-{constants.min_isr}" * (constants.min_isr > 1)
     used = {step.action.name for step in verdict.trace.steps}
     assert ("LoseUnflushed" if constants.lossy_disk else "ControllerElectUncleanLeader") in used
+    last_known = protocol == "kip-966" and constants.lossy_disk
+    assert ("ControllerElectLastKnownLeader" in used) == last_known
     assert_golden(f"counterexamples/{protocol}.{invariant}.{fault}", trace_lines(verdict.trace))
 
 
@@ -145,6 +151,38 @@ def test_one_lossy_machine_breaks_kip_320_and_not_kip_966() -> None:
     )
     assert (verdict.holds, verdict.complete) == (True, True)
     assert verdict.states > 1_000
+
+
+def without_lost_records(protocol: Protocol) -> Protocol:
+    """The protocol in which processes are killed, and no disk loses a record."""
+
+    def keeps_log(action: Action) -> Action:
+        def rule(constants: Constants, state: ModelState) -> Successors:
+            for arguments, after in action.successors(constants, state):
+                if after.logs == state.logs:
+                    yield arguments, after
+
+        return action._replace(successors=rule) if action.name == "LoseUnflushed" else action
+
+    return protocol._replace(actions=tuple(keeps_log(action) for action in protocol.actions))
+
+
+@pytest.mark.parametrize("min_isr", [1, pytest.param(2, marks=pytest.mark.soak)])
+def test_killed_processes_lose_nothing_under_kip_966(min_isr: int) -> None:
+    """The last known leader can be elected, and its log has every committed record."""
+    protocol = without_lost_records(PROTOCOLS["kip-966"])
+    constants = TINY._replace(min_isr=min_isr, max_epoch=2)
+
+    def may_not_return(_constants: Constants, state: ModelState) -> bool:
+        quorum = state.quorum
+        return quorum.last_known_leader is None or bool(quorum.elr)
+
+    trace = check(protocol, constants, [Invariant("", "", "", may_not_return)]).trace
+    assert trace is not None
+    names = {step.action.name for step in successors(protocol.actions, constants, trace.last)}
+    assert "ControllerElectLastKnownLeader" in names
+    verdict = check(protocol, constants, ALL)
+    assert (verdict.holds, verdict.complete) == (True, True)
 
 
 @pytest.mark.soak
@@ -260,7 +298,7 @@ def test_every_trace_can_be_extended_to_a_leader(protocol: str) -> None:
     for trace in islice(shortest_traces(PROTOCOLS[protocol], SMALL), 0, 3_000, 30):
         ways = list(extend_to_leader(PROTOCOLS[protocol], SMALL, trace))
         quorum = trace.last.quorum
-        assert ways or not (quorum.isr or quorum.elr)
+        assert ways or not (quorum.isr or quorum.elr or quorum.last_known_leader is not None)
         for longer in ways:
             led += 1
             assert longer.steps[: len(trace.steps)] == trace.steps

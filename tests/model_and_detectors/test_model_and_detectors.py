@@ -81,7 +81,7 @@ CASES = (
     Case("kip-320", SMALL._replace(**LOSSY), 8, searched=0.95, reach=60_000),
     Case("kip-966", WIDE._replace(**UNCLEAN), 5, searched=0.2, walk=60),
     Case("kip-966", WIDE._replace(**UNCLEAN, **LOSSY), 5, searched=0.2, walk=60),
-    Case("kip-966", WIDE._replace(**LOSSY), 2, safe=True),
+    Case("kip-966", SMALL._replace(**LOSSY), 2, searched=0.95, reach=20_000),
 )
 WEIGHT = sum(case.weight for case in CASES)
 

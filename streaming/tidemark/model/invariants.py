@@ -140,19 +140,29 @@ def acked_never_lost(_constants: Constants, state: ModelState) -> bool:
     return leader is None or all(record in state.logs[leader] for record in state.acked)
 
 
-_HOLDS = "kip-320 and kip-966, without unclean elections and lossy disks; kip-279 with two replicas"
+_HOLDS = (
+    "in every space searched of kip-320 and kip-966, without unclean elections and lossy disks, "
+    "and of kip-279 with two replicas"
+)
 
 INVARIANTS: Final[dict[str, Invariant]] = {
     invariant.name: invariant
     for invariant in (
-        Invariant("TypeOk", "Every variable has a value of its type.", "everywhere", type_ok),
+        Invariant(
+            "TypeOk", "Every variable has a value of its type.", "in every space searched", type_ok
+        ),
         Invariant(
             "HwAtMostLeo",
             "No replica's high watermark is above its log end offset.",
-            "everywhere",
+            "in every space searched",
             hw_at_most_leo,
         ),
-        Invariant("LeaderInIsr", "The elected leader is in the ISR.", "everywhere", leader_in_isr),
+        Invariant(
+            "LeaderInIsr",
+            "The elected leader is in the ISR.",
+            "in every space searched",
+            leader_in_isr,
+        ),
         Invariant(
             "WeakIsr",
             "Every replica in a presumed leader's own ISR holds all records below that leader's "

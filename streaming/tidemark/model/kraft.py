@@ -1,20 +1,15 @@
-"""What KRaft changed: AlterPartition, truncation in a fetch, and eligible leader replicas.
+"""What KRaft changed for replicas: ISR requests to the controller, and truncation in a fetch.
 
-The controller writes every change of a partition into a log that each broker replays (`requests`).
-The partition epoch counts the changes. The leader epoch changes only with the leader.
-
-Mirrors PartitionChangeBuilder, Partition (AlterPartition: KIP-497, KIP-903), AbstractFetcherThread
-(KIP-595) and KIP-966. KafkaReplication.tla has no actions for them: names are as close as possible.
-
-This state does not say which brokers are alive: any member can be fenced at any time, as in
-KafkaReplication.tla. So the last known leader is never elected here; `replica_manager` does that.
+Mirrors Partition (AlterPartition: KIP-497, KIP-903) and AbstractFetcherThread (KIP-595).
+KafkaReplication.tla has no actions for them: names are as close as possible. The controller's
+decisions are in `kraft_controller`.
 """
 
 from __future__ import annotations
 
 from tidemark.core.leader_epochs import NO_EPOCH
-from tidemark.model.action import Arguments, Successors, action
-from tidemark.model.actions import with_high_watermark_raised, with_lost_suffix, with_next_record
+from tidemark.model.action import Successors, action
+from tidemark.model.actions import with_high_watermark_raised, with_next_record
 from tidemark.model.fencing import is_following_leader_epoch
 from tidemark.model.log import Log, end_offset_for, epoch_start
 from tidemark.model.state import (
@@ -23,102 +18,8 @@ from tidemark.model.state import (
     ModelState,
     QuorumState,
     Replicas,
-    with_decision,
     with_replica,
 )
-
-
-def max_partition_epoch(constants: Constants) -> int:
-    """Each leader epoch allows one change of the ISR besides its election."""
-    return 2 * (constants.max_epoch + 1)
-
-
-def eligible_leader_replicas(
-    min_isr: int, before: Replicas, isr: Replicas, unclean: Replicas = ()
-) -> Replicas:
-    """The ELR after a change to `isr` (KIP-966).
-
-    A replica that leaves an ISR which falls below min ISR still holds all committed records.
-    `before` are the replicas that were in sync or eligible. `unclean` are brokers that had an
-    unclean shutdown, so their disks may lack records.
-    """
-    return () if len(isr) >= min_isr else tuple(sorted(set(before) - {*isr, *unclean}))
-
-
-@action("ControllerShrinkIsr", "replica")
-def controller_shrink_isr(constants: Constants, state: ModelState) -> Successors:
-    """A broker is fenced or shuts down. If it led, there is no leader."""
-    for replica in constants.all_replicas:
-        if replica in state.quorum.isr:
-            decision = _without(constants, state.quorum, replica, ())
-            yield from _decide(constants, state, (replica,), decision)
-
-
-@action("ControllerElectLeader", "replica")
-def controller_elect_leader(constants: Constants, state: ModelState) -> Successors:
-    """Elects a member of the ISR, or of the ELR if the ISR is empty."""
-    quorum = state.quorum
-    for replica in quorum.isr or quorum.elr:
-        if replica != quorum.leader:
-            elr = tuple(member for member in quorum.elr if member != replica)
-            isr = quorum.isr or (replica,)
-            decision = QuorumState(quorum.leader_epoch, replica, isr, quorum.partition_epoch, elr)
-            yield from _decide(constants, state, (replica,), decision)
-
-
-@action("ControllerElectUncleanLeader", "replica")
-def controller_elect_unclean_leader(constants: Constants, state: ModelState) -> Successors:
-    """There is no leader, and a replica that may lack records is elected. It is then the ISR."""
-    quorum = state.quorum
-    if constants.unclean_election and quorum.leader is None:
-        for replica in constants.all_replicas:
-            if replica not in quorum.isr and replica not in quorum.elr:
-                decision = quorum._replace(leader=replica, isr=(replica,), elr=())
-                yield from _decide(constants, state, (replica,), decision)
-
-
-@action("ControllerAlterPartition", "leader")
-def controller_alter_partition(constants: Constants, state: ModelState) -> Successors:
-    """Grants a requested ISR if the leader knew the newest change (compare-and-set)."""
-    quorum = state.quorum
-    for leader, local in enumerate(state.replicas):
-        isr = local.pending_isr
-        if isr is not None and local.partition_epoch == quorum.partition_epoch:
-            elr = eligible_leader_replicas(
-                constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr
-            )
-            yield from _decide(constants, state, (leader,), quorum._replace(isr=isr, elr=elr))
-
-
-@action("LoseUnflushed", "replica", "log_end_offset")
-def lose_unflushed(constants: Constants, state: ModelState) -> Successors:
-    """A broker registers again after an unclean shutdown, and leaves the ISR and the ELR.
-
-    A pending request to add it carries its previous broker epoch and is rejected (KIP-903).
-    """
-    if not constants.lossy_disk:
-        return
-    for replica, log in enumerate(state.logs):
-        if not log:
-            continue
-        registered = [state]
-        if replica in state.quorum.isr or replica in state.quorum.elr:
-            decision = _without(constants, state.quorum, replica, (replica,))
-            registered = [after for _, after in _decide(constants, state, (), decision)]
-        for after in registered:
-            replicas = tuple(_without_stale_request(local, replica) for local in after.replicas)
-            for end in range(len(log)):
-                yield (
-                    (replica, end),
-                    with_lost_suffix(after._replace(replicas=replicas), replica, end),
-                )
-
-
-def _without_stale_request(local: ModelReplica, joining: int) -> ModelReplica:
-    """Drops a leader's request to add a replica that has registered again (INELIGIBLE_REPLICA)."""
-    pending = local.pending_isr
-    stale = pending is not None and joining in pending and joining not in local.isr
-    return local._replace(pending_isr=None) if stale else local
 
 
 @action("BecomeLeader", "replica", "epoch")
@@ -271,29 +172,3 @@ def _replay(state: ModelState, replica: int, request: QuorumState) -> ModelState
     else:
         local = ModelReplica(high_watermark, epoch, request.leader, ())
     return with_replica(state, replica, local)
-
-
-def _without(
-    constants: Constants, quorum: QuorumState, replica: int, unclean: Replicas
-) -> QuorumState:
-    """The decision that removes a broker from the ISR. The ISR can become empty."""
-    isr = tuple(member for member in quorum.isr if member != replica)
-    elr = eligible_leader_replicas(
-        constants.effective_min_isr, (*quorum.elr, *quorum.isr), isr, unclean
-    )
-    leader = None if quorum.leader == replica else quorum.leader
-    return QuorumState(quorum.leader_epoch, leader, isr, quorum.partition_epoch, elr)
-
-
-def _decide(
-    constants: Constants, state: ModelState, arguments: Arguments, decision: QuorumState
-) -> Successors:
-    """Writes a change: a new partition epoch, and a new leader epoch if the leader changes."""
-    before = state.quorum
-    leader_epoch = before.leader_epoch + (decision.leader != before.leader)
-    partition_epoch = before.partition_epoch + 1
-    if leader_epoch <= constants.max_epoch and partition_epoch <= max_partition_epoch(constants):
-        decision = QuorumState(
-            leader_epoch, decision.leader, decision.isr, partition_epoch, decision.elr
-        )
-        yield arguments, with_decision(state, decision)

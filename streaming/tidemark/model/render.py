@@ -66,7 +66,9 @@ def _decision(quorum: QuorumState) -> str:
         else f"leader {broker(quorum.leader)} in {quorum.leader_epoch}"
     )
     eligible = f", ELR {_brokers(quorum.elr)}" if quorum.elr else ""
-    return f"{leader}, ISR {_brokers(quorum.isr)}{eligible}"
+    last = broker(quorum.last_known_leader)
+    last_known = "" if last is None else f", last leader {last}"
+    return f"{leader}, ISR {_brokers(quorum.isr)}{eligible}{last_known}"
 
 
 def _known(replica: int, local: ModelReplica) -> str:
@@ -123,6 +125,7 @@ def _quorum_document(quorum: QuorumState) -> dict[str, Any]:
         "partition_epoch": quorum.partition_epoch,
         "in_sync_replicas": [broker(member) for member in quorum.isr],
         "eligible_leader_replicas": [broker(member) for member in quorum.elr],
+        "last_known_leader": broker(quorum.last_known_leader),
     }
 
 

@@ -49,9 +49,11 @@ class QuorumState(NamedTuple):
     leader_epoch: int
     leader: int | None
     isr: Replicas
-    # KRaft only: the number of this decision, and the eligible leader replicas of KIP-966.
+    # KRaft only: the number of this decision, the eligible leader replicas of KIP-966, and, while
+    # the ISR is empty, the replica that led last.
     partition_epoch: int = 0
     elr: Replicas = ()
+    last_known_leader: int | None = None
 
 
 class ModelReplica(NamedTuple):

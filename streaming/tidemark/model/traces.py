@@ -17,7 +17,12 @@ MAX_REPETITIONS: Final = 100
 # An election, and the elected replica that learns of it.
 _ELECTION_STEPS: Final = 2
 _ELECTION: Final = frozenset(
-    {"ControllerElectLeader", "ControllerElectUncleanLeader", "BecomeLeader"}
+    {
+        "ControllerElectLeader",
+        "ControllerElectLastKnownLeader",
+        "ControllerElectUncleanLeader",
+        "BecomeLeader",
+    }
 )
 
 

@@ -15,7 +15,7 @@ import click
 from tidemark.core.errors import ConfigError
 from tidemark.core.text import counted, table
 from tidemark.model.invariants import INVARIANTS
-from tidemark.model.kraft import max_partition_epoch
+from tidemark.model.kraft_controller import max_partition_epoch
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.render import trace_document, trace_lines
 from tidemark.model.scenarios import SCENARIOS
@@ -106,10 +106,13 @@ def _invariant(_context: click.Context, _option: click.Parameter, value: str | N
 @click.option(
     "--unclean-election",
     is_flag=True,
-    help="Allow the controller to elect replicas that are not in sync.",
+    help="Allow the controller to elect any replica that is not in sync. Under kip-966 it elects "
+    "the last known leader without that.",
 )
 @click.option(
-    "--lossy-disk", is_flag=True, help="Allow brokers to lose records that they did not flush."
+    "--lossy-disk",
+    is_flag=True,
+    help="Allow unclean shutdowns in which brokers lose records that they did not flush.",
 )
 @click.option(
     "--max-states",
@@ -174,20 +177,21 @@ def check_protocol(
 
 
 def _bounds(protocol: str, constants: Constants) -> str:
-    """The bounds of the search as text."""
+    """The bounds of the search as text, and the faults that it includes or excludes."""
     bounds = [
         f"{constants.replicas} replicas",
         f"log size {constants.log_size}",
         f"{constants.records} records",
         f"epochs 0 to {constants.max_epoch}",
     ]
-    optional = (
-        (PROTOCOLS[protocol].kraft, f"partition epochs 0 to {max_partition_epoch(constants)}"),
-        (constants.min_isr > 1, f"min ISR {constants.min_isr}"),
-        (constants.unclean_election, "unclean elections"),
-        (constants.lossy_disk, "lossy disks"),
-    )
-    return ", ".join([*bounds, *(text for applies, text in optional if applies)])
+    if PROTOCOLS[protocol].kraft:
+        bounds.append(f"partition epochs 0 to {max_partition_epoch(constants)}")
+    bounds += [
+        f"min ISR {constants.min_isr}",
+        "unclean elections" if constants.unclean_election else "no unclean elections",
+        "lossy disks" if constants.lossy_disk else "no lossy disks",
+    ]
+    return ", ".join(bounds)
 
 
 def _verdict_lines(
@@ -196,14 +200,15 @@ def _verdict_lines(
     """A verdict as text, with the counterexample if there is one."""
     states = f"{verdict.states:,} state{'s' * (verdict.states != 1)}"
     if verdict.holds:
-        return [f"{protocol} keeps {subject} over the whole space: {states} ({bounds})."]
+        space = "over the whole space within these bounds"
+        return [f"{protocol} keeps {subject} {space}: {states} ({bounds})."]
     if verdict.trace is None or verdict.invariant is None:
         more = (
             "found by random walks"
             if walked
             else "and there are more: raise --max-states, or use --seed for random walks"
         )
-        return [f"{protocol} keeps {subject} in {states}, {more} ({bounds})."]
+        return [f"{protocol} keeps {subject} in the {states} searched, {more} ({bounds})."]
     kind = "a random walk" if walked else "the shortest counterexample"
     steps = counted(len(verdict.trace.steps), "step")
     return [

@@ -2,12 +2,12 @@
 
 KIP-595, KIP-497 and KIP-966, with strict min ISR. There is no separate truncation step: every fetch
 carries the epoch of the follower's last record. If the logs diverge, the leader answers where. The
-repeated answers end where KIP-279's rule ends. See `kraft`.
+repeated answers end where KIP-279's rule ends. See `kraft` and `kraft_controller`.
 """
 
 from __future__ import annotations
 
-from tidemark.model import actions, kraft
+from tidemark.model import actions, kraft, kraft_controller
 from tidemark.model.log import Log
 from tidemark.model.protocols.protocol import Protocol
 
@@ -25,10 +25,11 @@ PROTOCOL = Protocol(
     truncation=truncation_offset,
     kraft=True,
     actions=(
-        kraft.controller_elect_leader,
-        kraft.controller_shrink_isr,
-        kraft.controller_elect_unclean_leader,
-        kraft.controller_alter_partition,
+        kraft_controller.controller_elect_leader,
+        kraft_controller.controller_shrink_isr,
+        kraft_controller.controller_elect_last_known_leader,
+        kraft_controller.controller_elect_unclean_leader,
+        kraft_controller.controller_alter_partition,
         kraft.become_leader,
         kraft.leader_learn_isr,
         kraft.leader_expand_isr,
@@ -37,6 +38,6 @@ PROTOCOL = Protocol(
         kraft.leader_inc_high_watermark,
         kraft.become_follower,
         kraft.follower_fetch,
-        kraft.lose_unflushed,
+        kraft_controller.lose_unflushed,
     ),
 )

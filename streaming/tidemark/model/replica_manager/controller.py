@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemark.model.kraft import eligible_leader_replicas
+from tidemark.model.kraft_controller import eligible_leader_replicas
 from tidemark.model.replica_manager.state import Brokers, ClusterModel
 
 
