@@ -40,6 +40,7 @@ FOLDERS: Final = {
     "FetchIsolation.java": "server-common/src/main/java/org/apache/kafka/server/storage/log",
     "KafkaApis.scala": "core/src/main/scala/kafka/server",
     "KafkaConfig.scala": "core/src/main/scala/kafka/server",
+    "KafkaController.scala": "core/src/main/scala/kafka/controller",
     "LeaderEpochFileCache.java": "storage/src/main/java/org/apache/kafka/storage/internals/epoch",
     "LeaderEpochFileCache.scala": "core/src/main/scala/kafka/server/epoch",
     "LogManager.scala": "core/src/main/scala/kafka/log",

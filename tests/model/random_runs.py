@@ -47,7 +47,7 @@ STEPS: dict[str, Step] = {
     "kill": _step_if(_is_running, ScenarioRun.kill),
     "shut down": _step_if(_is_running, ScenarioRun.shut_down),
     "fence": _step_if(_is_dead_but_not_fenced, ScenarioRun.fence),
-    # ZooKeeper allows a new registration once the old session has expired.
+    # Also a restart that the controller of ZooKeeper does not notice: the broker stays in sync.
     "start": _step_if(lambda _, broker: not broker.running, ScenarioRun.start),
     "preferred": lambda run, _: run.elect_preferred(),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -86,12 +87,84 @@ def test_one_lossy_machine_loses_nothing_under_kip_966(seed: int, brokers: int) 
         check_leader(step.cluster)
 
 
-def test_two_unclean_shutdowns_can_lose_a_record_under_kip_966() -> None:
+@pytest.mark.parametrize("min_isr", [1, 2])
+def test_two_unclean_shutdowns_can_lose_a_record_under_kip_966(min_isr: int) -> None:
     """After them no replica is eligible, so the last known leader is elected despite its disk."""
-    run = replicated_run(min_isr=2)
-    run.execute("lose_power 1", "kill 2", "fence 1 2", "start 1 2", "learn 1")
+    run = replicated_run(min_isr=min_isr)
+    run.execute("lose_power 1", "kill 2", "fence 2 1", "start 1 2", "learn 1")
     assert run.cluster.controller.recovering and leader_of(run).leads
     assert len(run.cluster.committed) == 1 and leader_of(run).log == ()
+
+
+def test_the_order_of_fencing_decides_which_disk_the_last_known_leader_has() -> None:
+    """One decision fences one broker, and the last known leader is the broker of the last one."""
+    lost = []
+    for order in ("fence 1 2", "fence 2 1"):
+        run = replicated_run()
+        run.execute("lose_power 1", "kill 2", order, "start 1 2", "learn 1 2")
+        assert run.cluster.controller.recovering
+        lost.append(leader_of(run).log == ())
+    assert lost == [False, True]
+
+
+def test_a_fencing_moves_one_replica_to_the_eligible_ones() -> None:
+    run = replicated_run(brokers=4, min_isr=2)
+    eligible = []
+    for broker in (2, 3, 4, 1):
+        run.fence(broker)
+        eligible.append(run.cluster.controller.eligible_leader_replicas)
+    # At min ISR or above none is eligible. The last members leave one by one.
+    assert eligible == [(), (), (4,), (1, 4)]
+    single = replicated_run(brokers=3, min_isr=1)
+    single.fence(2, 3, 1)
+    assert single.cluster.controller.eligible_leader_replicas == (1,)
+
+
+def test_a_request_of_the_leader_can_make_several_replicas_eligible() -> None:
+    run = replicated_run(brokers=3, min_isr=2)
+    run.execute("write 1", "wait 31000", "shrink 1", "grant 1")
+    assert run.cluster.controller.in_sync_replicas == (1,)
+    assert run.cluster.controller.eligible_leader_replicas == (2, 3)
+
+
+def test_a_leader_that_cannot_reach_the_controller_gets_no_response() -> None:
+    for protocol, words in (
+        ("kip-966", "1 asks the controller for ISR 1 and gets no response"),
+        ("kip-320", "1 gets no response from ZooKeeper for ISR 1"),
+    ):
+        run = replicated_run(protocol)
+        run.execute("fence 1", "write 1", "wait 31000", "shrink 1")
+        assert run.steps[-1].effects == (words,)
+        run.grant(1)
+        assert run.cluster.broker(1).in_sync_replicas == (1, 2)
+        assert not any("rejected" in effect for effect in run.steps[-1].effects)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "unclean", "exits"),
+    [("truncate-to-hw", False, True), ("truncate-to-hw", True, False), ("kip-279", False, True)],
+)
+def test_until_2_0_a_longer_log_stops_its_broker_without_unclean_elections(
+    protocol: str, *, unclean: bool, exits: bool
+) -> None:
+    """ReplicaFetcherThread.handleOffsetOutOfRange: the record stays on the disk of that broker."""
+    run = new_run(protocol, 2, 1, unclean=unclean)
+    run.execute("write 1", "catch_up 2", "checkpoint 2", "learn 2")
+    shorter = replace(run.cluster.broker(1), log=(), high_watermark=0)
+    run.cluster = run.cluster.with_broker(shorter)
+    run.execute("fetch 2", "receive 2")
+    assert run.cluster.broker(2).running is not exits
+    assert len(run.cluster.broker(2).log) == exits
+
+
+def test_a_waiting_follower_fetches_again_after_each_response() -> None:
+    run = new_run(brokers=3, min_isr=1)
+    run.execute("write 1", "catch_up 2 3", "wait 29700 2")
+    assert run.steps[-1].event == "29,700 ms pass while 2 fetches"
+    remotes = leader_of(run).remotes
+    assert [remotes[each].last_fetch_ms for each in (2, 3)] == [29_500, 0]
+    # 3 is stalled: it has not processed the response that it got after 500 ms.
+    assert [run.cluster.broker(each).high_watermark for each in (2, 3)] == [1, 0]
 
 
 def test_the_same_runs_break_unsafe_protocols() -> None:

@@ -78,8 +78,17 @@ def test_the_scenarios_cover_both_outcomes() -> None:
         ("zombie-leader", "kip-966", "KafkaZombieLeader"),
         ("min-isr-gate", "kip-966", "KafkaUnderMinIsr"),
         ("follower-lag-shrinks-isr", "kip-966", "KafkaHwStalled"),
-        ("hw-truncation-divergence", "kip-966", "KafkaOffline"),
+        ("hw-truncation-divergence", "kip-966", "KafkaCommittedDataLoss"),
+        # Without leader epochs a shorter log is all that a client can read.
+        ("hw-truncation-divergence", "truncate-to-hw", "KafkaLogTruncation"),
+        ("epoch-reply-never-comes", "kip-966", "KafkaOffline"),
     ],
 )
 def test_each_scenario_fires_its_alert(name: str, protocol: str, expected: str) -> None:
     assert expected in alerts_of(name, protocol)[0]
+
+
+@pytest.mark.parametrize("name", ["hw-truncation-divergence", "epoch-reply-never-comes"])
+def test_a_divergence_without_leader_epochs_fires_no_alert_of_a_divergence(name: str) -> None:
+    """docs/replication.md says so: both logs end at the same offset."""
+    assert "KafkaDivergence" not in alerts_of(name, "truncate-to-hw")[0]

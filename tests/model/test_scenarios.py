@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 
 from tests.model.golden import assert_golden
 from tidemark.model.log import first_difference
 from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.replica_manager.state import ClusterModel
+from tidemark.model.replica_manager.state import FETCH_WAIT_MS, ClusterModel
 from tidemark.model.scenarios import SCENARIOS
 from tidemark.model.scenarios.render import missing_records, render_scenario, render_table, verdict
 from tidemark.model.scenarios.run import RunStep, ScenarioRun
@@ -177,8 +178,8 @@ def test_truncation_to_the_high_watermark_lets_logs_diverge_permanently() -> Non
 def test_leader_epochs_end_the_divergence(protocol: str) -> None:
     cluster = run_of("hw-truncation-divergence", protocol).cluster
     assert cluster.brokers[0].log == cluster.brokers[1].log
-    # One of two disks lost its end. Only the ELR waits for the other one.
-    assert lost(cluster) == ([] if protocol == "kip-966" else [1])
+    # The disk that lost its end led last. With min ISR 1 no replica is eligible any more.
+    assert lost(cluster) == [1]
 
 
 @pytest.mark.parametrize("protocol", ["kip-101", "kip-279", "kip-320"])
@@ -191,7 +192,30 @@ def test_without_an_answer_nothing_is_truncated(protocol: str) -> None:
 
 
 def test_before_leader_epochs_a_follower_does_not_ask() -> None:
-    assert lost(run_of("epoch-reply-never-comes", "truncate-to-hw").cluster) == [1]
+    run = run_of("epoch-reply-never-comes", "truncate-to-hw")
+    assert lost(run.cluster) == [1]
+    # Killed processes are enough for a divergence: no disk loses a record.
+    assert "DIVERGED: 1 and 2 hold different records at offset 1, permanently." in verdict(
+        run.cluster
+    )
+    assert not any("loses power" in step.event for step in run.steps)
+
+
+@pytest.mark.parametrize(("name", "protocol"), MAIN_RUNS)
+def test_one_decision_fences_one_broker(name: str, protocol: str) -> None:
+    for earlier, later in pairwise(run_of(name, protocol).steps):
+        before, after = (set(each.cluster.controller.alive) for each in (earlier, later))
+        assert len(before - after) <= 1
+
+
+@pytest.mark.parametrize(("name", "protocol"), MAIN_RUNS)
+def test_the_legend_explains_the_high_watermark_of_a_stopped_broker(
+    name: str, protocol: str
+) -> None:
+    run = run_of(name, protocol)
+    stopped = any(not broker.running for step in run.steps for broker in step.cluster.brokers)
+    text = "\n".join(render_scenario(SCENARIOS[name], protocol))
+    assert ("has the high watermark of its checkpoint" in text) == stopped
 
 
 @pytest.mark.parametrize(("protocol", "limit"), [("kip-966", 30_000), ("kip-320", 10_000)])
@@ -201,6 +225,13 @@ def test_a_slow_follower_leaves_the_isr_by_time_and_not_by_records(
     run = run_of("follower-lag-shrinks-isr", protocol)
     clusters = [step.cluster for step in run.steps]
     behind = next(cluster for cluster in clusters if cluster.now_ms == 9_000)
+    # Only 3 is slow: 2 gets each response within replica.fetch.wait.max.ms.
+    fetched = [cluster.broker(1).remotes[2].last_fetch_ms for cluster in clusters]
+    assert all(
+        cluster.now_ms - last <= FETCH_WAIT_MS
+        for cluster, last in zip(clusters, fetched, strict=True)
+        if last is not None
+    )
     assert behind.broker(1).log_end_offset - behind.broker(3).log_end_offset == 3
     assert behind.lag_time_max_ms == limit
     first_check = only_step(run, "no follower is out of sync").cluster
@@ -284,4 +315,11 @@ def test_a_zombie_acknowledges_acks_1_and_commits_nothing(protocol: str) -> None
     assert 2 not in ids(cluster.acked)
     assert lost(cluster) == []
     kraft = protocol == "kip-966"
-    only_step(run, "rejected: FENCED_LEADER_EPOCH" if kraft else "the write to ZooKeeper fails")
+    rejected = only_step(
+        run, "rejected: FENCED_LEADER_EPOCH" if kraft else "the write to ZooKeeper fails"
+    )
+    # While it is cut off it gets no response, so no rejection.
+    unanswered = only_step(run, "gets no response")
+    returned = next(step for step in run.steps if "reaches the controller again" in step.event)
+    assert run.steps.index(unanswered) < run.steps.index(returned) < run.steps.index(rejected)
+    only_step(run, "the producers of m2 get NOT_LEADER_OR_FOLLOWER")

@@ -17,11 +17,11 @@ from tidemark.model.replica_manager.state import (
     Broker,
     ClusterModel,
     Controller,
-    Disk,
     RemoteReplica,
     broker_list,
     record_names,
 )
+from tidemark.model.replica_manager.stopping import stop
 
 
 def create(
@@ -156,11 +156,6 @@ def flush(cluster: ClusterModel, broker: int) -> ClusterModel:
     )
 
 
-def kill(cluster: ClusterModel, broker: int) -> ClusterModel:
-    """The process dies. Its memory is lost, the pages of the operating system are not."""
-    return _stop(cluster, broker, cluster.broker(broker).log_end_offset, clean=False)
-
-
 def lose_power(cluster: ClusterModel, broker: int) -> ClusterModel:
     """The machine fails, and records that were not flushed are lost.
 
@@ -168,7 +163,7 @@ def lose_power(cluster: ClusterModel, broker: int) -> ClusterModel:
     """
     before = cluster.broker(broker)
     lost = before.log[before.disk.flushed :]
-    cluster = _stop(cluster, broker, before.disk.flushed, clean=False)
+    cluster = stop(cluster, broker, before.disk.flushed, clean=False)
     return cluster.with_notes(f"{record_names(lost)} lost, not flushed") if lost else cluster
 
 
@@ -176,25 +171,7 @@ def shut_down(cluster: ClusterModel, broker: int) -> ClusterModel:
     """A controlled shutdown: log and high watermark reach the disk, and leadership moves away."""
     cluster = controller.fence(checkpoint(flush(cluster, broker), broker), broker)
     end = cluster.broker(broker).log_end_offset
-    return _stop(replace(cluster, notes=()), broker, end, clean=True)
-
-
-def _stop(cluster: ClusterModel, broker: int, end: int, *, clean: bool) -> ClusterModel:
-    before = cluster.broker(broker)
-    high_watermark = min(before.disk.high_watermark_checkpoint, end)
-    stopped = Broker(
-        broker,
-        running=False,
-        log=before.log[:end],
-        high_watermark=high_watermark,
-        epoch_cache=epoch_cache.truncate_from_end(before.epoch_cache, end),
-        disk=Disk(min(before.disk.flushed, end), high_watermark, clean),
-    )
-    cluster = cluster.with_broker(stopped)
-    for each in cluster.brokers:
-        waiting = tuple(fetch for fetch in each.fetch_purgatory if fetch.follower != broker)
-        cluster = cluster.with_broker(replace(each, fetch_purgatory=waiting))
-    return cluster
+    return stop(replace(cluster, notes=()), broker, end, clean=True)
 
 
 def start(cluster: ClusterModel, broker: int) -> ClusterModel:

@@ -42,11 +42,15 @@ def decide(
     return replace(cluster, controller=after)
 
 
-def fence(cluster: ClusterModel, *brokers: int) -> ClusterModel:
-    """The sessions of brokers expire: they leave the ISR, and a new leader is elected if needed."""
+def fence(cluster: ClusterModel, broker: int) -> ClusterModel:
+    """A broker's session expires: it leaves the ISR, and a new leader is elected if needed.
+
+    One decision fences one broker, even if several sessions have expired
+    (ReplicationControlManager.maybeFenceOneStaleBroker). The next decision sees its effect.
+    """
     decision = cluster.controller
-    alive = tuple(each for each in decision.alive if each not in brokers)
-    return elect(replace(cluster, controller=replace(decision, alive=alive)), leaving=brokers)
+    alive = tuple(each for each in decision.alive if each != broker)
+    return elect(replace(cluster, controller=replace(decision, alive=alive)), leaving=(broker,))
 
 
 def register(cluster: ClusterModel, broker: int) -> ClusterModel:

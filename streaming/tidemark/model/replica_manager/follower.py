@@ -24,6 +24,7 @@ from tidemark.model.replica_manager.state import (
     RemoteReplica,
     record_names,
 )
+from tidemark.model.replica_manager.stopping import kill
 
 
 def truncate_to(cluster: ClusterModel, broker: int, end: int) -> ClusterModel:
@@ -154,11 +155,26 @@ def process_partition_data(cluster: ClusterModel, follower: int) -> ClusterModel
         end = kraft.truncation_offset(response.diverging, before.log)
         return truncate_to(cluster, follower, end)
     if response.error == "OFFSET_OUT_OF_RANGE":
-        leader_end = cluster.broker(response.leader).log_end_offset
-        return truncate_to(cluster, follower, min(leader_end, end))
+        return _handle_offset_out_of_range(cluster, follower)
     if response.error is not None:
         return cluster.with_notes(f"{follower} retries later")
     return _append(cluster, follower, response)
+
+
+def _handle_offset_out_of_range(cluster: ClusterModel, follower: int) -> ClusterModel:
+    """The leader's log is shorter: AbstractFetcherThread.fetchOffsetAndTruncate.
+
+    Until 2.0 the broker exits instead, unless the topic allows unclean elections:
+    ReplicaFetcherThread.handleOffsetOutOfRange.
+    """
+    local = cluster.broker(follower)
+    if not (cluster.protocol.fenced or cluster.unclean_leader_election):
+        return kill(cluster, follower).with_notes(
+            f"{follower} exits: log truncation is not allowed without unclean elections"
+        )
+    assert local.leader is not None
+    leader_end = cluster.broker(local.leader).log_end_offset
+    return truncate_to(cluster, follower, min(leader_end, local.log_end_offset))
 
 
 def _append(cluster: ClusterModel, follower: int, response: FetchResponse) -> ClusterModel:

@@ -64,9 +64,13 @@ def _is_out_of_sync(cluster: ClusterModel, local: Broker, follower: int) -> bool
 def _alter(cluster: ClusterModel, leader: int, members: Brokers) -> ClusterModel:
     local, decision = cluster.broker(leader), cluster.controller
     shown = broker_list(members)
+    reachable = leader in decision.alive
     if cluster.protocol.kraft:
         cluster = cluster.with_broker(replace(local, pending_in_sync_replicas=members))
-        return cluster.with_notes(f"{leader} asks the controller for ISR {shown}")
+        unanswered = "" if reachable else " and gets no response"
+        return cluster.with_notes(f"{leader} asks the controller for ISR {shown}{unanswered}")
+    if not reachable:
+        return cluster.with_notes(f"{leader} gets no response from ZooKeeper for ISR {shown}")
     if (decision.leader, decision.leader_epoch) != (leader, local.leader_epoch):
         return cluster.with_notes(f"the write to ZooKeeper fails: {leader} is no longer the leader")
     cluster = replace(cluster, controller=replace(decision, in_sync_replicas=members))
@@ -77,7 +81,7 @@ def _alter(cluster: ClusterModel, leader: int, members: Brokers) -> ClusterModel
 
 
 def alter_partition(cluster: ClusterModel, leader: int) -> ClusterModel:
-    """The controller responds to the ISR that a leader requested.
+    """The controller responds to the ISR that a leader requested, once that leader reaches it.
 
     It grants the request only to the true leader that knows the newest partition epoch.
     """
@@ -85,6 +89,8 @@ def alter_partition(cluster: ClusterModel, leader: int) -> ClusterModel:
     members = local.pending_in_sync_replicas
     if members is None:
         return cluster.with_notes(f"{leader} has no pending request")
+    if leader not in decision.alive:
+        return cluster.with_notes(f"no response: {leader} cannot reach the controller")
     if decision.leader_epoch != local.leader_epoch:
         return cluster.with_notes("rejected: FENCED_LEADER_EPOCH")
     if decision.partition_epoch != local.partition_epoch:

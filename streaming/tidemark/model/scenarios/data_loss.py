@@ -19,7 +19,7 @@ _TWO_RECORDS: Final = """
     receive_and_fetch 2
     checkpoint 1 2
 """
-# 1 restarts, both brokers learn the leader, and the follower catches up. Under kip-966 1 may lead.
+# 1 restarts, both brokers learn the leader, and the follower catches up.
 _RESTART_1: Final = """
     start 1
     learn 2 1
@@ -31,8 +31,8 @@ _RESTART_1: Final = """
 SCENARIOS: Final = (
     Scenario(
         "hw-truncation-loss",
-        "How did Kafka lose committed records? A follower restarts, truncates its log to its own "
-        "high watermark, which trails, and is elected leader.",
+        "How did Kafka lose committed records? A follower restarts and stays in sync, truncates "
+        "its log to its own high watermark, which trails, and is elected leader.",
         ALL_PROTOCOLS,
         2,
         f"""
@@ -48,11 +48,13 @@ SCENARIOS: Final = (
         learn 2
         {_RESTART_1}
         """,
+        # The default until 0.10. Without it broker 1 exits where it truncates here.
+        unclean_leader_election=("truncate-to-hw",),
     ),
     Scenario(
         "hw-truncation-divergence",
-        "How did two logs diverge permanently? Both machines lose power. The one with the shorter "
-        "log restarts first and becomes leader.",
+        "How did two logs diverge permanently? Both machines lose power. The controller sees the "
+        "one with the longer log fail first, so the other one leads last and is elected.",
         ALL_PROTOCOLS,
         2,
         f"""
@@ -75,8 +77,8 @@ SCENARIOS: Final = (
     ),
     Scenario(
         "epoch-reply-never-comes",
-        "What happens if the leader dies before it answers where to truncate? The follower "
-        "truncates nothing and becomes leader with its whole log.",
+        "What happens if the leader dies before it answers where to truncate? Since KIP-101 the "
+        "follower truncates nothing. If it is still in sync, it leads with its whole log.",
         FROM_KIP_101,
         2,
         f"""
@@ -86,7 +88,7 @@ SCENARIOS: Final = (
         learn 1 2
         kill 1
         ask 2
-        draw 2 has restarted and does not know where to truncate
+        draw 2 has restarted, and 1 has died before it answered
         fence 1
         learn 2
         write 2
@@ -153,15 +155,15 @@ SCENARIOS: Final = (
     ),
     Scenario(
         "zombie-leader",
-        "What can a leader do before it learns that it was replaced? It can acknowledge acks=1, "
-        "but it cannot commit anything.",
+        "What can a leader do before it learns that it was replaced? It can acknowledge acks=1. It "
+        "cannot commit: its successor is in its ISR and no longer fetches from it.",
         ("kip-966", "kip-320", "kip-279"),
         3,
         """
         write 1
         catch_up 2 3
         fence 1
-        wait 2000
+        wait 500
         learn 2 3
         ask 3
         write 1 acks=1
@@ -169,10 +171,11 @@ SCENARIOS: Final = (
         write 2 acks=all
         catch_up 3
         draw two brokers act as leader: 1 has not learned the decision
-        wait 29000
+        wait 29700 3
+        shrink 1
+        register 1
         shrink 1
         grant 1
-        register 1
         learn 1 2
         ask 1
         catch_up 1

@@ -16,6 +16,7 @@ from tidemark.model.scenarios.scenario import Scenario
 # least as wide as the longest error name.
 WIDTH = 140
 MIN_LAST_COLUMN_WIDTH = 31
+DOWN_LEGEND = "a broker that is down has the high watermark of its checkpoint, not its last one"
 TABLE_LEGEND = (
     (
         "1 LEO HW",
@@ -41,10 +42,11 @@ def render_scenario(scenario: Scenario, protocol: str | None = None) -> list[str
     run = scenario.run(protocol)
     chosen = run.cluster.protocol
     steps = render_table(run)
+    unclean = ", unclean elections allowed" * run.cluster.unclean_leader_election
     lines = [
         f"{scenario.name} under {chosen.name} (Kafka {chosen.kafka})",
         *wrap(scenario.question, WIDTH),
-        f"{scenario.brokers} brokers, min ISR {scenario.min_in_sync_replicas}.",
+        f"{scenario.brokers} brokers, min ISR {scenario.min_in_sync_replicas}{unclean}.",
         "",
         *steps,
         "",
@@ -53,7 +55,10 @@ def render_scenario(scenario: Scenario, protocol: str | None = None) -> list[str
     for number, title in (*run.drawings, (len(run.steps) - 1, "the end")):
         drawing = (f"  {line}" for line in draw_cluster(run.steps[number].cluster))
         lines += ["", f"After step {number}: {title}", "", *drawing]
-    return [*lines, "", f"  {LEGEND}", "", *verdict(run.cluster)]
+    legends = [LEGEND]
+    if not all(broker.running for step in run.steps for broker in step.cluster.brokers):
+        legends.append(DOWN_LEGEND)
+    return [*lines, "", *(f"  {legend}" for legend in legends), "", *verdict(run.cluster)]
 
 
 def render_table(run: ScenarioRun) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tidemark.model.replica_manager import broker as broker_actions
-from tidemark.model.replica_manager import controller, follower, in_sync, leader
-from tidemark.model.replica_manager.state import ClusterModel
+from tidemark.model.replica_manager import controller, follower, in_sync, leader, stopping
+from tidemark.model.replica_manager.state import FETCH_WAIT_MS, ClusterModel
 
 # A follower needs fewer fetches than this to catch up in any scenario.
 MAX_FETCHES = 8
@@ -107,9 +107,25 @@ class ScenarioRun:
             if not same and not follows:
                 self._each((each,), "{} learns the decision", broker_actions.learn)
 
-    def wait(self, ms: int) -> None:
-        """Time passes."""
-        self._step(f"{ms:,} ms pass", lambda cluster: broker_actions.pass_time(cluster, ms))
+    def wait(self, ms: int, *fetching: int) -> None:
+        """Time passes.
+
+        The followers in `fetching` receive each response and fetch again. The others are stalled.
+        """
+
+        def change(cluster: ClusterModel) -> ClusterModel:
+            for passed in range(0, ms, FETCH_WAIT_MS):
+                cluster = broker_actions.pass_time(cluster, min(FETCH_WAIT_MS, ms - passed))
+                for each in fetching:
+                    if cluster.broker(each).response is not None:
+                        cluster = follower.process_partition_data(cluster, each)
+                        cluster = follower.fetch_messages(cluster, each)
+            # Every round of an idle partition has the same effects.
+            return replace(cluster, notes=tuple(dict.fromkeys(cluster.notes)))
+
+        verb = "fetch" if len(fetching) > 1 else "fetches"
+        meanwhile = f" while {' and '.join(map(str, fetching))} {verb}" if fetching else ""
+        self._step(f"{ms:,} ms pass{meanwhile}", change)
 
     def checkpoint(self, *brokers: int) -> None:
         """Brokers write their high watermarks to disk."""
@@ -121,7 +137,7 @@ class ScenarioRun:
 
     def kill(self, *brokers: int) -> None:
         """A broker process dies. Its machine does not."""
-        self._each(brokers, "{} is killed", broker_actions.kill)
+        self._each(brokers, "{} is killed", stopping.kill)
 
     def lose_power(self, *brokers: int) -> None:
         """A machine fails and loses what it did not flush."""
@@ -136,19 +152,17 @@ class ScenarioRun:
         self._each(brokers, "{} starts", broker_actions.start)
 
     def fence(self, *brokers: int) -> None:
-        """The controller's sessions with brokers expire."""
-        self._step(
-            f"the controller marks {' and '.join(map(str, brokers))} as down",
-            lambda cluster: controller.fence(cluster, *brokers),
-        )
+        """The controller's sessions with brokers expire, one after another."""
+        self._each(brokers, "the controller marks {} as down", controller.fence)
 
     def register(self, broker: int) -> None:
         """A broker that never stopped reaches the controller again."""
         self._each((broker,), "{} reaches the controller again", controller.register)
 
     def shrink(self, broker: int) -> None:
-        """A leader checks for members of the ISR that lag."""
-        self._each((broker,), "{} checks for lagging followers", in_sync.maybe_shrink_isr)
+        """A leader checks for members of the ISR that lag, unless its last request is pending."""
+        if self.cluster.broker(broker).pending_in_sync_replicas is None:
+            self._each((broker,), "{} checks for lagging followers", in_sync.maybe_shrink_isr)
 
     def grant(self, *leaders: int) -> None:
         """The controller responds to a leader's pending ISR request, if there is one."""

@@ -13,7 +13,7 @@ class Scenario(NamedTuple):
     """A scenario of one partition.
 
     `script` are its steps: see `ScenarioRun.execute`. `protocols` are its main protocols, the
-    default first.
+    default first. Under those in `unclean_leader_election` the topic allows unclean elections.
     """
 
     name: str
@@ -22,10 +22,17 @@ class Scenario(NamedTuple):
     brokers: int
     script: str
     min_in_sync_replicas: int = 1
+    unclean_leader_election: tuple[str, ...] = ()
 
     def run(self, protocol: str | None = None) -> ScenarioRun:
         """Runs the scenario under any protocol."""
         chosen = PROTOCOLS[protocol or self.protocols[0]]
-        run = ScenarioRun(create(chosen, self.brokers, self.min_in_sync_replicas))
+        cluster = create(
+            chosen,
+            self.brokers,
+            self.min_in_sync_replicas,
+            unclean_leader_election=chosen.name in self.unclean_leader_election,
+        )
+        run = ScenarioRun(cluster)
         run.execute(*self.script.splitlines())
         return run
