@@ -16,7 +16,7 @@ STAGES = (
             *("kafka", "jvm", "local", "demo", "collect", "verbs", "export", "notify", "pages"),
             *("docs", "deploy", "packaging", "mutation"),
         ),
-        ("model_and_detectors", "histories", "rules", "dashboards"),
+        ("model_and_detectors", "histories", "cases", "rules", "dashboards"),
         ("delivery",),
     ),
     (("scenes",),),

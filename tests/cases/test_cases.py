@@ -1,0 +1,179 @@
+"""Histories of which the truth is known, each in a file of events: what is claimed and what not.
+
+The files without `real-` come from a simulated partition, the others from real brokers.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tidemark.core.records import Alert
+from tidemark.detect.thresholds import Detection
+from tidemark.verbs.recording import Line
+from tidemark.verbs.replay.reducer import LineReducer
+
+CASES = ROOT / "tests" / "testdata" / "cases"
+LOSS, UNCLEAN = "KafkaCommittedDataLoss", "KafkaUncleanElection"
+REASSURANCE = ("has them", "No record is missing", "holds every committed record")
+Ranges = dict[str, list[tuple[int, int]]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """`claims`: all proven ranges by partition. `fired`: alerts that come, as severity and name.
+    `absent`: names, or severity and name, that do not come. `never`: texts in no alert.
+    """
+
+    claims: Ranges = field(default_factory=dict)
+    fired: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+
+TRUTHS: dict[str, Case] = {
+    "unclean-return-of-old-leader-loss-missed.jsonl": Case(
+        claims={"t-0": [(5, 18)]},
+        fired=(f"critical {LOSS}", f"critical {UNCLEAN}"),
+        absent=("KafkaHwRegression",),
+        never=REASSURANCE,
+    ),
+    # The election was between two passes. The log of its leader shows that it never was in sync.
+    "unclean-return-suspicion-suppressed.jsonl": Case(
+        claims={"t-0": [(5, 18)]},
+        fired=(f"critical {LOSS}", f"warning {UNCLEAN}", f"critical {UNCLEAN}"),
+        never=REASSURANCE,
+    ),
+    "loss-counts-deleted-records.jsonl": Case(
+        claims={"t-0": [(990, 1000)]}, fired=(f"critical {LOSS}", f"critical {UNCLEAN}")
+    ),
+    "loss-claim-wholly-deleted.jsonl": Case(
+        absent=(LOSS, UNCLEAN, "KafkaHwRegression"), never=("was committed",)
+    ),
+    "elr-race-false-unclean.jsonl": Case(absent=(UNCLEAN, LOSS)),
+    # The loss is proven; an unclean election is not.
+    "lossy-disk-called-unclean.jsonl": Case(
+        claims={"t-0": [(30, 50)]},
+        fired=(f"critical {LOSS}",),
+        absent=(f"critical {UNCLEAN}",),
+        never=("Unclean election:",),
+    ),
+    "truncation-text-false.jsonl": Case(
+        fired=("info KafkaLogTruncation",), never=("which was committed", "acks=1 at most")
+    ),
+    "suspected-after-8-epochs.jsonl": Case(absent=(UNCLEAN, LOSS)),
+    "written-between-wrong.jsonl": Case(claims={"t-0": [(0, 5)]}, absent=(f"critical {UNCLEAN}",)),
+    "recreated-without-topic-ids.jsonl.gz": Case(
+        absent=(LOSS, UNCLEAN, "KafkaZombieLeader", "KafkaStaleBrokerView", "KafkaLogTruncation")
+    ),
+    "recreated-without-topic-ids-noepochs.jsonl": Case(
+        fired=("warning KafkaLossRisk",), absent=(LOSS,), never=("which was committed",)
+    ),
+    "metadata-log-overwritten-by-stale-image.jsonl": Case(absent=(UNCLEAN, LOSS)),
+    "rf1-loss-risk-forever.jsonl.gz": Case(absent=("KafkaLossRisk", LOSS)),
+    "two-collectors-skew.jsonl.gz": Case(absent=(LOSS, UNCLEAN)),
+    "ok-compacted-first-epoch.jsonl": Case(absent=(LOSS, UNCLEAN, "KafkaDivergence")),
+    "ok-reassign-and-unclean.jsonl": Case(
+        claims={"t-0": [(40, 100)]}, fired=(f"critical {LOSS}", f"critical {UNCLEAN}")
+    ),
+    "ok-truncate-to-exactly-hw.jsonl": Case(
+        fired=("info KafkaLogTruncation",), absent=(LOSS, UNCLEAN), never=("which was committed",)
+    ),
+    # 0.11: no leader epochs in the metadata, so nothing can be proven, and nothing is denied.
+    "real-h-0.11.0.3-zk.jsonl.gz": Case(never=REASSURANCE),
+    "real-k-recreate-4.1.2.jsonl.gz": Case(
+        absent=(LOSS, UNCLEAN, "KafkaLogTruncation", "KafkaHwRegression"),
+        never=("which was committed", "protocol is violated"),
+    ),
+    # Of duo and solo2, [1276, 1315) was acknowledged. solo2 had committed two records more.
+    "real-l-elr-stale-lists.jsonl.gz": Case(
+        claims={
+            **{f"duo-{number}": [(1276, 1315)] for number in range(4)},
+            **{f"solo2-{number}": [(1276, 1317)] for number in range(2)},
+        },
+        fired=(f"critical {LOSS}", f"critical {UNCLEAN}"),
+        never=("suspected at first",),
+    ),
+}
+
+
+@cache
+def alerts_of(name: str) -> list[Alert]:
+    path = CASES / name
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    reducer = LineReducer(Detection())
+    return [
+        record
+        for number, line in enumerate(data.splitlines(), 1)
+        for record in reducer.records(Line(0, number, line), "alerts")
+        if isinstance(record, Alert)
+    ]
+
+
+def fired_of(name: str) -> list[Alert]:
+    return [alert for alert in alerts_of(name) if alert.state != "resolved"]
+
+
+def labels(alert: Alert) -> str:
+    return f"{alert.labels['severity']} {alert.labels['alertname']}"
+
+
+def test_every_file_has_a_case() -> None:
+    assert {path.name for path in CASES.iterdir()} == set(TRUTHS)
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_claims_are_the_records_that_were_lost(name: str) -> None:
+    found: dict[str, list[tuple[int, ...]]] = defaultdict(list)
+    for alert in fired_of(name):
+        if alert.labels["alertname"] == LOSS:
+            place = f"{alert.labels['topic']}-{alert.labels['partition']}"
+            found[place].append(tuple(alert.evidence["proven"]))
+    assert found == TRUTHS[name].claims
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_alerts_have_the_severity_that_the_truth_has(name: str) -> None:
+    seen = {labels(alert) for alert in fired_of(name)}
+    names = {label.split()[1] for label in seen}
+    case = TRUTHS[name]
+    assert set(case.fired) <= seen
+    assert not {*case.absent} & {*seen, *names}
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_no_sentence_is_stronger_than_the_proof(name: str) -> None:
+    for alert in fired_of(name):
+        text = alert.annotations["description"]
+        assert not [phrase for phrase in TRUTHS[name].never if phrase in text], text
+
+
+def evidence(name: str, alertname: str) -> dict[str, Any]:
+    return next(a.evidence for a in fired_of(name) if a.labels["alertname"] == alertname)
+
+
+def test_the_bounds_of_a_loss_are_those_of_the_leadership_that_wrote_it() -> None:
+    written = evidence("written-between-wrong.jsonl", LOSS)["written_between"]
+    assert written == [1_700_000_001.0, 1_700_000_006.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "age_ms"),
+    [
+        ("truncation-text-false.jsonl", "possible", 1000.0),
+        # The former leader showed its last high watermark after its leadership was over.
+        ("ok-truncate-to-exactly-hw.jsonl", "excluded", 1000.0),
+        ("written-between-wrong.jsonl", "proven", 21000.0),
+    ],
+)
+def test_a_truncation_has_a_verdict_and_the_age_of_its_high_watermark(
+    name: str, verdict: str, age_ms: float
+) -> None:
+    found = evidence(name, "KafkaLogTruncation")
+    assert (found["committed_records_cut"], found["high_watermark_age_ms"]) == (verdict, age_ms)
