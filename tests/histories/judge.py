@@ -51,6 +51,7 @@ class Judge:
         # By collector epoch: of two collectors, only the newer process is sure to be read.
         self._oracles: dict[int, Oracle] = {}
         self._claimed: set[int] = set()
+        self._suspected_to = 0
         self._demanded: dict[int, str] = {}
         self._observed: list[float] = []
         self._topic = 0
@@ -155,6 +156,8 @@ class Judge:
                 self._find(
                     f"claim: {wrong.split(' ', 1)[1].split(',')[0]}", number, f"{wrong}: {text}"
                 )
+        if alert.evidence.get("may_be_recreated") and not self.world.mode.topic_ids:
+            self._suspected_to = max(self._suspected_to, alert.evidence["suspected"][1])
         kind = severities.judge(case, benign=self.history.plan.benign)
         if kind is not None:
             self._find(kind, number, text)
@@ -168,7 +171,11 @@ class Judge:
 
     def _judge_unclaimed(self, number: int) -> None:
         self.counts["proven losses"] += len(self._demanded)
-        missed = sorted(set(self._demanded) - self._claimed)
+        # Without topic ids, a warning says that a new topic explains the same samples.
+        offset_of, to = self.world.truth.offset_of, self._suspected_to
+        told = {record for record in self._demanded if offset_of[record] < to}
+        missed = sorted(set(self._demanded) - self._claimed - told)
+        self.counts["proven losses that may be a new topic"] += len(told - self._claimed)
         self.counts["proven losses unclaimed"] += len(missed)
         if missed:
             text = f"{len(missed)} records, first {self._demanded[missed[0]]}"

@@ -64,7 +64,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("was committed", r"Broker (\d+) .* below (\d+), which was committed", s.cut_committed),
         ("unknown", r"Broker (\d+) .* and it is unknown what of it was committed", s.was_cut),
         ("cut", r"Broker (\d+) (?:cut|started its log).*[\d)]\.$", s.was_cut),
-        ("other", r"\d+ was committed; it is unknown whether the records that it cut", _anything),
+        ("other", r"Broker (\d+) .* was committed; it is unknown whether the", s.was_cut),
         ("possible", r"Broker (\d+) .* above the high watermark \d+ that was read last", s.was_cut),
         ("in between", r"Records that were committed in between may be among them", _anything),
         ("excluded", r"No committed record is among them", s.cut_none_committed),

@@ -38,7 +38,7 @@ class Committed(Struct, array_like=True, gc=False):
     # The leader's lineage was read, so its records carry epochs. If a later log lacks these epochs,
     # the reason is not an old message format without epochs.
     dated: bool = False
-    # Highest log start offset that this leader or a later one reported: what is below was deleted.
+    # Highest log start offset that a replica reported since: what is below was deleted.
     log_start_offset: int = 0
     # The leader's lineage; set once its leadership is over.
     lineage: LineageEntries = []

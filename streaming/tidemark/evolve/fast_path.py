@@ -146,7 +146,7 @@ def _apply_offsets(
         replica.sampled_at = at
         if sample.log_end_offset != committed:
             lags = True
-        if replica.broker == state.leader and sample.log_start_offset:
+        if sample.log_start_offset:
             _apply_log_start(state, sample.log_start_offset)
     assert before is not None
     assert state.high_watermark is not None

@@ -296,9 +296,17 @@ def _apply_committed(
 
 
 def _apply_log_start(after: PartitionState) -> None:
-    """Notes what the leader's log no longer has because it was deleted."""
-    leader = serving_leader(after)
-    log_start = None if leader is None else leader.log_start_offset
+    """Notes what a log no longer has because it was deleted.
+
+    Replicas take over the leader's log start, and one that is not in sync any more may still show
+    what was deleted before its leader lost the leadership.
+    """
+    starts = (
+        replica.log_start_offset or 0
+        for replica in after.replicas
+        if replica.error is None and replica.sampled_at == after.observed_at
+    )
+    log_start = max(starts, default=0)
     if not log_start or all(entry.log_start_offset >= log_start for entry in after.committed):
         return
     after.committed = [copy.copy(entry) for entry in after.committed]

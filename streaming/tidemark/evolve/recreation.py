@@ -15,7 +15,7 @@ from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import LogReset
 
 # A new topic may have had one election, and one more in each of these times, before it is seen.
-SECONDS_PER_ELECTION: Final = 5.0
+SECONDS_PER_ELECTION: Final = 2.0
 # So long after its reset, a log may be that of a new topic.
 RESET_SECONDS: Final = 60.0
 # Metadata that is not read again within this time holds no observation.
@@ -58,26 +58,17 @@ def may_be_recreated(state: PartitionState, committed: int) -> bool:
     """
     if state.topic_id is not None:
         return False
-    leader = state.replica(state.leader)
+    earlier = [entry for entry in state.committed if entry.epoch != state.leader_epoch]
+    read_at = max((entry.read_at or entry.at for entry in earlier), default=0.0)
+    unseen = state.observed_at - read_at
+    if (state.leader_epoch or 0) > 1 + unseen / SECONDS_PER_ELECTION:
+        return False
+    answers = [replica for replica in state.replicas if replica.error is None]
+    if any((replica.log_end_offset or 0) >= committed for replica in answers):
+        return False
     resets = [] if state.sparse is None else state.sparse.resets
-    if (
-        leader is not None
-        and (leader.log_end_offset or 0) < committed
-        and any(reset.broker == leader.broker for reset in resets)
-    ):
-        return True
-    read_at = max((entry.read_at or entry.at for entry in state.committed), default=0.0)
-    unseen = state.observed_at - max(read_at, state.high_watermark_read_at)
-    return (
-        (state.leader_epoch or 0) <= 1 + unseen / SECONDS_PER_ELECTION
-        and {replica.broker for replica in state.replicas} >= set(state.assigned)
-        and all(
-            replica.error is None
-            and replica.log_end_offset is not None
-            and replica.log_end_offset < committed
-            for replica in state.replicas
-        )
-    )
+    is_reset = any(reset.broker == state.leader for reset in resets)
+    return is_reset or {replica.broker for replica in answers} >= set(state.assigned)
 
 
 def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
