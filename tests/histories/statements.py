@@ -105,8 +105,8 @@ def recreated_or_lost(case: Case, match: Match) -> bool:
 
 
 def diverged(case: Case, match: Match) -> bool:
-    """The leader lacked committed records, and its election was unclean."""
-    return lost_before(case, match) and _election_kind(case) in {"unclean", "last known leader"}
+    """The leader never was in sync with what it lacks."""
+    return _election_kind(case) in {"unclean", "last known leader"}
 
 
 def cut_committed(case: Case, match: Match) -> bool:

@@ -56,8 +56,7 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
         return None
     if leader in members or leader == before.leader:
         return None
-    if recorded and leader in before.adding and not _is_recovering(after):
-        # One record completes a reassignment: the added replicas join, the removed ones leave.
+    if recorded and _completes_reassignment(before, after) and not _is_recovering(after):
         return None
     next_epoch = epoch == known + 1
     joined = next_epoch and _joined_unseen(before, after)
@@ -119,6 +118,12 @@ def note_election(after: PartitionState, before: PartitionState) -> None:
     election = judge_election(before, after)
     if election is not None and election.verdict is not ElectionVerdict.ELIGIBLE:
         after.unclean_epoch = after.leader_epoch
+
+
+def _completes_reassignment(before: PartitionState, after: PartitionState) -> bool:
+    """Whether one record lets a replica join, removes others from the assignment, and elects it."""
+    was_open = before.adding or before.removing
+    return bool(was_open) and not after.adding and not after.removing
 
 
 def _is_recovering(after: PartitionState) -> bool:

@@ -133,7 +133,8 @@ def _shows_new_log(state: PartitionState, event: Observation) -> bool:
     """Whether the leader's log is shorter than it was, or another log became empty since the
     metadata was read.
 
-    Within a leadership no leader cuts its log, and no truncation empties one.
+    Within a leadership no leader cuts its log, and no truncation empties one. After an election,
+    which shows as a higher epoch at the replica, it may have.
     """
     is_old = _read_at(event) <= state.observed_at
     return any(
@@ -150,6 +151,8 @@ def _shows_new_log(state: PartitionState, event: Observation) -> bool:
 def _fell(state: PartitionState, sample: Replica) -> bool:
     known = state.replica(sample.broker)
     if known is None or known.log_end_offset is None or sample.log_end_offset is None:
+        return False
+    if (sample.leader_epoch or 0) > (known.leader_epoch or 0):
         return False
     return sample.log_end_offset < known.log_end_offset
 
