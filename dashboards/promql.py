@@ -43,8 +43,10 @@ def happened(selector: str, window: str) -> str:
     * in a series that is younger than the exporter (fewer samples than tidemark_build_info), any
       count is new.
     A new Prometheus sees the exporter and its old counts at the same time: it reports no old event.
+    After an upgrade, the window has a tidemark_build_info of each version. A join needs one.
     """
-    build = f"count_over_time({series('tidemark_build_info')}[{window}])"
+    samples = f"count_over_time({series('tidemark_build_info')}[{window}])"
+    build = f"max by (job, instance) ({samples})"
     young = f"count_over_time({selector}[{window}]) < on (job, instance) group_left () {build}"
     earlier = f"last_over_time({selector}[1d] offset {window})"
     grown = f"{increase(selector, window)} > 0"

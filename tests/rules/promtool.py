@@ -88,16 +88,22 @@ def seconds(duration: str) -> int:
 
 
 def events(
-    rules: list[Rule], name: str, values: str, expected: dict[int, bool], exporter: str = "1x400"
+    rules: list[Rule], name: str, values: str, expected: dict[int, bool], *exporters: str
 ) -> Case:
-    """The counters of all events take `values`. `expected`: second -> whether all of them fire."""
+    """The counters of all events take `values`. `expected`: second -> whether all of them fire.
+
+    `exporters` are the samples of tidemark_build_info, by version.
+    """
     queried = [(rule, *watched(rule)) for rule in rules if rule.hold is None]
     series = {text_of(metric, labels): values for _, metric, labels in queried}
     alerts = [alert for rule, _, labels in queried for alert in fired(rule, labels)]
-    build = text_of("tidemark_build_info", {"version": "1", "python": "3"})
+    builds = {
+        text_of("tidemark_build_info", {"version": str(version), "python": "3"}): samples
+        for version, samples in enumerate(exporters or ["1x400"], start=1)
+    }
     return Case(
         name,
-        {**series, build: exporter},
+        {**series, **builds},
         {f"{moment}s": alerts if fires else [] for moment, fires in expected.items()},
     )
 
@@ -141,6 +147,29 @@ def event_cases(rules: list[Rule]) -> Iterator[Case]:
         "an event right after the start of a new exporter fires",
         "5x100 0x4 1x200",
         {1545: False, 1620: True},
+    )
+    # An upgrade at step 20: for 15 minutes, the window has both versions.
+    upgrade = ("1x19 _x280", "_x20 1x280")
+    yield events(
+        rules,
+        "an event after an upgrade fires",
+        "5x19 0x12 7x260",
+        {315: False, 480: False, 510: True, 1140: True},
+        *upgrade,
+    )
+    yield events(
+        rules,
+        "a series that starts with its event after an upgrade fires",
+        "_x32 7x260",
+        {315: False, 510: True, 1140: True},
+        *upgrade,
+    )
+    yield events(
+        rules,
+        "an upgrade alone does not fire",
+        "5x19 0x280",
+        dict.fromkeys(range(285, 1500, 60), False),
+        *upgrade,
     )
 
 

@@ -134,6 +134,14 @@ def test_each_alert_has_annotations_and_a_severity(rule: dict[str, Any]) -> None
         assert rule["alert"] == "KafkaCommittedDataLoss"
 
 
+@pytest.mark.parametrize("rule", every_rule())
+def test_no_join_needs_a_series_that_an_upgrade_duplicates(rule: dict[str, Any]) -> None:
+    """`group_left` fails where its right side has two series of a target."""
+    joins = rule["expr"].count("group_left")
+    assert joins == rule["expr"].count("on (job, instance) group_left () max by (job, instance) (")
+    assert "group_right" not in rule["expr"]
+
+
 def test_events_fire_at_once_and_states_wait_longer_than_a_restart() -> None:
     cannot_wait = {alert_name(detector) for detector in replication_rules.HOLD}
     for rule in rules(PROMETHEUS / "kafka-replication.yaml"):
