@@ -14,6 +14,7 @@ from tests.export.make import NOW, alert
 from tidemark.core.records import Alert
 from tidemark.core.text import rfc3339
 from tidemark.settings import Receiver
+from tidemark_exporters.notify.groups import Group
 from tidemark_exporters.notify.payload import alert_url, alertmanager_alert, webhook_body
 
 HOOK = Receiver(name="hook", url="http://127.0.0.1:1/")
@@ -23,7 +24,7 @@ GROUP = {"kafka_cluster": "east", "broker": "2"}
 def body(
     *alerts: Alert, receiver: Receiver = HOOK, group: dict[str, str] = GROUP
 ) -> dict[str, Any]:
-    text, _ = webhook_body(alerts, group, receiver, "http://tidemark.example/")
+    text, _ = webhook_body(alerts, Group(group), receiver, "http://tidemark.example/")
     decoded: dict[str, Any] = json.loads(text)
     return decoded
 
@@ -144,7 +145,7 @@ def test_tidemarks_own_alerts_link_to_the_first_page() -> None:
 
 def test_the_message_id_depends_on_the_transitions_alone() -> None:
     def id_of(*alerts: Alert) -> str:
-        _, message_id = webhook_body(alerts, GROUP, HOOK, "http://x/")
+        _, message_id = webhook_body(alerts, Group(GROUP), HOOK, "http://x/")
         return message_id
 
     one, two = alert(), alert(partition="1")

@@ -238,7 +238,7 @@ def test_a_window_mutes_matching_alerts_and_open_ones_are_posted_at_its_end(
     assert rig.address.notified == transitions([other, still_open])
     assert rig.sender.report().muted == 0
     ended = alert(partition="1", state="resolved", at=NOW + 700)
-    rig.deliver(ended)
+    rig.deliver(ended, after=10)
     assert rig.address.notified == transitions([other, still_open, ended])
     assert rig.committed == 5
 

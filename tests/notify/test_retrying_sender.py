@@ -68,10 +68,11 @@ class Running:
         self.delivery.start()
 
     def lose(self, count: int = 1) -> None:
-        """Losses, as they are posted at once."""
+        """Losses, each of its own cause, as they are posted at once."""
         now = time.time()
         for _ in range(count):
-            loss = alert("KafkaCommittedDataLoss", at=now, partition=str(self.offset))
+            place = str(self.offset)
+            loss = alert("KafkaCommittedDataLoss", at=now, partition=place, cluster=place)
             self.delivery.alerts([(loss, (0, self.offset))])
             self.offset += 1
             wait_for(lambda: len(self.hook.notified) == self.offset)

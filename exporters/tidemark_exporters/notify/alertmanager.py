@@ -17,9 +17,10 @@ import msgspec
 from tidemark.core.records import Alert
 from tidemark.settings import Alertmanager, Notify
 from tidemark_exporters.notify.derived_alerts import Heartbeat
+from tidemark_exporters.notify.groups import is_loss, urgency
 from tidemark_exporters.notify.offsets import KnownState, Offsets, Position
 from tidemark_exporters.notify.payload import alertmanager_alert
-from tidemark_exporters.notify.queue import MAX_BATCH, Entry, is_loss, is_urgent
+from tidemark_exporters.notify.queue import MAX_BATCH, Entry
 from tidemark_exporters.notify.receiver_state import (
     FIRING,
     RESOLVED,
@@ -227,7 +228,7 @@ class AlertmanagerState(ReceiverState):
         else:
             due = [item for m, item in items.items() if instance.posted.get(m) != item.state]
         due = [item for item in due if instance.refused.get(item.fingerprint, 0.0) <= now]
-        due.sort(key=lambda item: not is_urgent(item.current.alert))
+        due.sort(key=lambda item: urgency(item.current.alert))
         return [due[start : start + MAX_BATCH] for start in range(0, len(due), MAX_BATCH)]
 
     def _body(self, item: Item, now: float) -> dict[str, object]:
@@ -242,6 +243,7 @@ class AlertmanagerState(ReceiverState):
             ENDS_AFTER_SECONDS,
             self._notify.external_url,
             stale_since,
+            self._groups.cause_of(item.fingerprint),
         )
 
     def delivered(self, number: int, now: float) -> None:

@@ -11,7 +11,8 @@ from typing import Final
 
 from tidemark.core.records import Alert
 from tidemark.settings import Maintenance, read_schedule
-from tidemark_exporters.notify.queue import Entry, is_loss
+from tidemark_exporters.notify.groups import is_loss
+from tidemark_exporters.notify.queue import Entry
 
 OLD_SECONDS: Final = 300.0
 QUIET_SECONDS: Final = 10.0

@@ -10,11 +10,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from tidemark.core.records import Alert
-from tidemark.core.text import rfc3339
+from tidemark.core.text import counted, rfc3339
 from tidemark.core.webhook import alert_document, quoted, webhook_document
 from tidemark.settings import Receiver
 from tidemark_exporters.evidence import range_text
-from tidemark_exporters.notify.queue import URGENT, is_loss
+from tidemark_exporters.notify.groups import Group, is_loss, urgency
 
 # How many alerts of a batch its headline names.
 WORST: Final = 5
@@ -22,24 +22,36 @@ _SEVERITY_RANK: Final = {"critical": 0, "warning": 1, "info": 2}
 
 
 def webhook_body(
-    alerts: Sequence[Alert], group_labels: dict[str, str], receiver: Receiver, external_url: str
+    alerts: Sequence[Alert],
+    group: Group,
+    receiver: Receiver,
+    external_url: str,
+    *,
+    is_update: bool = False,
+    open_elsewhere: bool = False,
 ) -> tuple[bytes, str]:
-    """(JSON, message id). The same transitions have the same id, however often they are posted."""
+    """(JSON, message id). The same transitions have the same id, however often they are posted.
+
+    `is_update`: the group was posted before. `open_elsewhere`: others of its alerts are open, so it
+    still fires.
+    """
     alerts = sorted(alerts, key=_worst_first)
     # An alert beyond the bound is never posted, so a loss is posted all the same.
     bound = receiver.max_alerts or len(alerts)
     shown = [each for number, each in enumerate(alerts) if number < bound or is_loss(each)]
+    cause = group.labels.get("cause")
     document = webhook_document(
         receiver.name,
         [
-            alert_document(each, annotations_of(each), alert_url(external_url, each))
+            alert_document(each, annotations_of(each, cause), alert_url(external_url, each))
             for each in shown
         ],
-        group_labels,
+        group.labels,
         route=f"{{}}/{{receiver={quoted(receiver.name)}}}",
         external_url=external_url,
-        headline=_headline(alerts, group_labels),
+        headline=_headline(alerts, group, is_update=is_update),
         truncated=len(alerts) - len(shown),
+        open_elsewhere=open_elsewhere,
     )
     ids = "\n".join([receiver.name, *sorted(alert.id for alert in alerts)]).encode(errors="replace")
     return msgspec.json.encode(document), f"msg_{hashlib.sha256(ids).hexdigest()[:32]}"
@@ -53,6 +65,7 @@ def alertmanager_alert(
     ends_after: float,
     external_url: str,
     stale_since: float | None = None,
+    cause: str | None = None,
 ) -> dict[str, Any]:
     """One alert for Alertmanager. A firing alert ends in `ends_after` seconds unless posted again.
 
@@ -61,7 +74,7 @@ def alertmanager_alert(
     and of its other alerts only after `group_interval`. The start is always set and never after the
     end: Alertmanager replaces a missing start and refuses an alert that starts after its end.
     """
-    annotations = annotations_of(alert)
+    annotations = annotations_of(alert, cause)
     if state == "resolved":
         ends_at = min(now, alert.at if alert.ends_at is None else alert.ends_at)
     else:
@@ -93,25 +106,55 @@ def alert_url(external_url: str, alert: Alert) -> str:
     return f"{base}/{page}?{text}#alert-{quote(alert.fingerprint)}"
 
 
-def annotations_of(alert: Alert) -> dict[str, str]:
-    """The alert's annotations, the offset ranges of its evidence, and the reason of its end."""
+def annotations_of(alert: Alert, cause: str | None = None) -> dict[str, str]:
+    """The alert's annotations, the ranges of its evidence, the reason of its end, its cause's id.
+
+    The cause is no label: labels identify an alert.
+    """
     added = {kind: range_text(alert.evidence.get(kind)) for kind in ("proven", "exposed")}
-    added["reason"] = alert.reason
+    added["reason"], added["cause"] = alert.reason, cause
     return alert.annotations | {name: text for name, text in added.items() if text is not None}
 
 
-def _headline(alerts: list[Alert], group_labels: dict[str, str]) -> dict[str, str]:
-    """One summary for several alerts: their number, the worst by name, and how many more."""
-    if len(alerts) < 2:
+def _headline(alerts: list[Alert], group: Group, *, is_update: bool) -> dict[str, str]:
+    """One summary for several alerts: what was lost, their number, the worst, and how many more."""
+    of_cause = group.began_at is not None
+    if len(alerts) < 2 and not (of_cause and is_update):
         return {}
     firing = sum(alert.state == "firing" for alert in alerts)
     states = ((firing, "firing"), (len(alerts) - firing, "resolved"))
     counts = ", ".join(f"{count} {state}" for count, state in states if count)
-    cluster, broker = group_labels.get("kafka_cluster", ""), group_labels.get("broker")
-    cause = f"cluster {cluster}" if broker is None else f"broker {broker} of {cluster}"
+    cluster, broker = group.labels.get("kafka_cluster", ""), group.labels.get("broker")
+    place = f"cluster {cluster}" if broker is None else f"broker {broker} of {cluster}"
+    if of_cause:
+        place = f"one cause in {cluster}"
     named = [_title(alert) for alert in alerts[:WORST]]
     named += [f"{len(alerts) - WORST} more"] * (len(alerts) > WORST)
-    return {"summary": f"{len(alerts)} alerts of {cause} ({counts}): {', '.join(named)}."}
+    lost = _lost_text(group)
+    listed = f"{counted(len(alerts), 'alert')} of {place} ({counts}): {', '.join(named)}."
+    return {"summary": f"{'Update: ' * (of_cause and is_update)}{lost}{listed}"}
+
+
+def _lost_text(group: Group) -> str:
+    """What the losses of a cause come to so far: partitions, records, and the worst of them."""
+    if not group.lost:
+        return ""
+    partitions = counted(len(group.places), "partition")
+    if len(group.lost) < len(group.places):
+        partitions = f"{len(group.lost)} of {partitions}"
+    text = f"{partitions} of {group.labels['kafka_cluster']} lost committed records"
+    (topic, number), (most, proven) = max(
+        group.lost.items(), key=lambda item: (item[1][0], item[0])
+    )
+    fewest = min(records for records, _ in group.lost.values())
+    if not fewest:
+        return f"{text}. "
+    each = f"{most} records" if fewest == most else f"{fewest} to {most} records"
+    if len(group.lost) > 1:
+        each += f" each, worst {topic}/{number}"
+    else:
+        each += f", {topic}/{number}"
+    return f"{text}: {each} {range_text(proven)}. "
 
 
 def _title(alert: Alert) -> str:
@@ -122,8 +165,7 @@ def _title(alert: Alert) -> str:
     return " ".join(filter(None, [labels.get("alertname"), place, state]))
 
 
-def _worst_first(alert: Alert) -> tuple[bool, int, bool, str]:
+def _worst_first(alert: Alert) -> tuple[bool, int, int, str]:
     labels = alert.labels
     rank = _SEVERITY_RANK.get(labels.get("severity", ""), len(_SEVERITY_RANK))
-    urgent = labels.get("alertname") in URGENT
-    return alert.state != "firing", rank, not urgent, alert.fingerprint
+    return alert.state != "firing", rank, urgency(alert), alert.fingerprint

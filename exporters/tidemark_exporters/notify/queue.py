@@ -1,33 +1,27 @@
-"""Alerts that wait for one webhook: grouped by cluster and suspected broker, and bounded. Pure.
+"""Alerts that wait for one webhook: by group, paced, and bounded. Pure.
 
-A batch is due `gather_seconds` after the time of its first alert, but half a second after its
-arrival at the earliest and `gather_seconds` after it at the latest. Losses and offline partitions
-are due at once and go first. `now` is Unix seconds.
+The first post of a group is due `gather_seconds` after the time of its first alert, but half a
+second after its arrival at the earliest and `gather_seconds` after it at the latest. Updates of the
+group are due a pause after the post before. The first loss of a group and its first
+offline partition are due at once, with all that waits, and go first. `now` is Unix seconds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidemark.core.records import Alert
+from tidemark_exporters.notify.groups import Group, is_loss, is_urgent, urgency
 from tidemark_exporters.notify.offsets import Position
 
-LOSS: Final = "KafkaCommittedDataLoss"
-URGENT: Final = frozenset({LOSS, "KafkaOffline"})
 MIN_GATHER_SECONDS: Final = 0.5
+# The pause after the first post of a group, and after each further one, in times that alerts are
+# gathered: 10 s and 30 s by default.
+PAUSES: Final = (5, 15)
 MAX_BATCH: Final = 500
 # A loss that was refused is posted again this often, until it is taken.
 REFUSED_SECONDS: Final = 60.0
-
-
-def is_loss(alert: Alert) -> bool:
-    """A loss is never held back, dropped or given up."""
-    return alert.labels.get("alertname") == LOSS
-
-
-def is_urgent(alert: Alert) -> bool:
-    return alert.labels.get("alertname") in URGENT
 
 
 @dataclass(slots=True, eq=False)
@@ -41,14 +35,17 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class AlertBatch:
-    """Alerts of one post, by fingerprint. All are of one cluster and suspected broker."""
+    """Alerts of one post, by fingerprint. All are of one group."""
 
-    group_labels: dict[str, str]
-    urgent: bool
+    group: Group
     due_at: float
     entries: dict[str, Entry] = field(default_factory=dict)
+    # It goes before others that are due.
+    urgent: bool = False
     # It was posted: the receiver may have it, so it takes no alert in.
     tried: bool = False
+    # The group was posted before.
+    is_update: bool = False
 
     @property
     def size(self) -> int:
@@ -59,9 +56,10 @@ class AlertBatch:
 class Queue:
     """First in, first out, urgent batches before others. Holds `limit` alerts besides the losses.
 
-    While a receiver is down, what is of one cause becomes one post. Losses are bounded by what can
-    be lost: one alert for each partition and incident. All states of an alert are of one group, and
-    a batch is due no later than the next one with the same alert, so they are posted in order.
+    While a receiver is down, what is of one group becomes one post. Losses are bounded by what can
+    be lost: one alert for each partition and incident. All waiting states of an alert are of one
+    group, and a batch goes no later than the next one with the same alert, so they are posted in
+    order.
     """
 
     def __init__(self, limit: int, gather_seconds: float) -> None:
@@ -72,47 +70,72 @@ class Queue:
         # The batch that is being posted: nothing of it is dropped.
         self._in_flight: AlertBatch | None = None
 
-    def push(self, entry: Entry, now: float) -> list[Entry]:
+    def push(self, entry: Entry, group: Group, now: float) -> list[Entry]:
         """Takes an alert in. Returns the alerts that are dropped for it, the oldest first."""
-        batch = self._open_batch(entry.alert, now)
-        batch.entries[entry.alert.fingerprint] = entry
-        if len(batch.entries) == MAX_BATCH:
-            batch.due_at = now
-        self._size += not is_loss(entry.alert)
+        alert, batches = entry.alert, [each for each in self._batches if each.group is group]
+        same = [each for each in batches if alert.fingerprint in each.entries]
+        last = batches[-1] if batches else None
+        if last is None or last.tried or last in same or len(last.entries) == MAX_BATCH:
+            last = AlertBatch(group, self._due_at(alert, group, now))
+            batches.append(last)
+            self._batches.append(last)
+        last.entries[alert.fingerprint] = entry
+        if len(last.entries) == MAX_BATCH:
+            last.due_at = now
+        if urgency(alert) < group.urgency:
+            for each in batches:
+                each.due_at, each.urgent = min(each.due_at, now), True
+        for each in same:
+            if group.posts and not each.tried:
+                # Both are updates, which go together.
+                last.due_at = min(last.due_at, each.due_at)
+            else:
+                each.due_at = min(each.due_at, now)
+            each.urgent = each.urgent or last.urgent
+        self._size += not is_loss(alert)
         dropped = []
         while self._size > self._limit and (oldest := self._drop_oldest()) is not None:
             dropped.append(oldest)
         return dropped
 
-    def _open_batch(self, alert: Alert, now: float) -> AlertBatch:
-        """The batch that takes the alert in. An earlier one with the same alert is due now."""
-        fingerprint, last, urgent = alert.fingerprint, None, is_urgent(alert)
-        labels = {"kafka_cluster": alert.labels.get("kafka_cluster", "")}
-        if broker := alert.labels.get("broker"):
-            labels["broker"] = broker
-        same = (
-            each for each in self._batches if (each.group_labels, each.urgent) == (labels, urgent)
-        )
-        for last in same:
-            if fingerprint in last.entries:
-                last.due_at = min(last.due_at, now)
-        if (
-            last is None
-            or last.tried
-            or fingerprint in last.entries
-            or len(last.entries) == MAX_BATCH
-        ):
-            gathered = max(alert.at + self._gather_seconds, now + MIN_GATHER_SECONDS)
-            due_at = now if urgent else min(now + self._gather_seconds, gathered)
-            last = AlertBatch(labels, urgent, due_at)
-            self._batches.append(last)
-        return last
+    def _due_at(self, alert: Alert, group: Group, now: float) -> float:
+        """When the next batch of a group is due, if the alert is not urgent."""
+        gathered = max(alert.at + self._gather_seconds, now + MIN_GATHER_SECONDS)
+        due_at = min(now + self._gather_seconds, gathered)
+        if not group.posts:
+            return due_at
+        pause = PAUSES[min(group.posts, len(PAUSES)) - 1] * self._gather_seconds
+        return max(due_at, min(group.posted_at, now) + pause)
+
+    def withdraw(self, cause: Group) -> list[Entry]:
+        """Removes the alerts of other groups that belong to a cause, which begins.
+
+        A group that was posted keeps its alerts. So does an alert of which two states wait.
+        """
+        batches = [each for each in self._batches if each.group.began_at is None and not each.tried]
+        found = []
+        for batch in batches:
+            for fingerprint, entry in list(batch.entries.items()):
+                once = sum(fingerprint in each.entries for each in self._batches) == 1
+                if once and entry.alert.state == "firing" and cause.is_related(entry.alert):
+                    found.append(batch.entries.pop(fingerprint))
+        self._size -= sum(not is_loss(entry.alert) for entry in found)
+        self._batches = [each for each in self._batches if each.entries]
+        return found
+
+    def group_of(self, fingerprint: str) -> Group | None:
+        """The group in which an alert waits."""
+        found = (batch.group for batch in self._batches if fingerprint in batch.entries)
+        return next(found, None)
 
     def _drop_oldest(self) -> Entry | None:
-        for batch in sorted(self._batches, key=lambda batch: batch.urgent):
-            for fingerprint, entry in batch.entries.items():
-                if batch is not self._in_flight and not is_loss(entry.alert):
-                    del batch.entries[fingerprint]
+        """The oldest alert that is neither urgent nor being posted, else the oldest but a loss."""
+        for is_kept in (is_urgent, is_loss):
+            for batch in self._batches:
+                found = (mark for mark, e in batch.entries.items() if not is_kept(e.alert))
+                fingerprint = None if batch is self._in_flight else next(found, None)
+                if fingerprint is not None:
+                    entry = batch.entries.pop(fingerprint)
                     self._size -= 1
                     self._batches = [each for each in self._batches if each.entries]
                     return entry
@@ -121,10 +144,11 @@ class Queue:
     def take(self, now: float) -> AlertBatch | None:
         """The batch to post now, if any; answered by `delivered`, `refused` or `failed`."""
         due = [batch for batch in self._batches if batch.due_at <= now]
-        self._in_flight = min(due, key=lambda batch: not batch.urgent, default=None)
-        if self._in_flight is not None:
-            self._in_flight.tried = True
-        return self._in_flight
+        batch = self._in_flight = min(due, key=lambda batch: not batch.urgent, default=None)
+        if batch is not None and not batch.tried:
+            batch.tried, batch.is_update = True, batch.group.posts > 0
+            batch.group.note_posted((entry.alert for entry in batch.entries.values()), now)
+        return batch
 
     def failed(self) -> None:
         """The batch comes first again."""
@@ -145,17 +169,19 @@ class Queue:
         if of_content and middle:
             self._replace(entries[:middle], entries[middle:], due_at=now)
             return []
-        losses = [[(fingerprint, entry)] for fingerprint, entry in entries if is_loss(entry.alert)]
-        return self._replace(*losses, due_at=now + REFUSED_SECONDS)
+        losses = {fingerprint: entry for fingerprint, entry in entries if is_loss(entry.alert)}
+        again_at = now + REFUSED_SECONDS
+        for each in self._batches:
+            # The end of a loss waits until the loss is taken.
+            if not losses.keys().isdisjoint(each.entries):
+                each.due_at = max(each.due_at, again_at)
+        return self._replace(*([loss] for loss in losses.items()), due_at=again_at)
 
     def _replace(self, *parts: list[tuple[str, Entry]], due_at: float = 0.0) -> list[Entry]:
         """Puts parts of the posted batch in its place. Returns its alerts."""
         batch, self._in_flight = self._in_flight, None
         assert batch is not None
-        rest = [
-            AlertBatch(batch.group_labels, batch.urgent, due_at, dict(part), tried=True)
-            for part in parts
-        ]
+        rest = [replace(batch, due_at=due_at, entries=dict(part)) for part in parts]
         place = self._batches.index(batch)
         self._batches[place : place + 1] = rest
         self._size += sum(each.size for each in rest) - batch.size

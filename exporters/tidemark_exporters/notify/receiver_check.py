@@ -10,6 +10,7 @@ import msgspec
 from tidemark.core.errors import ConfigError
 from tidemark.core.own_alerts import own_alert
 from tidemark.settings import Receiver, Route, Settings
+from tidemark_exporters.notify.groups import Group
 from tidemark_exporters.notify.http_client import HttpClient, NotDeliveredError, make_clients
 from tidemark_exporters.notify.payload import alertmanager_alert, webhook_body
 
@@ -55,7 +56,7 @@ def _post(settings: Settings, route: Route, client: HttpClient) -> str:
     )
     request: tuple[bytes, str | None]
     if isinstance(route, Receiver):
-        request = webhook_body([alert], {}, route, url)
+        request = webhook_body([alert], Group({}), route, url)
     else:
         posted = alertmanager_alert(alert, "firing", now, now, ENDS_AFTER_SECONDS, url)
         request = msgspec.json.encode([posted]), None

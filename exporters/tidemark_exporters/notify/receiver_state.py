@@ -17,6 +17,7 @@ from msgspec import structs
 from tidemark.core.records import Alert
 from tidemark.settings import Notify, Route
 from tidemark_exporters.notify.derived_alerts import Heartbeat
+from tidemark_exporters.notify.groups import Groups
 from tidemark_exporters.notify.holdback import Backlog
 from tidemark_exporters.notify.offsets import KnownState, Offsets, Position
 from tidemark_exporters.notify.queue import Entry
@@ -84,6 +85,7 @@ class ReceiverState(ABC):
         self._mute = mute
         self._heartbeat = heartbeat
         self._seen = SeenIds()
+        self._groups = Groups()
         self._backlog = Backlog(notify.queue_size)
         self._stale: dict[str, float] = {}
         # The first tick comes once the topics were read to their ends. Do not wait longer for it.
@@ -97,7 +99,7 @@ class ReceiverState(ABC):
         if self.offsets.settled_before(position):
             ended = self.offsets.own.get(alert.fingerprint) == (RESOLVED, alert.starts_at)
             if wanted and new and not (ended and alert.state == FIRING):
-                self._recall(alert, now)
+                self._recall_grouped(alert, now)
             return
         self.offsets.begin(position)
         if not wanted:
@@ -105,6 +107,7 @@ class ReceiverState(ABC):
         elif not new:
             self._settle(position, "duplicate")
         elif alert.state == "update":
+            self._groups.refresh(alert)
             self._refresh(alert)
             self.offsets.settle(position)
         elif alert.state == FIRING:
@@ -134,7 +137,7 @@ class ReceiverState(ABC):
         if newer and wants(self.route, alert):
             posted = alert.starts_at < horizon and not self.offsets.fresh
             if posted:
-                self._recall(alert, now)
+                self._recall_grouped(alert, now)
             else:
                 self._fire(alert, None, now)
 
@@ -155,11 +158,23 @@ class ReceiverState(ABC):
             self._send(entry, now)
         return len(ready)
 
+    def _recall_grouped(self, alert: Alert, now: float) -> None:
+        """An earlier run posted this record, and its group with it."""
+        if alert.state == FIRING:
+            self._groups.fire(alert)
+            self._groups.of(alert).note_posted([alert], alert.at)
+        elif alert.state == RESOLVED:
+            self._groups.end(alert.fingerprint)
+        else:
+            self._groups.refresh(alert)
+        self._recall(alert, now)
+
     def _fire(self, alert: Alert, position: Position | None, now: float) -> None:
         known = self._known(alert.fingerprint)
         if known is not None and known.state == FIRING:
             self._settle(position, "duplicate")
             return
+        self._groups.fire(alert)
         entry = Entry(alert, position, now)
         self._begin(entry)
         if position is None or not self._backlog.hold(entry, now):
@@ -174,6 +189,7 @@ class ReceiverState(ABC):
 
     def _resolve(self, alert: Alert, position: Position | None, now: float) -> None:
         known, ended = self._known(alert.fingerprint), Entry(alert, position, now)
+        self._groups.end(alert.fingerprint)
         held = self._backlog.take(alert.fingerprint, now)
         if known is not None and known.state == RESOLVED:
             self._settle(position, "duplicate")

@@ -8,9 +8,10 @@ from typing import Final
 from tidemark.core.records import Alert
 from tidemark.settings import Notify, Receiver
 from tidemark_exporters.notify.derived_alerts import Heartbeat
+from tidemark_exporters.notify.groups import Group, is_loss
 from tidemark_exporters.notify.offsets import KnownState, Offsets
 from tidemark_exporters.notify.payload import webhook_body
-from tidemark_exporters.notify.queue import Entry, Queue, is_loss
+from tidemark_exporters.notify.queue import Entry, Queue
 from tidemark_exporters.notify.receiver_state import (
     FIRING,
     RESOLVED,
@@ -76,13 +77,25 @@ class WebhookState(ReceiverState):
             self._drop(self.muted.popitem(last=False)[1], "dropped")
 
     def _send(self, entry: Entry, now: float) -> None:
-        for dropped in self._queue.push(entry, now):
+        alert = entry.alert
+        group = self._queue.group_of(alert.fingerprint) or self._groups.of(alert)
+        if alert.state == FIRING:
+            self._groups.move(alert, group)
+        self._push(entry, group, now)
+        if group.began_at is not None and not group.posts:
+            for waiting in self._queue.withdraw(group):
+                self._groups.move(waiting.alert, group)
+                self._push(waiting, group, now)
+
+    def _push(self, entry: Entry, group: Group, now: float) -> None:
+        for dropped in self._queue.push(entry, group, now):
             self._drop(dropped, "dropped")
 
     def _drop(self, entry: Entry, outcome: str) -> None:
         alert = entry.alert
         if self._states.get(alert.fingerprint) == (FIRING, alert.starts_at):
             self._note(alert, DROPPED)
+            self._groups.end(alert.fingerprint)
         self._settle(entry.position, outcome)
 
     def _end(self, entry: Entry, now: float) -> None:
@@ -102,15 +115,23 @@ class WebhookState(ReceiverState):
         self._note(ended, RESOLVED)
 
     def request(self, _number: int, now: float) -> tuple[bytes, str | None] | None:
-        self._beat, labels = None, {}
+        self._beat, group, is_update = None, Group({}), False
         if self._heartbeat is not None and self._heartbeat.due(now):
             self._beat = self._heartbeat.alert(now)
             alerts = [self._beat]
         elif (batch := self._queue.take(now)) is not None:
-            alerts, labels = [entry.alert for entry in batch.entries.values()], batch.group_labels
+            alerts = [entry.alert for entry in batch.entries.values()]
+            group, is_update = batch.group, batch.is_update
         else:
             return None
-        return webhook_body(alerts, labels, self._receiver, self._notify.external_url)
+        return webhook_body(
+            alerts,
+            group,
+            self._receiver,
+            self._notify.external_url,
+            is_update=is_update,
+            open_elsewhere=not group.open <= self.muted.keys(),
+        )
 
     def delivered(self, _number: int, _now: float) -> None:
         entries = [] if self._beat is not None else self._queue.delivered()

@@ -44,14 +44,15 @@ def webhook_document(
     external_url: str = "",
     headline: Mapping[str, str] | None = None,
     truncated: int = 0,
+    open_elsewhere: bool = False,
 ) -> dict[str, Any]:
     """A batch of alerts, each as `alert_document` returns it; it fires while one of them fires.
 
     `route` begins the group key. `headline` holds annotations of the batch as a whole. `truncated`
-    counts alerts that are left out.
+    counts alerts that are left out. `open_elsewhere`: another alert of the group fires.
     """
     labels = ", ".join(f"{name}={quoted(value)}" for name, value in sorted(group_labels.items()))
-    firing = any(alert["status"] == "firing" for alert in alerts)
+    firing = open_elsewhere or any(alert["status"] == "firing" for alert in alerts)
     return {
         "receiver": receiver,
         "status": "firing" if firing else "resolved",
