@@ -263,7 +263,7 @@ def ended(fired: Alert, at: float) -> Alert:
     )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 99), half_seconds=st.integers(0, 80))
 def test_a_restart_changes_no_group_key_and_loses_nothing(seed: int, half_seconds: int) -> None:
     rig, alerts = Rig(), unclean_elections(seed)

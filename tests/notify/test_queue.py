@@ -208,3 +208,14 @@ def test_a_split_batch_keeps_its_place_and_its_order(queue: GroupedQueue) -> Non
     assert len(take(queue, NOW + 2)) == 3
     assert queue.refused(NOW + 2, of_content=True) == []
     assert [partitions(batch) for batch in drain(queue)] == [["0"], ["1", "2"], ["0"]]
+
+
+def test_a_later_loss_of_a_cause_goes_before_what_is_not_urgent(queue: GroupedQueue) -> None:
+    push(queue, LOSS, partition="1")
+    queue.take(NOW)
+    queue.delivered()
+    push(queue, partition="0", broker="3")
+    push(queue, LOSS, partition="2")
+    assert [partitions(batch) for batch in drain(queue, NOW + 9)] == [["0"]]
+    push(queue, partition="4", broker="3", at=NOW + 9)
+    assert [partitions(batch) for batch in drain(queue, NOW + 60)] == [["2"], ["4"]]

@@ -82,6 +82,7 @@ class Queue:
         last.entries[alert.fingerprint] = entry
         if len(last.entries) == MAX_BATCH:
             last.due_at = now
+        last.urgent = last.urgent or (is_urgent(alert) and alert.state == "firing")
         if urgency(alert) < group.urgency:
             for each in batches:
                 each.due_at, each.urgent = min(each.due_at, now), True
