@@ -72,11 +72,52 @@ def test_passes_beside_a_newer_process_count_until_it_is_silent() -> None:
     advance_clock(cluster, "new", 2, pass_at(101.0))
     for at in (102.0, 103.0, 104.0):
         advance_clock(cluster, "old", 1, pass_at(at))
-    assert (cluster.collectors["old"].contested, cluster.collectors["new"].contested) == (3, 0)
-    advance_clock(cluster, "old", 1, pass_at(101.0 + OWNER_SILENT_SECONDS))
+    old = cluster.collectors["old"]
+    assert (old.contested, old.contested_from, cluster.collectors["new"].contested) == (3, 51.0, 0)
+    # By the monotonic clock of the older one, since its first pass after the newer one's last.
+    silent_at = 102.0 + 2 * OWNER_SILENT_SECONDS
+    advance_clock(cluster, "old", 1, pass_at(silent_at))
     assert cluster.collectors["old"].contested == 4
-    advance_clock(cluster, "old", 1, pass_at(101.1 + OWNER_SILENT_SECONDS, number=132))
+    advance_clock(cluster, "old", 1, pass_at(silent_at + 0.1, number=170))
     assert cluster.collectors["old"].contested == 0
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 0.0, 3600.0])
+@pytest.mark.parametrize("step", [-7200.0, 0.0, 7200.0])
+def test_the_wall_clocks_of_collectors_do_not_matter(ahead: float, step: float) -> None:
+    """The owner's clock is ahead or behind, and the other one's steps meanwhile."""
+    cluster = ClusterState()
+
+    def passes(name: str, number: int, at: float) -> None:
+        event = pass_at(at, number=number, monotonic=float(number))
+        advance_clock(cluster, name, {"a": 2, "b": 1}[name], event)
+
+    for number in range(100, 140):
+        passes("a", number, 100.0 + ahead + number)
+        passes("b", number, 100.0 + number + step * (number > 120))
+        assert not cluster.is_silent("a", "b")
+    for number in range(140, 170):
+        passes("b", number, 100.0 + number)
+        assert not cluster.is_silent("a", "b")
+    passes("b", 170, 270.0)
+    assert cluster.is_silent("a", "b")
+    assert not cluster.is_silent("b", "a")
+    passes("a", 140, 240.0 + ahead)
+    passes("b", 171, 271.0)
+    assert not cluster.is_silent("a", "b")
+
+
+def test_a_new_process_measures_the_silence_of_others_from_its_own_beginning() -> None:
+    cluster = ClusterState()
+    advance_clock(cluster, "a", 5, pass_at(100.0))
+    advance_clock(cluster, "b", 1, pass_at(101.0, monotonic=1.0))
+    advance_clock(cluster, "b", 2, pass_at(110.0, monotonic=90_000.0))
+    assert not cluster.is_silent("a", "b")
+    advance_clock(cluster, "b", 2, pass_at(111.0, number=111, monotonic=90_031.0))
+    assert cluster.is_silent("a", "b")
+    assert cluster.is_silent("a", "b", 6), "its process was replaced"
+    assert cluster.is_silent("z", "b"), "an owner that is not known"
+    assert not cluster.is_silent("a", "z"), "a collector without a pass"
 
 
 def test_the_first_pass_of_an_older_process_counts_too() -> None:
@@ -108,6 +149,8 @@ def test_a_bounded_number_of_collectors_is_known() -> None:
     for number in range(MAX_COLLECTORS + 10):
         advance_clock(cluster, f"c{number}", 1, pass_at(100.0 + number))
     assert [*cluster.collectors] == [f"c{number}" for number in range(10, MAX_COLLECTORS + 10)]
+    measured = {name for clock in cluster.collectors.values() for name in clock.silent_from}
+    assert measured <= cluster.collectors.keys()
 
 
 def test_collectors_of_shares_take_turns_at_the_cluster() -> None:
@@ -139,7 +182,7 @@ ONE_SHARE = ("a", "0/2", 100.0, (10, 10))
         ([], 1, 0.0, None),
         ([ONE_SHARE, ("b", "1/2", 101.0, (12, 2))], 1, 102.0, (22, 12)),
         # A silent collector does not count.
-        ([ONE_SHARE, ("b", "1/2", 101.0, (12, 2))], 1, 130.5, (12, 2)),
+        ([ONE_SHARE, ("b", "1/2", 101.0, (12, 2))], 1, 161.5, (12, 2)),
         ([ONE_SHARE, ("b", "1/2", 101.0, (12, 2))], 2, 102.0, None),
         # A collector of the whole cluster counts alone.
         ([ONE_SHARE, ("b", None, 101.0, (22, 12))], 1, 102.0, (22, 12)),
@@ -155,7 +198,11 @@ def test_preferred_leaders_of_all_shares_are_added_up(
     for name, shard, reported_at, (owned, led) in shares:
         answers = [preferred(1, owned, led)]
         advance_clock(cluster, name, 1, pass_at(reported_at, shard=shard, brokers=answers))
-    assert cluster.preferred_of(broker, at) == expected
+    if shares:
+        answers = [preferred(1, *shares[-1][3])]
+        advance_clock(cluster, "b", 1, pass_at(at, shard=shares[-1][1], brokers=answers))
+        cluster.judged_by = "b"
+    assert cluster.preferred_of(broker) == expected
 
 
 def test_a_pass_reports_the_cluster_and_its_quorum() -> None:

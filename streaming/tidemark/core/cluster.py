@@ -13,7 +13,8 @@ from msgspec import Struct
 from tidemark.core.events import OK
 from tidemark.core.tracked_alert import TrackedAlert
 
-# A collector without a pass for this long no longer owns its partitions.
+# A collector without a pass for this long, by the clock of another collector, no longer owns its
+# partitions.
 OWNER_SILENT_SECONDS: Final = 30.0
 MAX_COLLECTORS: Final = 64
 MAX_BROKERS: Final = 4096
@@ -45,6 +46,11 @@ class CollectorClock(Struct, array_like=True):
     preferred: dict[int, tuple[int, int]] = {}
     # Passes of an older process with the same name since its newest one.
     older_passes: int = 0
+    # Another collector -> that one's monotonic clock at its first pass after this one. At most
+    # MAX_COLLECTORS.
+    silent_from: dict[str, float] = {}
+    # Its monotonic clock at the first of its contested passes.
+    contested_from: float = 0.0
 
 
 class PurgatorySample(Struct, array_like=True):
@@ -102,12 +108,19 @@ class ClusterState(Struct, array_like=True):
     judged_at: float = 0.0
     judged_by: str = ""
 
-    def is_owner_silent(self, name: str, at: float, collector_epoch: int = 0) -> bool:
-        """Whether a collector has given no pass lately, or its process was replaced."""
-        clock = self.collectors.get(name)
+    def is_silent(self, name: str, by: str, collector_epoch: int = 0) -> bool:
+        """Whether a collector has given no pass lately, or its process was replaced.
+
+        The time is that which another collector, `by`, has measured by itself since the last pass:
+        the clocks of two machines are not compared.
+        """
+        clock, other = self.collectors.get(name), self.collectors.get(by)
         if clock is None or clock.collector_epoch < collector_epoch:
             return True
-        return at - clock.ended_at > OWNER_SILENT_SECONDS
+        silent_from = clock.silent_from.get(by)
+        if other is None or silent_from is None:
+            return False
+        return other.monotonic - silent_from > OWNER_SILENT_SECONDS
 
     def in_grace(self, broker: int, at: float) -> bool:
         """Whether an orderly restart explains a broker's absence at `at`."""
@@ -118,16 +131,16 @@ class ClusterState(Struct, array_like=True):
         """Whether any other broker answers the collector. If not, the collector is cut off."""
         return any(seen.outcome == OK for number, seen in self.brokers.items() if number != broker)
 
-    def preferred_of(self, broker: int, at: float) -> tuple[int, int] | None:
+    def preferred_of(self, broker: int) -> tuple[int, int] | None:
         """(partitions whose preferred leader a broker is, those that it leads) over all shares.
 
-        None when no collector that is alive at `at` counted them.
+        None when no collector that is alive at the pass judged last counted them.
         """
         shares = {
             clock.shard: counted
             for name, clock in self.collectors.items()
             if (counted := clock.preferred.get(broker)) is not None
-            and not self.is_owner_silent(name, at)
+            and not self.is_silent(name, self.judged_by)
         }
         # A collector of the whole cluster has counted everything.
         counts = [shares[None]] if None in shares else list(shares.values())

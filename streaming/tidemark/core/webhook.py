@@ -23,7 +23,8 @@ def alert_document(
 ) -> dict[str, Any]:
     """One alert of a document. `annotations` replace the alert's own."""
     resolved = alert.state == "resolved"
-    ends_at = alert.at if alert.ends_at is None else alert.ends_at
+    # The end may come from a collector whose clock is behind that of the one before.
+    ends_at = max(alert.starts_at, alert.at if alert.ends_at is None else alert.ends_at)
     return {
         "status": "resolved" if resolved else "firing",
         "labels": alert.labels,

@@ -23,12 +23,13 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
     alive = [
         (name, clock)
         for name, clock in cluster.collectors.items()
-        if abs(context.now - clock.ended_at) <= OWNER_SILENT_SECONDS
+        if not cluster.is_silent(name, cluster.judged_by)
     ]
     newest_first = sorted(alive, key=lambda item: (item[1].collector_epoch, item[0]), reverse=True)
     for name, clock in newest_first:
         overlap = clock.older_at - clock.began_at
-        if overlap >= HANDOVER_SECONDS and context.now - clock.older_at <= OWNER_SILENT_SECONDS:
+        older_age = abs(context.now - clock.older_at)
+        if overlap >= HANDOVER_SECONDS and older_age <= OWNER_SILENT_SECONDS:
             yield _condition(
                 (name, name),
                 f"Two processes with the collector name {name} watch {context.kafka_cluster}. "
@@ -42,29 +43,52 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
             )
             return
     for (newer, new), (older, old) in combinations(newest_first, 2):
-        if not shares_overlap(new.shard, old.shard) or not _outlived_handover(old, new):
+        if not shares_overlap(new.shard, old.shard) or not _outlived_handover(old):
             continue
+        difference = _clock_difference(old, new)
         yield _condition(
             (older, newer),
             f"Collectors {older} and {newer} both watch {_share(old, new)} "
             f"{context.kafka_cluster}. {newer} started later and owns it; events of {older} are "
-            f"refused. Stop {older}, or give each collector its own share (shard, shards).",
+            f"refused. Stop {older}, or give each collector its own share (shard, shards)."
+            f"{_clocks_text(older, newer, difference)}",
             {
                 "refused_passes": old.refused,
                 "newer_began_at": new.began_at,
                 "shards": [old.shard, new.shard],
+                "clock_difference_seconds": difference,
             },
         )
         return
 
 
-def _outlived_handover(old: CollectorClock, new: CollectorClock) -> bool:
+def _outlived_handover(old: CollectorClock) -> bool:
     """Whether the older process ran beside the newer one for longer than a handover takes.
 
     Passes count in their order of arrival. The clocks of two machines are not compared.
     """
     longest = max(HANDOVER_SECONDS, HANDOVER_PASSES * old.period_ms / 1000.0)
-    return old.contested >= HANDOVER_PASSES and old.ended_at - new.began_at >= longest
+    beside = old.monotonic - old.contested_from
+    return old.contested >= HANDOVER_PASSES and beside >= longest
+
+
+def _clock_difference(old: CollectorClock, new: CollectorClock) -> float | None:
+    """By about how many seconds the newer process's clock is ahead; None where it may be a pause.
+
+    Both have given a pass within OWNER_SILENT_SECONDS.
+    """
+    difference = new.ended_at - old.ended_at
+    return round(difference) if abs(difference) > 2 * OWNER_SILENT_SECONDS else None
+
+
+def _clocks_text(older: str, newer: str, difference: float | None) -> str:
+    if difference is None:
+        return ""
+    ahead, behind = (newer, older) if difference > 0 else (older, newer)
+    return (
+        f" The clock of {ahead} is about {abs(difference) / 60:,.0f} minutes ahead of that of "
+        f"{behind}: synchronize their clocks."
+    )
 
 
 def _condition(names: tuple[str, str], description: str, evidence: dict[str, object]) -> Condition:

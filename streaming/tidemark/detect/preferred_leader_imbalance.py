@@ -19,7 +19,7 @@ MIN_PARTITIONS: Final = 10
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
     """One condition per broker that answers and leads too few partitions for long enough."""
     for broker, seen in cluster.brokers.items():
-        known = cluster.preferred_of(broker, context.now)
+        known = cluster.preferred_of(broker)
         if seen.outcome != OK or known is None or known[0] < MIN_PARTITIONS:
             continue
         preferred, led = known

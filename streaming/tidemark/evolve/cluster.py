@@ -60,27 +60,39 @@ def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event:
         event.shard,
         event.ended_at,
     )
-    contested = 0
-    if clock is not None and clock.collector_epoch == collector_epoch:
+    is_new_process = clock is None or clock.collector_epoch != collector_epoch
+    if clock is not None and not is_new_process:
         fresh.began_at, fresh.older_at = clock.began_at, clock.older_at
         fresh.refused, fresh.refused_pass = clock.refused, clock.refused_pass
-        contested = clock.contested
-    fresh.contested = contested + 1 if _is_contested(cluster, name, fresh) else 0
+        fresh.contested, fresh.contested_from = clock.contested, clock.contested_from
     for answer in event.brokers:
         if answer.preferred is not None and answer.preferred_led is not None:
             fresh.preferred[answer.broker] = (answer.preferred, answer.preferred_led)
     cluster.collectors[name] = fresh
+    _measure_silence(cluster, name, is_new_process=is_new_process)
+    fresh.contested = fresh.contested + 1 if _is_contested(cluster, name, fresh) else 0
+    if fresh.contested == 1:
+        fresh.contested_from = event.monotonic
     if len(cluster.collectors) > MAX_COLLECTORS:
         oldest = min(cluster.collectors, key=lambda known: cluster.collectors[known].ended_at)
         del cluster.collectors[oldest]
+        for other in cluster.collectors.values():
+            other.silent_from.pop(oldest, None)
     return True
+
+
+def _measure_silence(cluster: ClusterState, name: str, *, is_new_process: bool) -> None:
+    """At a pass of a collector: begins to measure the silence of those that passed before it."""
+    monotonic = cluster.collectors[name].monotonic
+    for rival, other in cluster.collectors.items():
+        if rival != name and (is_new_process or name not in other.silent_from):
+            other.silent_from[name] = monotonic
 
 
 def _is_contested(cluster: ClusterState, name: str, clock: CollectorClock) -> bool:
     """Whether a newer process with another name is alive."""
     return any(
-        other.collector_epoch > clock.collector_epoch
-        and not cluster.is_owner_silent(rival, clock.ended_at)
+        other.collector_epoch > clock.collector_epoch and not cluster.is_silent(rival, name)
         for rival, other in cluster.collectors.items()
         if rival != name
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 import copy
 from typing import Final
 
+from msgspec import structs
+
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import MAX_LINEAGE, Observation, Replica
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, is_ordered, record_committed
@@ -30,6 +32,8 @@ from tidemark.evolve.sparse_state import apply_sparse
 
 # So long a record of the metadata log counts more than a broker's image of the same leader epoch.
 RECORD_SECONDS: Final = 60.0
+# Longer than a collector is silent before another one takes over.
+HANDOVER_SECONDS: Final = 60.0
 
 
 def evolve(
@@ -89,6 +93,22 @@ def is_newer(
     if (state.collector, state.collector_epoch) == (collector, collector_epoch):
         return pass_number > state.pass_number
     return collector_epoch > state.collector_epoch or owner_silent
+
+
+def take_over(after: PartitionState, last_observed_at: float) -> None:
+    """Another collector observes the partition from now on. Changes `after`.
+
+    Where its clock differs, or nothing was observed for long, nothing waits for a time of the other
+    clock, and no condition that does not fire yet has held meanwhile.
+    """
+    now = after.observed_at
+    if 0.0 <= now - last_observed_at <= HANDOVER_SECONDS:
+        return
+    if after.published_at > now:
+        after.published_at = 0.0
+    after.alerts = [
+        alert if alert.firing else structs.replace(alert, since=now) for alert in after.alerts
+    ]
 
 
 def _is_stale(state: PartitionState, event: Observation) -> bool:

@@ -42,7 +42,7 @@ from tidemark.evolve.cluster import (
 )
 from tidemark.evolve.fast_path import fold_offsets
 from tidemark.evolve.metadata_log import evolve_change, is_new_record
-from tidemark.evolve.observation import evolve, is_newer
+from tidemark.evolve.observation import evolve, is_newer, take_over
 from tidemark.evolve.recreation import is_new_topic, is_other_topic
 from tidemark.reduce.group_state import GroupState, decode_group, encode_group
 from tidemark.reduce.judge import EMPTY, DecodedPartition, Judge
@@ -67,6 +67,8 @@ from tidemark.reduce.views import (
 UnsampledEvent = MetadataChange | Checkpoint | Audit
 # The period of a collector whose pass has not arrived yet.
 UNKNOWN_PERIOD_MS = 1000.0
+# No view is due later than this after a pass; a later time is one of a clock that was ahead.
+LATEST_SECONDS = 2 * max(REFRESH_SECONDS, REASSERT_SECONDS)
 
 
 def fold_group(
@@ -169,8 +171,8 @@ class Fold:
         before = None if partition is None else partition.state
         source = (batch.collector, batch.collector_epoch)
         if partition is not None and before is not None:
-            owner, at = (before.collector, before.collector_epoch), event.observed_at
-            silent = cluster.is_owner_silent(owner[0], at, owner[1])
+            owner = (before.collector, before.collector_epoch)
+            silent = cluster.is_silent(owner[0], batch.collector, owner[1])
             if not is_newer(before, *source, batch.pass_number, silent):
                 if owner != source:
                     note_refused(cluster, *source, batch.pass_number)
@@ -182,6 +184,8 @@ class Fold:
                     self._reschedule(partition)
                     return
         after = evolve(before, event, *source, batch.pass_number, cluster)
+        if before is not None and before.collector != batch.collector:
+            take_over(after, before.observed_at)
         self._apply(key, after, batch, cluster, event)
 
     def _apply_unsampled(self, batch: Batch, cluster: ClusterState, event: UnsampledEvent) -> None:
@@ -253,7 +257,9 @@ class Fold:
             due = [
                 key
                 for key, at in self.state.due.items()
-                if at <= now and key not in missed and key.startswith(prefix)
+                if not now < at <= now + LATEST_SECONDS
+                and key not in missed
+                and key.startswith(prefix)
             ]
             for key in (*sorted(missed), *due):
                 self._judge_partition(key, batch, cluster, event, missed=key in missed)
@@ -306,6 +312,9 @@ class Fold:
     def _publish_view(self, partition: DecodedPartition, now: float, changed: bool) -> None:
         """Publishes the view where it is due; `changed`: its meaning may have changed."""
         state, key = partition.state, partition.key
+        if state.published_at > now:
+            # By a clock that was ahead.
+            state.published_at = 0.0
         digest = partition_digest(state) if changed else state.published_digest
         fresh = state.observed_at > state.published_at
         firing = any(alert.firing for alert in state.alerts)
@@ -330,7 +339,7 @@ class Fold:
         name, now = batch.cluster, event.ended_at
         self._publish_alerts(self._judge.judge_cluster(cluster, name, now, event.period_ms))
         digest = cluster_digest(cluster)
-        age = now - cluster.published_at
+        age = abs(now - cluster.published_at)
         if digest != cluster.published_digest or age >= REFRESH_SECONDS:
             views = cluster_views(
                 cluster,

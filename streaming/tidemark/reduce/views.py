@@ -176,7 +176,7 @@ def cluster_views(
 def _broker_view(view: View, cluster: ClusterState, seen: BrokerSeen, rules: Rules) -> View:
     """Completes the view of a broker by its `broker` events and the counts of the passes."""
     assert view.broker is not None
-    node, counted = cluster.nodes.get(view.broker), cluster.preferred_of(view.broker, view.at)
+    node, counted = cluster.nodes.get(view.broker), cluster.preferred_of(view.broker)
     if node is not None:
         view.fenced, view.incarnation = node.fenced, node.incarnation
     if counted is not None:
