@@ -21,7 +21,7 @@ from tests.delivery.services import RealAlertmanager, wait_for
 from tests.export.make import cluster_view, open_alert, view
 from tidemark.core.records import Alert
 from tidemark.local.cluster import LocalCluster
-from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
+from tidemark.local.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
 from tidemark.settings import Alertmanager, Receiver
 
 DOWN_SECONDS = 120.0
@@ -73,6 +73,10 @@ class Webhook:
 
     def alerts(self) -> list[ReceivedAlert]:
         return [each for server in self._servers for each in server.alerts()]
+
+    def first_alerts(self) -> list[ReceivedAlert]:
+        """The first alert of each post since its return."""
+        return [parse_alerts(body, at)[0] for at, body in self._servers[-1].deliveries()]
 
     def close(self) -> None:
         self.down()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.export.make import NOW, alert
@@ -179,6 +179,16 @@ NONE = st.just(0)
 FEW = st.integers(1, 9)
 
 
+@example(
+    # A later loss or offline partition overtakes no firing of its group.
+    sequence=[
+        *2 * [("0", "KafkaFollowerLag")],
+        ("0", "KafkaCommittedDataLoss"),
+        *2 * [("0", "KafkaFollowerLag")],
+        ("0", "KafkaOffline"),
+    ],
+    steps=[("read", 3), ("run", 2)],
+)
 @settings(max_examples=200)
 @given(
     sequence=random_sequences("012", "KafkaFollowerLag", "KafkaOffline", "KafkaCommittedDataLoss"),

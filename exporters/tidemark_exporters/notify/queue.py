@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidemark.core.records import Alert
-from tidemark_exporters.notify.groups import Group, is_loss, is_urgent, urgency
+from tidemark_exporters.notify.groups import URGENT, Group, is_loss, is_urgent, urgency
 from tidemark_exporters.notify.offsets import Position
 
 MIN_GATHER_SECONDS: Final = 0.5
@@ -81,11 +81,13 @@ class Queue:
             self._batches.append(last)
         last.entries[alert.fingerprint] = entry
         if len(last.entries) == MAX_BATCH:
-            last.due_at = now
-        last.urgent = last.urgent or (is_urgent(alert) and alert.state == "firing")
-        if urgency(alert) < group.urgency:
             for each in batches:
-                each.due_at, each.urgent = min(each.due_at, now), True
+                each.due_at = min(each.due_at, now)
+        if urgency(alert) < len(URGENT):
+            for each in batches:
+                each.urgent = True
+                if urgency(alert) < group.urgency:
+                    each.due_at = min(each.due_at, now)
         for each in same:
             if group.posts and not each.tried:
                 # Both are updates, which go together.
@@ -117,8 +119,9 @@ class Queue:
         found = []
         for batch in batches:
             for fingerprint, entry in list(batch.entries.items()):
-                once = sum(fingerprint in each.entries for each in self._batches) == 1
-                if once and entry.alert.state == "firing" and cause.is_related(entry.alert):
+                if entry.alert.state != "firing" or not cause.is_related(entry.alert):
+                    continue
+                if sum(fingerprint in each.entries for each in self._batches) == 1:
                     found.append(batch.entries.pop(fingerprint))
         self._size -= sum(not is_loss(entry.alert) for entry in found)
         self._batches = [each for each in self._batches if each.entries]
@@ -142,10 +145,19 @@ class Queue:
                     return entry
         return None
 
+    def _next(self, now: float) -> AlertBatch | None:
+        due = [batch for batch in self._batches if batch.due_at <= now]
+        return min(due, key=lambda batch: not batch.urgent, default=None)
+
+    def beginning(self, now: float) -> Group | None:
+        """The cause that the next batch to post begins, if it does."""
+        batch = self._next(now)
+        begins = batch is not None and batch.group.began_at is not None and not batch.group.posts
+        return batch.group if batch is not None and begins else None
+
     def take(self, now: float) -> AlertBatch | None:
         """The batch to post now, if any; answered by `delivered`, `refused` or `failed`."""
-        due = [batch for batch in self._batches if batch.due_at <= now]
-        batch = self._in_flight = min(due, key=lambda batch: not batch.urgent, default=None)
+        batch = self._in_flight = self._next(now)
         if batch is not None and not batch.tried:
             batch.tried, batch.is_update = True, batch.group.posts > 0
             batch.group.note_posted((entry.alert for entry in batch.entries.values()), now)

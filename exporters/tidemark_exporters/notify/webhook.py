@@ -11,7 +11,7 @@ from tidemark_exporters.notify.derived_alerts import Heartbeat
 from tidemark_exporters.notify.groups import Group, is_loss
 from tidemark_exporters.notify.offsets import KnownState, Offsets
 from tidemark_exporters.notify.payload import webhook_body
-from tidemark_exporters.notify.queue import Entry, Queue
+from tidemark_exporters.notify.queue import AlertBatch, Entry, Queue
 from tidemark_exporters.notify.receiver_state import (
     FIRING,
     RESOLVED,
@@ -82,10 +82,6 @@ class WebhookState(ReceiverState):
         if alert.state == FIRING:
             self._groups.move(alert, group)
         self._push(entry, group, now)
-        if group.began_at is not None and not group.posts:
-            for waiting in self._queue.withdraw(group):
-                self._groups.move(waiting.alert, group)
-                self._push(waiting, group, now)
 
     def _push(self, entry: Entry, group: Group, now: float) -> None:
         for dropped in self._queue.push(entry, group, now):
@@ -119,7 +115,7 @@ class WebhookState(ReceiverState):
         if self._heartbeat is not None and self._heartbeat.due(now):
             self._beat = self._heartbeat.alert(now)
             alerts = [self._beat]
-        elif (batch := self._queue.take(now)) is not None:
+        elif (batch := self._take(now)) is not None:
             alerts = [entry.alert for entry in batch.entries.values()]
             group, is_update = batch.group, batch.is_update
         else:
@@ -132,6 +128,15 @@ class WebhookState(ReceiverState):
             is_update=is_update,
             open_elsewhere=not group.open <= self.muted.keys(),
         )
+
+    def _take(self, now: float) -> AlertBatch | None:
+        """The batch to post. The first of a cause takes in what waits and belongs to it."""
+        cause = self._queue.beginning(now)
+        if cause is not None:
+            for waiting in self._queue.withdraw(cause):
+                self._groups.move(waiting.alert, cause)
+                self._push(waiting, cause, now)
+        return self._queue.take(now)
 
     def delivered(self, _number: int, _now: float) -> None:
         entries = [] if self._beat is not None else self._queue.delivered()
