@@ -11,7 +11,7 @@ from tidemark.local.load_producer import AcknowledgedRecord
 def acknowledged(offsets: range, first_id: int = 0) -> list[AcknowledgedRecord]:
     """One record a millisecond, ids counted from `first_id`."""
     return [
-        AcknowledgedRecord(0, offset, first_id + i, 1000.0 + offset / 1000)
+        AcknowledgedRecord("t", 0, offset, first_id + i, 1000.0 + offset / 1000)
         for i, offset in enumerate(offsets)
     ]
 
@@ -71,7 +71,7 @@ def test_any_proven_range_is_unsound_without_a_loss() -> None:
 
 def test_a_record_written_twice_counts_at_its_acknowledged_offset() -> None:
     # The client retried record 9: it is at 9 and 10, and only 10 was acknowledged.
-    records = [*acknowledged(range(9)), AcknowledgedRecord(0, 10, 9, 1001.0)]
+    records = [*acknowledged(range(9)), AcknowledgedRecord("t", 0, 10, 9, 1001.0)]
     held = {**{offset: offset for offset in range(10)}, 10: 9}
     assert compare_loss(None, records, held).actual is None
 

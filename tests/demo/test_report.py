@@ -72,7 +72,7 @@ def all_alerts() -> list[ReceivedAlert]:
 
 def lost(*proven: int) -> LossComparison:
     """Of 20 acknowledged records the first 10 are left."""
-    records = [AcknowledgedRecord(0, offset, offset, 0.0) for offset in range(20)]
+    records = [AcknowledgedRecord("t", 0, offset, offset, 0.0) for offset in range(20)]
     start, end = proven
     return compare_loss((start, end), records, {offset: offset for offset in range(10)})
 

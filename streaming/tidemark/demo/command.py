@@ -31,7 +31,7 @@ from tidemark.jvm.jars import broker_jars, connector_jars
 from tidemark.jvm.java import find_java
 from tidemark.kafka.client import quiet_client_logs
 from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.load_producer import LoadProducer, read_record_ids
+from tidemark.local.load_producer import LoadProducer, read_partitions
 from tidemark.local.probe import Probe
 from tidemark.local.receiver import WebhookReceiver
 
@@ -130,7 +130,7 @@ def _set_up(
         {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
     )
     load = stack.enter_context(
-        LoadProducer(cluster.bootstrap_servers, WATCHED, workdir / "acknowledged.jsonl")
+        LoadProducer(cluster.bootstrap_servers, [(WATCHED, 0)], workdir / "acknowledged.jsonl")
     )
     addresses = {broker: cluster.address(broker) for broker in BROKERS}
     probe = stack.enter_context(Probe(addresses, WATCHED, 0, workdir / "probe.jsonl"))
@@ -151,10 +151,10 @@ def _judge(run: DemoRun) -> list[AlertResult]:
     """Ends the load and compares the proven range with the producer's acknowledgements."""
     run.table.say("reading the topic back, to compare the proven range with the producer's record")
     run.load.stop()
-    held = read_record_ids(run.cluster.bootstrap_servers, WATCHED)
+    stored = read_partitions(run.cluster.bootstrap_servers, [(WATCHED, 0)])[WATCHED, 0]
     alerts = run.webhooks.alerts()
     proven = run.report.loss_range("proven", alerts)
-    run.report.comparison = compare_loss(proven, run.load.acknowledged(), held)
+    run.report.comparison = compare_loss(proven, run.load.acknowledged(), stored.record_ids)
     return run.report.results(alerts)
 
 

@@ -27,6 +27,9 @@ _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 30.0
 _TOPIC_SECONDS: Final = 30.0
 
+# A topic and the number of a partition.
+Place = tuple[str, int]
+
 
 class LocalCluster:
     """Brokers 1, 2, 3 and controller 100: each can be stopped, killed, paused and started again.

@@ -13,37 +13,63 @@ from typing import Any, Final, NamedTuple, Self
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
+from tidemark.local.cluster import Place
+
 # A batch each tenth of a second: its cost does not depend on how few records it holds.
 _TICK_SECONDS: Final = 0.1
-_RECORDS_PER_SECOND: Final = 100
-_PADDING: Final = "." * 80
 # Enough for a day at the demo's rate; the file goes on when memory is full.
 _MAX_ACKNOWLEDGED: Final = 5_000_000
-_READ_SECONDS: Final = 30.0
+_READ_SECONDS: Final = 60.0
+# A prime: partitions served in turn all get every key.
+_KEYS: Final = 19
 
 
 class AcknowledgedRecord(NamedTuple):
     """A broker acknowledged record `id` at `offset`."""
 
+    topic: str
     partition: int
     offset: int
     id: int
     acked_at: float
 
 
-class LoadProducer:
-    """Writes 100 records a second to partition 0 from its own thread, through leader changes.
+class StoredPartition(NamedTuple):
+    """What consumers can read of a partition: its bounds, and offset -> record id."""
 
-    Record ids are never reused. The client retries a record without acknowledgement; only an
-    acknowledged (offset, id) is recorded, in memory and as JSON lines in `file`. Not idempotent: an
-    idempotent producer fails when an unclean election removes its sequence numbers.
+    log_start_offset: int
+    high_watermark: int
+    record_ids: dict[int, int]
+
+
+def record_key(record_id: int) -> bytes:
+    """The key of a record. A compacted topic keeps the newest record of each."""
+    return str(record_id % _KEYS).encode()
+
+
+class LoadProducer:
+    """Writes records with acks=all to partitions in turn from its own thread.
+
+    Goes on through leader changes. Record ids are never reused. The client retries a record without
+    acknowledgement; only an acknowledged (offset, id) is recorded, in memory and as JSON lines in
+    `file`. Not idempotent: an idempotent producer fails when an unclean election removes its
+    sequence numbers.
     """
 
-    def __init__(self, bootstrap_servers: Sequence[str], topic: str, file: Path) -> None:
-        self._bootstrap_servers, self._topic = list(bootstrap_servers), topic
+    def __init__(
+        self,
+        bootstrap_servers: Sequence[str],
+        partitions: Sequence[Place],
+        file: Path,
+        records_per_second: int = 100,
+        record_bytes: int = 80,
+    ) -> None:
+        self._bootstrap_servers, self._partitions = list(bootstrap_servers), list(partitions)
+        self._records_per_second, self._padding = records_per_second, "." * record_bytes
         self._file = file.open("w", encoding="utf-8")
         self._lock = threading.Lock()
         self._acknowledged: list[AcknowledgedRecord] = []
+        self._paused: set[str] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
         self._producer: Any = None
@@ -57,23 +83,34 @@ class LoadProducer:
         with self._lock:
             return self._acknowledged[-1].acked_at if self._acknowledged else None
 
+    def pause(self, topic: str) -> None:
+        """Leaves a topic idle until `resume`; the records due meanwhile are never written."""
+        self._paused.add(topic)
+
+    def resume(self, topic: str) -> None:
+        self._paused.discard(topic)
+
     def _run(self) -> None:
         started, record_id = time.monotonic(), 0
         while not self._stop.wait(_TICK_SECONDS):
-            due = int((time.monotonic() - started) * _RECORDS_PER_SECOND)
+            due = int((time.monotonic() - started) * self._records_per_second)
             while record_id < due and not self._stop.is_set():
-                self._send(record_id)
+                topic, partition = self._partitions[record_id % len(self._partitions)]
+                if topic not in self._paused:
+                    self._send(topic, partition, record_id)
                 record_id += 1
 
-    def _send(self, record_id: int) -> None:
+    def _send(self, topic: str, partition: int, record_id: int) -> None:
         # A record without acknowledgement is in doubt: it is not recorded.
         with contextlib.suppress(KafkaError):
-            value = f"{record_id} {_PADDING}".encode()
-            future = self._producer.send(self._topic, value=value, partition=0)
+            key, value = record_key(record_id), f"{record_id} {self._padding}".encode()
+            future = self._producer.send(topic, key=key, value=value, partition=partition)
             future.add_callback(self._acknowledge, record_id)
 
     def _acknowledge(self, record_id: int, metadata: Any) -> None:
-        record = AcknowledgedRecord(metadata.partition, metadata.offset, record_id, time.time())
+        record = AcknowledgedRecord(
+            metadata.topic, metadata.partition, metadata.offset, record_id, time.time()
+        )
         with self._lock:
             if len(self._acknowledged) < _MAX_ACKNOWLEDGED:
                 self._acknowledged.append(record)
@@ -109,12 +146,14 @@ class LoadProducer:
         self.stop(0.0 if kind else 5.0)
 
 
-def read_record_ids(bootstrap_servers: Sequence[str], topic: str) -> dict[int, int]:
-    """Offset -> record id of everything below the high watermark of partition 0.
+def read_partitions(
+    bootstrap_servers: Sequence[str], partitions: Sequence[Place]
+) -> dict[Place, StoredPartition]:
+    """Everything below the high watermarks of these partitions.
 
     Raises TimeoutError when it cannot read all of it in time.
     """
-    source = TopicPartition(topic, 0)
+    sources = [TopicPartition(*place) for place in partitions]
     consumer = KafkaConsumer(
         bootstrap_servers=list(bootstrap_servers),
         group_id=None,
@@ -122,16 +161,24 @@ def read_record_ids(bootstrap_servers: Sequence[str], topic: str) -> dict[int, i
         enable_auto_commit=False,
     )
     try:
-        consumer.assign([source])
-        end = consumer.end_offsets([source])[source]
-        consumer.seek_to_beginning(source)
-        ids: dict[int, int] = {}
+        consumer.assign(sources)
+        starts, ends = consumer.beginning_offsets(sources), consumer.end_offsets(sources)
+        consumer.seek_to_beginning(*sources)
+        ids: dict[TopicPartition, dict[int, int]] = {source: {} for source in sources}
         deadline = time.monotonic() + _READ_SECONDS
-        while (position := consumer.position(source)) < end:
+        while behind := [one for one in sources if consumer.position(one) < ends[one]]:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"read {topic}-0 only up to {position} of {end}")
-            for record in consumer.poll(timeout_ms=500).get(source, []):
-                ids[record.offset] = int(record.value.split(b" ", 1)[0])
-        return ids
+                first = behind[0]
+                raise TimeoutError(
+                    f"read {first.topic}-{first.partition} only up to {consumer.position(first)} "
+                    f"of {ends[first]}"
+                )
+            for source, records in consumer.poll(timeout_ms=500, max_records=5_000).items():
+                for record in records:
+                    ids[source][record.offset] = int(record.value.split(b" ", 1)[0])
+        return {
+            (one.topic, one.partition): StoredPartition(starts[one], ends[one], ids[one])
+            for one in sources
+        }
     finally:
         consumer.close()
