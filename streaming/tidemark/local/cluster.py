@@ -6,9 +6,9 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
@@ -29,6 +29,7 @@ _TOPIC_SECONDS: Final = 30.0
 
 # A topic and the number of a partition.
 Place = tuple[str, int]
+_T = TypeVar("_T")
 
 
 class LocalCluster:
@@ -156,7 +157,7 @@ class LocalCluster:
             replica_assignments={p: list(b) for p, b in assignments.items()},
             topic_configs=dict(configs or {}),
         )
-        self._administer(lambda admin: admin.create_topics([topic]), f"create the topic {name}")
+        self.administer(lambda admin: admin.create_topics([topic]), f"create the topic {name}")
         deadline = time.monotonic() + _TOPIC_SECONDS
         while not self.all_partitions(name, lambda partition: partition.leader_id >= 0):
             if time.monotonic() > deadline:
@@ -169,20 +170,37 @@ class LocalCluster:
     def elect_preferred_leaders(self, topics: Mapping[str, Sequence[int]]) -> None:
         """Returns leadership to the first broker of each assignment."""
         wanted = {topic: list(partitions) for topic, partitions in topics.items()}
-        self._administer(
-            lambda admin: admin.elect_leaders(0, wanted), "elect the preferred leaders"
-        )
+        self.administer(lambda admin: admin.elect_leaders(0, wanted), "elect the preferred leaders")
 
-    def _administer(self, act: Callable[[Any], object], what: str) -> None:
-        """A new client each time: kafka-python's admin client keeps asking a dead controller."""
+    def administer(self, act: Callable[[Any], _T], what: str) -> _T:
+        """What `act` returns for a KafkaAdminClient. Raises ClusterError: the cluster did not …
+
+        A new client each time: kafka-python's admin client keeps asking a dead controller.
+        """
         try:
             admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
             try:
-                act(admin)
+                return act(admin)
             finally:
                 admin.close()
         except KafkaError as error:
             raise ClusterError(f"the local cluster did not {what}: {error}") from None
+
+    def has_controller(self) -> bool:
+        """Whether the controller is active, as a broker sees it."""
+        try:
+            quorum = self.administer(
+                lambda admin: admin.describe_metadata_quorum(), "describe its quorum"
+            )
+        except ClusterError:
+            return False
+        return bool(quorum)
+
+    def is_whole(self, topics: Iterable[str]) -> bool:
+        """Whether every broker serves, and every replica of these topics is in sync."""
+        return all(map(self.is_ready, BROKERS)) and all(
+            self.all_partitions(topic, _is_whole) for topic in topics
+        )
 
     def all_partitions(self, topic: str, condition: Callable[[Any], bool]) -> bool:
         """Whether every MetadataResponsePartition of `topic`, on each running broker, meets it."""
@@ -217,3 +235,9 @@ class LocalCluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _is_whole(partition: Any) -> bool:
+    """Whether a MetadataResponsePartition has a leader and all its replicas in sync."""
+    in_sync, replicas = set(partition.isr_nodes), set(partition.replica_nodes)
+    return bool(partition.leader_id >= 0 and in_sync == replicas)
