@@ -4,7 +4,7 @@
 PYTHON ?= python3
 bin := .venv/bin
 
-.PHONY: help setup system test soak demo bench mutation lock lint types contracts format unit tests dashboards schema docs clean
+.PHONY: help setup system test soak demo chaos bench mutation lock lint types contracts format unit tests dashboards schema docs clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -20,6 +20,9 @@ test: ## Runs everything that CI checks, prints the time of each section
 
 demo: setup ## Runs the whole product on a real cluster of this machine: faults, and their alerts
 	@$(bin)/tidemark demo
+
+chaos: setup ## Injects benign faults into real brokers for 12 minutes, fails on a needless alert
+	@$(bin)/python -m tests.chaos $(CHAOS_ARGS)
 
 bench: setup ## Runs the benchmarks, writes bench-results.json
 	@$(bin)/python -m tests.bench
