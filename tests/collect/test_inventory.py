@@ -20,9 +20,13 @@ NODES = {
 
 
 def metadata(
-    leader: int = 1, epoch: int = 0, in_sync: tuple[int, ...] = (1, 2), error: int = 0
+    leader: int = 1,
+    epoch: int = 0,
+    in_sync: tuple[int, ...] = (1, 2),
+    error: int = 0,
+    replicas: tuple[int, ...] = (1, 2),
 ) -> PartitionMetadata:
-    return PartitionMetadata(leader, epoch, (1, 2), in_sync, error)
+    return PartitionMetadata(leader, epoch, replicas, in_sync, error)
 
 
 def image(
@@ -224,8 +228,37 @@ def test_counts_of_preferred_led_and_in_sync_partitions() -> None:
             )
         ]
     )
-    assert [watched.counts(broker) for broker in (1, 2, 3)] == [(3, 1, 2), (0, 0, 3), (0, 0, 0)]
+    counts: list[tuple[int, ...]] = [(3, 1, 2, 2), (0, 0, 3, 3), (0, 0, 0, 0)]
+    assert [watched.counts(broker) for broker in (1, 2, 3)] == counts
     watched.apply([image(1, {"t": {1: metadata(epoch=2)}})])
-    assert watched.counts(1) == (3, 2, 2)
+    assert tuple(watched.counts(1)) == (3, 2, 2, 2)
     watched.remove({"t"})
-    assert watched.counts(1) == (0, 0, 0)
+    assert tuple(watched.counts(1)) == (0, 0, 0, 0)
+
+
+def test_a_broker_that_is_in_sync_alone_and_leads_no_more_serves_nothing() -> None:
+    """Its controlled shutdown leaves it in the set: there is no other replica."""
+    watched = inventory()
+    watched.apply([image(1, {"t": {0: metadata(in_sync=(2,)), 1: metadata(in_sync=(1,))}})])
+    assert [watched.counts(broker).serving for broker in (1, 2)] == [2, 0]
+    watched.apply([image(1, {"t": {1: metadata(leader=-1, epoch=1, in_sync=(1,))}})])
+    assert (watched.counts(1).in_sync, watched.counts(1).serving) == (1, 1)
+
+
+def test_brokers_that_left_in_sync_sets() -> None:
+    """Since the last call, without reassignments; what they left most often comes first."""
+    watched = inventory()
+    complete = {number: metadata(in_sync=(1, 2)) for number in range(3)}
+    watched.apply([image(1, {"t": complete})])
+    assert watched.take_left() == {}
+    watched.apply([image(1, {"t": {2: metadata(in_sync=(1,))}})])
+    assert watched.take_left() == {2: ["t-2"]}
+    watched.apply([image(1, {"t": complete})])
+    watched.set_reassignments({("t", 1): Reassignment(removing=(2,))})
+    left = {number: metadata(in_sync=(1,)) for number in range(3)}
+    watched.apply([image(1, {"t": left})])
+    assert watched.take_left() == {2: ["t-2", "t-0"]}
+    assert watched.take_left() == {}
+    watched.apply([image(1, {"t": complete})])
+    watched.apply([image(1, {"t": {0: metadata(replicas=(1, 3), in_sync=(1, 3))}})])
+    assert watched.take_left() == {}, "broker 2 has no replica any more"

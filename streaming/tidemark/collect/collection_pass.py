@@ -28,7 +28,7 @@ from tidemark.collect.quorum_nodes import QuorumNodes
 from tidemark.collect.request_plan import BrokerPlan
 from tidemark.collect.sampler import Sampler
 from tidemark.collect.watched_partition import WatchedPartition
-from tidemark.core.events import OK, TIMED_OUT, BrokerAnswer, PartitionDeleted, Pass
+from tidemark.core.events import MAX_LEFT_NAMES, OK, TIMED_OUT, BrokerAnswer, PartitionDeleted, Pass
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
 
@@ -260,13 +260,14 @@ class PassRunner:
 
     def _pass_record(self) -> Pass:
         cluster, quorum, ended = self.cluster, self._reader.quorum, time.monotonic()
+        left = self.inventory.take_left()
         return Pass(
             number=self.number,
             started_at=self._wall(self._started),
             ended_at=self._wall(ended),
             monotonic=ended,
             period_ms=self.period_seconds * 1000,
-            brokers=[self._broker_answer(broker) for broker in self.inventory.brokers],
+            brokers=[self._broker_answer(b, left.get(b, [])) for b in self.inventory.brokers],
             cluster_id=self.inventory.cluster_id,
             partitions=len(self.inventory.partitions),
             quorum_leader=quorum.leader if quorum else None,
@@ -274,7 +275,7 @@ class PassRunner:
             shard=f"{cluster.shard}/{cluster.shards}" if cluster.shards > 1 else None,
         )
 
-    def _broker_answer(self, broker: int) -> BrokerAnswer:
+    def _broker_answer(self, broker: int, left: list[str]) -> BrokerAnswer:
         plan = self._plans.get(broker)
         times = None if plan is None else plan.answers.last_times
         return BrokerAnswer(
@@ -283,6 +284,8 @@ class PassRunner:
             answered_ms=round((times.answered_at - self._started) * 1000, 3) if times else None,
             **self.inventory.brokers[broker]._asdict(),
             **self.inventory.counts(broker)._asdict(),
+            left=len(left),
+            left_most=left[:MAX_LEFT_NAMES],
         )
 
     def close(self) -> None:

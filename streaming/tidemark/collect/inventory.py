@@ -49,11 +49,12 @@ class MetadataChanges:
 
 
 class BrokerCounts(NamedTuple):
-    """Watched partitions that prefer a broker, the part of them that it leads, those in sync."""
+    """Partitions by broker; see the fields of `events.BrokerAnswer`."""
 
     preferred: int
     preferred_led: int
     in_sync: int
+    serving: int
 
 
 class Inventory:
@@ -72,6 +73,8 @@ class Inventory:
         self._deny = [re.compile(pattern) for pattern in cluster.topics_deny]
         self._wanted: dict[str, bool] = {}
         self._counts: dict[int, BrokerCounts] | None = None
+        # broker -> partitions whose in-sync set it left since `take_left`
+        self._left: dict[int, list[WatchedPartition]] = {}
 
     def wants(self, topic: str) -> bool:
         if topic not in self._wanted:
@@ -217,6 +220,7 @@ class Inventory:
         elif metadata.leader_epoch < watched.metadata.leader_epoch:
             # The image is old: an epoch never decreases within one topic id.
             return
+        self._note_left(watched, metadata)
         changes.replan |= watched.update(metadata)
         identified = [report for report in reports if report.image.broker >= 0]
         placement, in_sync = metadata.placement, metadata.in_sync
@@ -270,7 +274,33 @@ class Inventory:
             preferred = Counter(first for first, _ in firsts)
             led = Counter(first for first, leader in firsts if leader == first)
             in_sync = Counter(broker for m in known for broker in m.in_sync)
+            serving = Counter(
+                broker
+                for m in known
+                for broker in {m.leader, *(m.in_sync if len(m.in_sync) > 1 else ())}
+            )
             self._counts = {
-                b: BrokerCounts(preferred[b], led[b], in_sync[b]) for b in {*preferred, *in_sync}
+                b: BrokerCounts(preferred[b], led[b], in_sync[b], serving[b])
+                for b in {*preferred, *in_sync, *serving}
             }
-        return self._counts.get(broker, BrokerCounts(0, 0, 0))
+        return self._counts.get(broker, BrokerCounts(0, 0, 0, 0))
+
+    def take_left(self) -> dict[int, list[str]]:
+        """By broker, the partitions whose in-sync set it left since the last call.
+
+        Those that it left most often come first.
+        """
+        left, self._left = self._left, {}
+        names = {}
+        for broker, found in left.items():
+            often = sorted(((w.shrinks[broker], w.topic, w.number) for w in found), reverse=True)
+            names[broker] = [f"{topic}-{number}" for _, topic, number in often]
+        return names
+
+    def _note_left(self, watched: WatchedPartition, metadata: PartitionMetadata) -> None:
+        """A replica that a reassignment removed has not left by itself."""
+        removing = watched.reassignment.removing
+        for broker in set(watched.metadata.in_sync) - set(metadata.in_sync):
+            if broker in metadata.replicas and broker not in removing:
+                watched.shrinks[broker] = watched.shrinks.get(broker, 0) + 1
+                self._left.setdefault(broker, []).append(watched)

@@ -38,6 +38,8 @@ class WatchedPartition:
     lineage: LineageSchedule = field(init=False)
     # broker -> the log end offset that it reported last
     log_end_offsets: dict[int, int] = field(default_factory=dict)
+    # broker -> how often it left the in-sync set
+    shrinks: dict[int, int] = field(default_factory=dict)
     # broker -> its answers and the slot of this partition in them, for the brokers of the request
     # plan
     slots: dict[int, tuple[BrokerAnswers, int]] = field(default_factory=dict)

@@ -22,6 +22,7 @@ MAX_EVENTS: Final = 256
 MAX_BYTES: Final = 256 * 1024
 MAX_REPLICAS: Final = 64
 MAX_LINEAGE: Final = 8
+MAX_LEFT_NAMES: Final = 5
 
 Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Epoch = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -33,6 +34,8 @@ Seconds = Annotated[float, Meta(ge=0, lt=1e11)]
 Topic = Annotated[str, Meta(max_length=249, pattern="^[A-Za-z0-9._-]+$")]
 ClusterName = Annotated[str, Meta(max_length=100, pattern="^[A-Za-z0-9._-]+$")]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
+# topic-partition
+PartitionName = Annotated[str, Meta(min_length=1, max_length=260)]
 Brokers = Annotated[list[Broker], Meta(max_length=MAX_REPLICAS)]
 # (leader epoch, end offset): the epoch's records end before the offset (OffsetForLeaderEpoch).
 LineageEntry = tuple[Epoch, Offset]
@@ -231,9 +234,15 @@ class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
     # is, and those of them that it leads.
     preferred: Annotated[int, Meta(ge=0)] | None = None
     preferred_led: Annotated[int, Meta(ge=0)] | None = None
-    # Partitions of the share in whose in-sync set it is: none for a broker that was stopped in
-    # good order.
+    # Partitions of the share in whose in-sync set it is.
     in_sync: Annotated[int, Meta(ge=0)] | None = None
+    # Partitions of the share that it leads, or in whose in-sync set it is beside others: none for a
+    # broker that was stopped in good order, also where it has the only replica.
+    serving: Annotated[int, Meta(ge=0)] | None = None
+    # Partitions of the share whose in-sync set it left since the last pass without a reassignment,
+    # and those of them that it left most often.
+    left: Annotated[int, Meta(ge=0)] | None = None
+    left_most: Annotated[list[PartitionName], Meta(max_length=MAX_LEFT_NAMES)] = []
 
 
 # topic -> inclusive ranges of partitions
