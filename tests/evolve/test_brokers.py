@@ -11,6 +11,7 @@ from tidemark.core.cluster import (
     MAX_PURGATORY_SAMPLES,
     BrokerSeen,
     ClusterState,
+    CollectorClock,
     NodeState,
     PurgatorySample,
 )
@@ -19,21 +20,37 @@ from tidemark.core.events import (
     OK,
     REFUSED,
     TIMED_OUT,
+    UNREACHABLE,
     BrokerAnswer,
     BrokerState,
 )
 from tidemark.evolve.cluster import (
+    PAUSE_SECONDS,
     PURGATORY_SECONDS,
     RETURN_SECONDS,
+    SLOW_SECONDS,
+    STOP_SECONDS,
     apply_answers,
     apply_broker,
     grant_grace,
-    newly_refusing,
+    stopping_in_order,
 )
+from tidemark.evolve.departures import count_in_sync
 
 
-def answer(broker: int, outcome: str = OK, in_sync: int | None = None) -> BrokerAnswer:
-    return BrokerAnswer(broker=broker, outcome=outcome, in_sync=in_sync)
+def answer(broker: int, outcome: str = OK, **counts: Any) -> BrokerAnswer:
+    return BrokerAnswer(broker=broker, outcome=outcome, **counts)
+
+
+def passes(cluster: ClusterState, *answers: BrokerAnswer, at: float) -> dict[int, bool]:
+    """One pass of the only collector; the brokers that it shows to stop in order."""
+    clock = cluster.collectors.setdefault("c", CollectorClock(1, 0, at, at, 1000.0))
+    clock.ended_at = at
+    apply_answers(cluster, [*answers], at)
+    count_in_sync(cluster, "c", [*answers], at)
+    stopping = stopping_in_order(cluster, at)
+    grant_grace(cluster, stopping, at, 600_000.0)
+    return stopping
 
 
 NODE: dict[str, Any] = {
@@ -93,56 +110,147 @@ def test_purgatories_are_sampled_at_intervals_and_only_where_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "outcome", "in_sync", "deserves"),
+    ("before", "outcome", "deserves"),
     [
-        (OK, REFUSED, 0, True),
-        (OK, REFUSED, None, True),
-        (OK, REFUSED, 3, False),
-        (OK, CONTROLLED_SHUTDOWN, 3, True),
-        (OK, TIMED_OUT, 0, False),
-        (OK, OK, 0, False),
-        (TIMED_OUT, REFUSED, 0, True),
+        (OK, REFUSED, True),
+        (OK, UNREACHABLE, True),
+        (OK, CONTROLLED_SHUTDOWN, True),
+        (OK, TIMED_OUT, False),
+        (OK, OK, False),
         # It refused in the last pass too, or was never seen.
-        (REFUSED, REFUSED, 0, False),
-        (CONTROLLED_SHUTDOWN, REFUSED, 0, False),
-        (REFUSED, CONTROLLED_SHUTDOWN, 0, False),
-        (None, REFUSED, 0, False),
+        (REFUSED, REFUSED, False),
+        (REFUSED, CONTROLLED_SHUTDOWN, False),
+        (None, REFUSED, False),
     ],
 )
-def test_a_broker_that_left_all_in_sync_sets_before_it_stopped_deserves_grace(
-    before: str | None, outcome: str, in_sync: int | None, deserves: bool
+def test_without_counts_the_first_pass_without_a_port_is_a_likely_restart(
+    before: str | None, outcome: str, deserves: bool
 ) -> None:
     cluster = ClusterState()
     if before is not None:
-        apply_answers(cluster, [answer(3, before)], 100.0)
-    assert newly_refusing(cluster, [answer(3, outcome, in_sync)]) == ([3] if deserves else [])
+        passes(cluster, answer(3, before), at=100.0)
+    assert passes(cluster, answer(3, outcome), at=101.0) == ({3: False} if deserves else {})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "serving", "after", "deserves"),
+    [
+        (REFUSED, 0, 0.0, True),
+        (UNREACHABLE, 0, 0.0, True),
+        # The metadata was read one pass late.
+        (REFUSED, 0, STOP_SECONDS, True),
+        # Its session has ended: the controller took it out of the sets because it died.
+        (REFUSED, 0, STOP_SECONDS + 0.1, False),
+        (REFUSED, 3, 0.0, False),
+        (TIMED_OUT, 0, 0.0, False),
+    ],
+)
+def test_a_broker_that_handed_over_before_its_port_closed_deserves_grace(
+    outcome: str, serving: int, after: float, deserves: bool
+) -> None:
+    cluster = ClusterState()
+    passes(cluster, answer(3, in_sync=7, serving=7), at=100.0)
+    if after:
+        assert not passes(cluster, answer(3, outcome, in_sync=7, serving=7), at=101.0)
+    closed = answer(3, outcome, in_sync=1, serving=serving)
+    assert passes(cluster, closed, at=101.0 + after) == ({3: True} if deserves else {})
+    assert cluster.in_grace(3, 101.0 + after) is deserves
+    assert cluster.stopped_in_order(3) is deserves
+    # It is granted once.
+    assert not passes(cluster, closed, at=102.0 + after)
+
+
+def test_a_broker_that_hangs_while_it_stops_deserves_grace_once_its_port_is_closed() -> None:
+    cluster = ClusterState()
+    passes(cluster, answer(3, serving=0, in_sync=0), at=100.0)
+    assert not passes(cluster, answer(3, TIMED_OUT, serving=0, in_sync=0), at=101.0)
+    assert passes(cluster, answer(3, REFUSED, serving=0, in_sync=0), at=111.0) == {3: True}
+
+
+def test_a_broker_that_dies_again_before_it_serves_has_not_stopped_in_order() -> None:
+    cluster = ClusterState()
+    idle: dict[str, Any] = {"in_sync": 0, "serving": 0}
+    passes(cluster, answer(3, in_sync=7, serving=7), at=100.0)
+    passes(cluster, answer(3, REFUSED, in_sync=7, serving=7), at=101.0)
+    for at, outcome in ((109.0, REFUSED), (110.0, OK), (111.0, REFUSED), (115.0, OK)):
+        assert not passes(cluster, answer(3, outcome, **idle), at=at), at
+    passes(cluster, answer(3, in_sync=7, serving=7), at=116.0)
+    passes(cluster, answer(3, **idle), at=117.0)
+    assert passes(cluster, answer(3, REFUSED, **idle), at=118.0) == {3: True}
+
+
+def test_an_older_collector_counts_in_sync_sets_only() -> None:
+    cluster = ClusterState()
+    passes(cluster, answer(3, in_sync=7), at=100.0)
+    assert not passes(cluster, answer(3, REFUSED, in_sync=1), at=101.0)
+    assert passes(cluster, answer(3, REFUSED, in_sync=0), at=102.0) == {3: True}
+
+
+def test_every_share_counts() -> None:
+    cluster = ClusterState()
+    passes(cluster, answer(3, in_sync=0, serving=0), at=100.0)
+    other = CollectorClock(1, 0, 100.0, 100.0, 1000.0, "1/2", in_sync={3: 4}, serving={3: 4})
+    cluster.collectors["c"].shard = "0/2"
+    cluster.collectors["d"] = other
+    passes(cluster, answer(3, in_sync=0, serving=0), at=100.5)
+    assert not passes(cluster, answer(3, REFUSED, in_sync=0, serving=0), at=101.0)
+    assert (cluster.in_sync_of(3), cluster.serving_of(3)) == (4, 4)
+    other.serving[3] = 0
+    assert passes(cluster, answer(3, REFUSED, in_sync=0, serving=0), at=102.0) == {3: True}
 
 
 def test_answers_are_counted_while_they_stay_the_same() -> None:
     cluster = ClusterState()
     for at, outcome in ((10.0, OK), (11.0, OK), (12.0, REFUSED), (13.0, REFUSED)):
         apply_answers(cluster, [answer(1, outcome), answer(2)], at)
-    assert cluster.brokers == {1: BrokerSeen(REFUSED, 12.0, 2), 2: BrokerSeen(OK, 10.0, 4)}
+    one, two = cluster.brokers[1], cluster.brokers[2]
+    assert (one.outcome, one.since, one.passes) == (REFUSED, 12.0, 2)
+    assert (one.answered_at, one.absent_since, one.failed_at) == (11.0, 12.0, 13.0)
+    assert (two.outcome, two.since, two.passes, two.failed_at) == (OK, 10.0, 4, 0.0)
     apply_answers(cluster, [answer(2)], 14.0)
     assert [*cluster.brokers] == [2], "a broker that the pass does not name is forgotten"
 
 
+def test_no_broker_has_failed_while_none_answers() -> None:
+    cluster = ClusterState()
+    for at, outcome in ((10.0, OK), (11.0, TIMED_OUT), (12.0, OK)):
+        apply_answers(cluster, [answer(1, outcome), answer(2, outcome)], at)
+        assert not cluster.is_absent(1, at)
+    assert cluster.brokers[1].failed_at == 0.0
+
+
 @pytest.mark.parametrize(
-    ("before", "outcome", "grace_until"),
+    ("before", "outcome", "absent_since", "grace_until"),
     [
-        # A broker that came back has a minute to join the in-sync sets.
-        (REFUSED, OK, 100.0 + RETURN_SECONDS),
-        # The broker is still absent.
-        (REFUSED, TIMED_OUT, 900.0),
-        (REFUSED, REFUSED, 900.0),
-        # A new absence needs a new grace.
-        (OK, TIMED_OUT, 0.0),
+        # A broker that came back has a minute to join the in-sync sets, or as long as it was away.
+        (REFUSED, OK, 50.0, 100.0 + RETURN_SECONDS),
+        (REFUSED, OK, 100.0 - 2 * RETURN_SECONDS, 100.0 + 2 * RETURN_SECONDS),
+        # The state of an older version does not know since when it was away.
+        (REFUSED, OK, 0.0, 100.0 + RETURN_SECONDS),
+        # A new absence needs a new grace, unless the broker is slow after its start.
+        (OK, REFUSED, 50.0, 0.0),
+        (OK, UNREACHABLE, 50.0, 0.0),
+        (OK, TIMED_OUT, 50.0, 900.0),
+        (TIMED_OUT, TIMED_OUT, 100.1 - SLOW_SECONDS, 900.0),
+        (TIMED_OUT, TIMED_OUT, 100.0 - SLOW_SECONDS, 0.0),
+        (REFUSED, REFUSED, 0.0, 900.0),
     ],
 )
-def test_how_long_a_grace_lasts(before: str, outcome: str, grace_until: float) -> None:
-    cluster = ClusterState(brokers={1: BrokerSeen(before, 50.0, grace_until=900.0)})
+def test_how_long_a_grace_lasts(
+    before: str, outcome: str, absent_since: float, grace_until: float
+) -> None:
+    seen = BrokerSeen(before, 50.0, grace_until=900.0, absent_since=absent_since)
+    cluster = ClusterState(brokers={1: seen})
     apply_answers(cluster, [answer(1, outcome)], 100.0)
     assert cluster.brokers[1].grace_until == grace_until
+
+
+@pytest.mark.parametrize("outcome", [REFUSED, TIMED_OUT, UNREACHABLE])
+def test_a_broker_that_stopped_in_order_keeps_its_grace_however_it_fails(outcome: str) -> None:
+    seen = BrokerSeen(REFUSED, 50.0, grace_until=900.0, absent_since=50.0, in_order=True)
+    cluster = ClusterState(brokers={1: seen})
+    apply_answers(cluster, [answer(1, outcome)], 100.0)
+    assert cluster.brokers[1].grace_until == 900.0
 
 
 def test_grace_that_has_ended_does_not_start_again_when_the_broker_returns() -> None:
@@ -152,20 +260,44 @@ def test_grace_that_has_ended_does_not_start_again_when_the_broker_returns() -> 
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "grace"),
-    [
-        ({1: REFUSED, 2: OK}, {1: 220.0, 2: 0.0}),
-        # A second broker that does not answer ends the grace of all.
-        ({1: REFUSED, 2: TIMED_OUT, 3: OK}, {1: 0.0, 2: 0.0, 3: 0.0}),
-    ],
+    ("absence", "returning"), [(1.0, PAUSE_SECONDS), (30.0, 30.0), (900.0, RETURN_SECONDS)]
 )
-def test_grace_is_granted_to_one_broker_at_a_time(
-    outcomes: dict[int, str], grace: dict[int, float]
+def test_a_broker_that_was_absent_is_returning_for_as_long(
+    absence: float, returning: float
 ) -> None:
     cluster = ClusterState()
-    apply_answers(cluster, [answer(broker, outcome) for broker, outcome in outcomes.items()], 100.0)
-    grant_grace(cluster, [1], 100.0, 120_000.0)
-    assert {broker: seen.grace_until for broker, seen in cluster.brokers.items()} == grace
-    assert cluster.in_grace(1, 219.9) is (grace[1] == 220.0)
-    assert not cluster.in_grace(1, 220.0)
-    assert not cluster.in_grace(9, 100.0)
+    apply_answers(cluster, [answer(1), answer(2)], 10.0)
+    apply_answers(cluster, [answer(1, TIMED_OUT), answer(2)], 11.0)
+    assert cluster.is_absent(1, 11.0)
+    back = 11.0 + absence
+    apply_answers(cluster, [answer(1), answer(2)], back)
+    assert cluster.is_absent(1, back + returning - 0.1)
+    assert not cluster.is_absent(1, back + returning)
+    assert not cluster.is_absent(2, back)
+    assert not cluster.is_absent(9, back)
+
+
+def test_without_counts_a_second_absence_ends_the_grace() -> None:
+    for outcomes, grace in (
+        ({1: REFUSED, 2: OK}, {1: 220.0, 2: 0.0}),
+        ({1: REFUSED, 2: TIMED_OUT, 3: OK}, {1: 0.0, 2: 0.0, 3: 0.0}),
+    ):
+        cluster = ClusterState()
+        apply_answers(cluster, [answer(*each) for each in outcomes.items()], 100.0)
+        grant_grace(cluster, [1], 100.0, 120_000.0)
+        assert {broker: seen.grace_until for broker, seen in cluster.brokers.items()} == grace
+        assert cluster.in_grace(1, 219.9) is (grace[1] == 220.0)
+        assert cluster.stopped_in_order(1) is (grace[1] == 220.0)
+        assert not cluster.in_grace(1, 220.0)
+        assert not cluster.in_grace(9, 100.0)
+
+
+def test_with_counts_each_absence_has_its_own_explanation() -> None:
+    cluster = ClusterState()
+    full: dict[str, Any] = {"in_sync": 4, "serving": 4}
+    idle: dict[str, Any] = {"in_sync": 0, "serving": 0}
+    passes(cluster, *(answer(b, **full) for b in (1, 2, 3)), at=100.0)
+    passes(cluster, answer(1, **idle), answer(2, **full), answer(3, **full), at=101.0)
+    passes(cluster, answer(1, REFUSED, **idle), answer(2, REFUSED, **full), answer(3), at=102.0)
+    assert cluster.in_grace(1, 102.0)
+    assert not cluster.in_grace(2, 102.0)

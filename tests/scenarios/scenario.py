@@ -38,11 +38,13 @@ Words of `pass`:
     lineage=0:5,2:9 lineage@1=0:5         the leader's lineage from its first epoch; a follower's
     down=3:timed_out,1:refused            brokers that do not answer; none: all answer. no_answer:
                                           the broker answers and leaves the partition out
+    silent=3:timed_out                    brokers that answer, but not about this partition; none
     knows=1:0                             the leader epoch that a broker knows
     leads=3                               other brokers that act as leader
     quorum=1:5                            leader and epoch; none:5: no leader; none: not asked
     preferred=1:10/3                      broker 1 is the preferred leader of 10 and leads 3
-    in_sync=3:40                          broker 3 is in sync with 40 partitions
+    in_sync=3:40 serving=3:0 left=3:5     broker 3 is in 40 in-sync sets, serves no partition, and
+                                          left 5 sets since the last pass
     shard=1/4 collector=NAME@EPOCH metadata_age=5
     compacted                             the topic is compacted
     leaderless                            two brokers agree that the partition has no leader

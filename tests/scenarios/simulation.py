@@ -178,7 +178,8 @@ class SimulatedPartition:
         )
 
     def _replica(self, broker: int, lineages: dict[str, str]) -> Replica:
-        error, words = self.down.get(broker), self.words
+        words = self.words
+        error = self.down.get(broker) or pairs(words.get("silent", "none")).get(broker)
         if error is not None:
             return Replica(broker=broker, error=error)
         log_end = self.log_ends.get(broker, 0)
@@ -222,6 +223,8 @@ class SimulatedPartition:
             preferred=integer(owned),
             preferred_led=integer(led),
             in_sync=pairs(self.words.get("in_sync", "")).get(broker),
+            serving=pairs(self.words.get("serving", "")).get(broker),
+            left=pairs(self.words.get("left", "")).get(broker),
         )
 
 

@@ -6,12 +6,15 @@ and the cluster are raised in the home group only; in the other groups this know
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from tidemark.core.events import OK
 from tidemark.core.tracked_alert import TrackedAlert
+
+Count = TypeVar("Count")
 
 # A collector without a pass for this long, by the clock of another collector, no longer owns its
 # partitions.
@@ -19,6 +22,9 @@ OWNER_SILENT_SECONDS: Final = 30.0
 MAX_COLLECTORS: Final = 64
 MAX_BROKERS: Final = 4096
 MAX_PURGATORY_SAMPLES: Final = 8
+MAX_DEPARTURES: Final = 32
+# An observation and the pass record that ends its pass are less than this apart.
+SAME_PASS_SECONDS: Final = 5.0
 
 
 class CollectorClock(Struct, array_like=True):
@@ -51,6 +57,10 @@ class CollectorClock(Struct, array_like=True):
     silent_from: dict[str, float] = {}
     # Its monotonic clock at the first of its contested passes.
     contested_from: float = 0.0
+    # broker -> partitions of the share in whose in-sync set it is, and `BrokerAnswer.serving` (of
+    # older collectors: the former), at most MAX_BROKERS each.
+    in_sync: dict[int, int] = {}
+    serving: dict[int, int] = {}
 
 
 class PurgatorySample(Struct, array_like=True):
@@ -78,6 +88,30 @@ class NodeState(Struct, array_like=True):
     purgatories: list[PurgatorySample] = []
 
 
+class Departure(Struct, array_like=True):
+    """A broker left the in-sync sets of `partitions`, within seconds."""
+
+    began: float
+    ended: float
+    partitions: int
+    # In how many sets it is again.
+    returned: int = 0
+    # Part of a controlled shutdown.
+    orderly: bool = False
+    # Some of the partitions, as the newest pass of the departure lists them.
+    names: list[str] = []
+
+    @property
+    def is_broker_wide(self) -> bool:
+        """Whether several partitions share it: its cause is the broker."""
+        return self.partitions > 1
+
+    @property
+    def has_returned(self) -> bool:
+        """Whether the broker is in half of the sets again."""
+        return 2 * self.returned >= self.partitions
+
+
 class BrokerSeen(Struct, array_like=True):
     """How a broker answers."""
 
@@ -86,6 +120,31 @@ class BrokerSeen(Struct, array_like=True):
     passes: int = 1
     # Restart grace: until then an orderly restart explains its absence.
     grace_until: float = 0.0
+    # The newest pass in which it answered, and the first one of its newest absence. 0: not seen.
+    answered_at: float = 0.0
+    absent_since: float = 0.0
+    # When it returned from that absence.
+    returned_at: float = 0.0
+    # Whether its newest absence began with a controlled shutdown.
+    in_order: bool = False
+    # The newest pass in which others answered, it did not, and restart grace did not explain it.
+    failed_at: float = 0.0
+    # Until then it has only just returned from such an absence.
+    returning_until: float = 0.0
+    # Since when it serves no partition (`ClusterState.serving_of`); None: it does.
+    idle_since: float | None = None
+    # In how many in-sync sets it was when it answered last; None: not counted.
+    in_sync: int | None = None
+    # Oldest first, at most MAX_DEPARTURES.
+    departures: list[Departure] = []
+
+    def departure_at(self, at: float) -> Departure | None:
+        """The departure that a shrink at `at` is part of."""
+        for departure in reversed(self.departures):
+            began, ended = departure.began - SAME_PASS_SECONDS, departure.ended + SAME_PASS_SECONDS
+            if began <= at <= ended:
+                return departure
+        return None
 
 
 class ClusterState(Struct, array_like=True):
@@ -107,6 +166,8 @@ class ClusterState(Struct, array_like=True):
     # The pass at which the cluster was judged last, and its collector.
     judged_at: float = 0.0
     judged_by: str = ""
+    # The collector of the newest pass.
+    passed_by: str = ""
 
     def is_silent(self, name: str, by: str, collector_epoch: int = 0) -> bool:
         """Whether a collector has given no pass lately, or its process was replaced.
@@ -127,6 +188,28 @@ class ClusterState(Struct, array_like=True):
         seen = self.brokers.get(broker)
         return seen is not None and at < seen.grace_until
 
+    def is_absent(self, broker: int, at: float) -> bool:
+        """Whether a broker does not answer although others do, or has only just returned.
+
+        BROKER_DOWN reports the absence, or it is too short for a report.
+        """
+        seen = self.brokers.get(broker)
+        if seen is None:
+            return False
+        if seen.outcome == OK:
+            return at < seen.returning_until
+        return self.others_answer(broker)
+
+    def stopped_in_order(self, broker: int) -> bool:
+        """Whether the newest absence of a broker began with a controlled shutdown."""
+        seen = self.brokers.get(broker)
+        return seen is not None and seen.in_order
+
+    def answers(self, broker: int) -> bool:
+        """Whether a broker answered the newest pass."""
+        seen = self.brokers.get(broker)
+        return seen is not None and seen.outcome == OK
+
     def others_answer(self, broker: int) -> bool:
         """Whether any other broker answers the collector. If not, the collector is cut off."""
         return any(seen.outcome == OK for number, seen in self.brokers.items() if number != broker)
@@ -134,14 +217,27 @@ class ClusterState(Struct, array_like=True):
     def preferred_of(self, broker: int) -> tuple[int, int] | None:
         """(partitions whose preferred leader a broker is, those that it leads) over all shares.
 
-        None when no collector that is alive at the pass judged last counted them.
+        None when no collector that is alive at the newest pass counted them.
         """
+        counts = self._of_shares(lambda clock: clock.preferred.get(broker))
+        return (sum(c[0] for c in counts), sum(c[1] for c in counts)) if counts else None
+
+    def in_sync_of(self, broker: int) -> int | None:
+        """In how many in-sync sets of all shares a broker is; None: not counted."""
+        counts = self._of_shares(lambda clock: clock.in_sync.get(broker))
+        return sum(counts) if counts else None
+
+    def serving_of(self, broker: int) -> int | None:
+        """`BrokerAnswer.serving` over all shares; None: not counted."""
+        counts = self._of_shares(lambda clock: clock.serving.get(broker))
+        return sum(counts) if counts else None
+
+    def _of_shares(self, count: Callable[[CollectorClock], Count | None]) -> list[Count]:
+        """A count by each collector that is alive at the newest pass, once per share."""
         shares = {
             clock.shard: counted
             for name, clock in self.collectors.items()
-            if (counted := clock.preferred.get(broker)) is not None
-            and not self.is_silent(name, self.judged_by)
+            if (counted := count(clock)) is not None and not self.is_silent(name, self.passed_by)
         }
         # A collector of the whole cluster has counted everything.
-        counts = [shares[None]] if None in shares else list(shares.values())
-        return (sum(c[0] for c in counts), sum(c[1] for c in counts)) if counts else None
+        return [shares[None]] if None in shares else list(shares.values())

@@ -5,6 +5,7 @@ These functions change the `ClusterState` that they are given.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from tidemark.core.cluster import (
@@ -17,13 +18,30 @@ from tidemark.core.cluster import (
     NodeState,
     PurgatorySample,
 )
-from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, BrokerAnswer, BrokerState, Pass
+from tidemark.core.events import (
+    CONTROLLED_SHUTDOWN,
+    OK,
+    REFUSED,
+    UNREACHABLE,
+    BrokerAnswer,
+    BrokerState,
+    Pass,
+)
 
 # Collectors that share a cluster take turns: another one's pass within this part of a period
 # counts as the same moment.
 TURN: Final = 0.75
-# A broker that came back keeps its grace this long, to fetch its way into the in-sync sets.
+# A broker that came back keeps its grace this long, or as long as it was absent, to fetch its way
+# into the in-sync sets.
 RETURN_SECONDS: Final = 60.0
+# What a pause of a process leaves behind is over after this time.
+PAUSE_SECONDS: Final = 10.0
+# From the first pass without an answer to the one that reads what the controller did before it. A
+# session lasts longer after its last heartbeat (6 s, with one every 2 s, and more since 2.5).
+STOP_SECONDS: Final = 3.0
+# How long a broker that has just started may leave requests without an answer.
+SLOW_SECONDS: Final = 5.0
+_CLOSED: Final = (REFUSED, UNREACHABLE)
 # After this many passes of an older process without one of the newer process, the newer one is
 # gone: its clock was ahead.
 SET_BACK_PASSES: Final = 30
@@ -65,10 +83,11 @@ def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event:
         fresh.began_at, fresh.older_at = clock.began_at, clock.older_at
         fresh.refused, fresh.refused_pass = clock.refused, clock.refused_pass
         fresh.contested, fresh.contested_from = clock.contested, clock.contested_from
+        fresh.in_sync = clock.in_sync
     for answer in event.brokers:
         if answer.preferred is not None and answer.preferred_led is not None:
             fresh.preferred[answer.broker] = (answer.preferred, answer.preferred_led)
-    cluster.collectors[name] = fresh
+    cluster.collectors[name], cluster.passed_by = fresh, name
     _measure_silence(cluster, name, is_new_process=is_new_process)
     fresh.contested = fresh.contested + 1 if _is_contested(cluster, name, fresh) else 0
     if fresh.contested == 1:
@@ -155,48 +174,85 @@ def apply_broker(cluster: ClusterState, event: BrokerState) -> None:
         known.purgatories = [*samples, sample][-MAX_PURGATORY_SAMPLES:]
 
 
-def newly_refusing(cluster: ClusterState, answers: list[BrokerAnswer]) -> list[int]:
-    """Brokers that refuse connections in this pass and did not in the last one.
+def stopping_in_order(cluster: ClusterState, at: float) -> dict[int, bool]:
+    """Brokers that closed their port just now, after they had handed over what they served.
 
-    They are candidates for restart grace. A group knows its own partitions only; the collector's
-    count says whether a broker was in sync with any other.
+    They are candidates for restart grace. The controller takes a broker that dies out of the
+    in-sync sets only when its session has ended, seconds after its port is closed. False: no
+    collector counts what it serves, so that a group can judge by its own partitions only.
     """
-    return [
-        answer.broker
-        for answer in answers
-        if (
-            answer.outcome == CONTROLLED_SHUTDOWN
-            or (answer.outcome == REFUSED and not answer.in_sync)
-        )
-        and (seen := cluster.brokers.get(answer.broker)) is not None
-        and seen.outcome not in (REFUSED, CONTROLLED_SHUTDOWN)
-    ]
+    stopping = {}
+    for broker, seen in cluster.brokers.items():
+        if not seen.answered_at or seen.in_order:
+            continue
+        is_counted = cluster.serving_of(broker) is not None
+        handed_over = at == seen.since
+        if is_counted:
+            read_by = seen.absent_since + STOP_SECONDS
+            # One that dies before it serves again had nothing to hand over.
+            handed_over = seen.idle_since is not None and (
+                seen.returned_at <= seen.idle_since <= read_by
+            )
+        if seen.outcome == CONTROLLED_SHUTDOWN or (seen.outcome in _CLOSED and handed_over):
+            stopping[broker] = is_counted and seen.outcome != CONTROLLED_SHUTDOWN
+    return stopping
 
 
 def apply_answers(cluster: ClusterState, answers: list[BrokerAnswer], at: float) -> None:
     """How each broker answered. Brokers that the pass does not name are forgotten."""
     known = cluster.brokers
     cluster.brokers = {}
+    any_answers = any(answer.outcome == OK for answer in answers)
     for answer in answers:
         seen = known.get(answer.broker)
         if seen is None:
-            seen = BrokerSeen(answer.outcome, at, passes=0)
+            seen = BrokerSeen(answer.outcome, at, passes=0, absent_since=at)
+        if answer.outcome == OK:
+            _note_answer(seen, at)
+        else:
+            _note_absence(seen, answer.outcome, at)
+            if any_answers and at >= seen.grace_until:
+                seen.failed_at = at
         if seen.outcome == answer.outcome:
             seen.passes += 1
         else:
-            if answer.outcome == OK:
-                seen.grace_until = min(seen.grace_until, at + RETURN_SECONDS)
-            elif seen.outcome == OK:
-                # A new absence needs a new grace.
-                seen.grace_until = 0.0
             seen.outcome, seen.since, seen.passes = answer.outcome, at, 1
         cluster.brokers[answer.broker] = seen
 
 
-def grant_grace(cluster: ClusterState, brokers: list[int], at: float, grace_ms: float) -> None:
-    """Grants restart grace. A second broker that does not answer ends the grace of all."""
+def _note_answer(seen: BrokerSeen, at: float) -> None:
+    if seen.outcome != OK:
+        absent = at - seen.absent_since if seen.absent_since else 0.0
+        seen.returned_at = at
+        seen.grace_until = min(seen.grace_until, at + max(RETURN_SECONDS, absent))
+        if seen.failed_at > seen.answered_at:
+            seen.returning_until = at + min(max(absent, PAUSE_SECONDS), RETURN_SECONDS)
+    seen.answered_at = at
+
+
+def _note_absence(seen: BrokerSeen, outcome: str, at: float) -> None:
+    if seen.outcome == OK:
+        seen.absent_since, seen.in_order = at, False
+    # The state of an older version does not say how the absence began.
+    is_other = bool(seen.absent_since) and not seen.in_order
+    if is_other and (outcome in _CLOSED or at - seen.absent_since >= SLOW_SECONDS):
+        # A new absence needs a new grace. A broker that is slow after its start keeps it.
+        seen.grace_until = 0.0
+
+
+def grant_grace(cluster: ClusterState, brokers: Iterable[int], at: float, grace_ms: float) -> None:
+    """Grants restart grace: what these brokers left, they left in a controlled shutdown.
+
+    Where no collector counts what a broker serves, a second absent broker ends the grace.
+    """
     for broker in brokers:
-        cluster.brokers[broker].grace_until = at + grace_ms / 1000.0
+        seen = cluster.brokers[broker]
+        seen.grace_until, seen.failed_at, seen.in_order = at + grace_ms / 1000.0, 0.0, True
+        if seen.departures and not seen.departures[-1].has_returned:
+            seen.departures[-1].orderly = True
     if sum(seen.outcome != OK for seen in cluster.brokers.values()) > 1:
         for seen in cluster.brokers.values():
-            seen.grace_until = 0.0
+            if seen.in_sync is None:
+                seen.grace_until, seen.in_order = 0.0, False
+                if seen.outcome != OK:
+                    seen.failed_at = at

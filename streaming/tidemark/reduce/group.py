@@ -37,9 +37,10 @@ from tidemark.evolve.cluster import (
     apply_pass,
     grant_grace,
     is_due,
-    newly_refusing,
     note_refused,
+    stopping_in_order,
 )
+from tidemark.evolve.departures import count_in_sync
 from tidemark.evolve.fast_path import fold_offsets
 from tidemark.evolve.metadata_log import evolve_change, is_new_record
 from tidemark.evolve.observation import evolve, is_newer, take_over
@@ -247,9 +248,14 @@ class Fold:
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
         if not advance_clock(cluster, batch.collector, batch.collector_epoch, event):
             return
-        refusing, now = newly_refusing(cluster, event.brokers), event.ended_at
+        now = event.ended_at
         apply_answers(cluster, event.brokers, now)
-        idle = [broker for broker in refusing if not self._serves(batch.cluster, broker)]
+        count_in_sync(cluster, batch.collector, event.brokers, now)
+        idle = [
+            broker
+            for broker, is_counted in stopping_in_order(cluster, now).items()
+            if is_counted or not self._serves(batch.cluster, broker)
+        ]
         grant_grace(cluster, idle, now, self._detection.thresholds.restart_grace_ms)
         apply_pass(cluster, event)
         if event.missed != "all":

@@ -1,0 +1,113 @@
+"""Brokers that leave in-sync sets, by the counts of the pass records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemark.core.cluster import (
+    MAX_DEPARTURES,
+    SAME_PASS_SECONDS,
+    ClusterState,
+    CollectorClock,
+    Departure,
+)
+from tidemark.core.events import OK, REFUSED, BrokerAnswer
+from tidemark.evolve.cluster import apply_answers, grant_grace
+from tidemark.evolve.departures import SAME_DEPARTURE_SECONDS, count_in_sync
+
+
+class Cluster(ClusterState):
+    """Broker 3, as one collector counts it."""
+
+    def count(self, at: float, in_sync: int | None, outcome: str = OK, **counts: Any) -> None:
+        self.collectors.setdefault("c", CollectorClock(1, 0, at, at, 1000.0)).ended_at = at
+        answers = [BrokerAnswer(broker=3, outcome=outcome, in_sync=in_sync, **counts)]
+        apply_answers(self, answers, at)
+        count_in_sync(self, "c", answers, at)
+
+    @property
+    def departures(self) -> list[Departure]:
+        return self.brokers[3].departures
+
+
+def test_a_fall_of_the_count_is_a_departure() -> None:
+    cluster = Cluster()
+    for at, in_sync in ((1.0, 40), (2.0, 40), (3.0, 12), (4.0, 0), (5.0, 30), (6.0, 40)):
+        cluster.count(at, in_sync)
+    assert cluster.departures == [Departure(3.0, 4.0, 40, returned=40)]
+    assert cluster.brokers[3].in_sync == 40
+
+
+def test_a_small_fall_may_be_a_reassignment_where_departures_are_not_counted() -> None:
+    cluster = Cluster()
+    for at, in_sync in ((1.0, 40), (2.0, 30), (3.0, 16), (4.0, 40), (5.0, 20)):
+        cluster.count(at, in_sync)
+    assert cluster.departures == [Departure(5.0, 5.0, 20)]
+
+
+def test_a_collector_that_counts_what_a_broker_left_sees_no_reassignment() -> None:
+    cluster = Cluster()
+    cluster.count(1.0, 40, left=0)
+    cluster.count(2.0, 20, left=0)
+    assert cluster.departures == []
+    # It left two sets, and joined two others in the same pass.
+    cluster.count(3.0, 20, left=2, left_most=["a-1", "b-2"])
+    assert cluster.departures == [Departure(3.0, 3.0, 2, returned=0, names=["a-1", "b-2"])]
+
+
+def test_departures_are_apart_when_the_broker_had_returned_or_time_passed() -> None:
+    cluster = Cluster()
+    for at, in_sync in ((1.0, 4), (2.0, 0), (3.0, 2), (4.0, 0), (5.0, 1), (6.0, 0)):
+        cluster.count(at, in_sync)
+    assert [(d.began, d.partitions) for d in cluster.departures] == [(2.0, 4), (4.0, 2), (6.0, 1)]
+    later = 6.0 + SAME_DEPARTURE_SECONDS
+    cluster = Cluster()
+    cluster.count(1.0, 9, left=0)
+    for at, in_sync in ((6.0, 8), (later, 7), (later + SAME_DEPARTURE_SECONDS + 0.1, 6)):
+        cluster.count(at, in_sync, left=1)
+    assert [d.partitions for d in cluster.departures] == [2, 1]
+    assert [d.is_broker_wide for d in cluster.departures] == [True, False]
+
+
+def test_a_bounded_number_of_departures_is_known() -> None:
+    cluster = Cluster()
+    for step in range(3 * MAX_DEPARTURES):
+        cluster.count(100.0 * step, 4)
+        cluster.count(100.0 * step + 50, 0)
+    assert len(cluster.departures) == MAX_DEPARTURES
+
+
+def test_a_new_process_of_the_collector_starts_to_count() -> None:
+    cluster = Cluster()
+    cluster.count(1.0, 40)
+    cluster.collectors.clear()
+    cluster.count(2.0, 3)
+    cluster.count(3.0, None)
+    assert cluster.departures == []
+
+
+def test_a_controlled_shutdown_explains_its_departure_and_what_follows() -> None:
+    cluster = Cluster()
+    cluster.count(1.0, 40)
+    cluster.count(2.0, 1)
+    cluster.count(4.0, 1, REFUSED)
+    grant_grace(cluster, [3], 4.0, 600_000.0)
+    cluster.count(20.0, 0, REFUSED)
+    assert [(d.partitions, d.orderly) for d in cluster.departures] == [(39, True), (1, True)]
+    cluster = Cluster()
+    for at, in_sync in ((1.0, 40), (2.0, 0), (9.0, 40)):
+        cluster.count(at, in_sync)
+    cluster.count(99.0, 40, REFUSED)
+    grant_grace(cluster, [3], 99.0, 600_000.0)
+    assert [d.orderly for d in cluster.departures] == [False], "it had returned from that one"
+
+
+def test_a_shrink_belongs_to_the_departure_of_its_pass() -> None:
+    cluster = Cluster()
+    for at, in_sync in ((100.0, 40), (200.0, 0)):
+        cluster.count(at, in_sync)
+    seen = cluster.brokers[3]
+    for at in (200.0 - SAME_PASS_SECONDS, 200.0, 200.0 + SAME_PASS_SECONDS):
+        assert seen.departure_at(at) is seen.departures[0]
+    for at in (199.9 - SAME_PASS_SECONDS, 200.1 + SAME_PASS_SECONDS):
+        assert seen.departure_at(at) is None
