@@ -61,7 +61,7 @@ def test_a_silent_follower_lags_and_stalls_the_high_watermark_before_the_isr_shr
     feed.metadata |= {"in_sync_replicas": (1,)}
     feed.poll(3)
     assert feed.found() == [
-        ("FOLLOWER_UNREACHABLE", 2),
+        ("BROKER_DOWN", 2),
         ("FOLLOWER_LAG", 2),
         ("HW_STALLED", None),
         ("ISR_CHANGE", None),
@@ -83,7 +83,7 @@ def test_a_slow_follower_lags_by_its_log_end(feed: Feed) -> None:
         feed.poll(1, 10 + 10 * step, committed=10)
         feed.poll(2, 10)
     assert ("FOLLOWER_LAG", 2) in feed.found()
-    assert ("FOLLOWER_UNREACHABLE", 2) not in feed.found()
+    assert ("BROKER_DOWN", 2) not in feed.found()
 
 
 def test_a_later_onset_is_found_after_the_given_time(feed: Feed) -> None:
@@ -95,10 +95,10 @@ def test_a_later_onset_is_found_after_the_given_time(feed: Feed) -> None:
     for _ in range(2):
         feed.silent(2)
         feed.poll(2, 0)
-    onsets = [onset for onset in feed.detector.onsets if onset.condition == "FOLLOWER_UNREACHABLE"]
+    onsets = [onset for onset in feed.detector.onsets if onset.condition == "BROKER_DOWN"]
     assert len(onsets) >= 2
-    assert feed.detector.first("FOLLOWER_UNREACHABLE", onsets[1].at, 2) == onsets[1].at
-    assert feed.detector.first("FOLLOWER_UNREACHABLE", onsets[1].at, 1) is None
+    assert feed.detector.first("BROKER_DOWN", onsets[1].at, 2) == onsets[1].at
+    assert feed.detector.first("BROKER_DOWN", onsets[1].at, 1) is None
 
 
 @pytest.fixture

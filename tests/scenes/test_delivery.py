@@ -21,7 +21,7 @@ from tidemark.detect import DETECTORS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
-FOLLOWER_ALERTS = {"KafkaFollowerLag", "KafkaFollowerUnreachable"}
+FOLLOWER_ALERTS = {"KafkaFollowerLag", "KafkaBrokerDown"}
 LOST = {"KafkaUncleanElection", "KafkaCommittedDataLoss"}
 # After the exporter's delivery to its own webhook, Alertmanager has the same alert.
 SETTLED_SECONDS = 1.0

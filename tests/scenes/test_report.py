@@ -42,7 +42,7 @@ def test_the_consequences_of_an_unclean_election_are_all_expected(scenes: Scenes
     expected = {row["alert"] for row in scenes.report if row["expected"]}
     assert expected >= {
         "KafkaFollowerLag",
-        "KafkaFollowerUnreachable",
+        "KafkaBrokerDown",
         "KafkaIsrChange",
         "KafkaUnderReplicated",
         "KafkaOffline",

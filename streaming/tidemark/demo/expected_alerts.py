@@ -7,6 +7,8 @@ from typing import Final
 
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS
+from tidemark.detect.broker_down import ID as BROKER_DOWN
+from tidemark.detect.broker_down import PAUSE_MS
 from tidemark.detect.thresholds import Thresholds
 
 HEALTHY: Final = "healthy"
@@ -32,7 +34,7 @@ _LOSS_READS: Final = 2
 
 @dataclass(frozen=True)
 class ExpectedAlert:
-    """An alert on the watched partition that `fault` must cause in `scene`.
+    """An alert on the watched partition, or on a broker, that `fault` must cause in `scene`.
 
     `broker`: the broker it must name, None for any. `resolves`: it must be resolved before the
     scene ends. Event alerts stay open for a day.
@@ -56,12 +58,12 @@ OWN_TOPICS_LEADER: Final = 3
 
 EXPECTED_ALERTS: Final = (
     ExpectedAlert(PAUSED, "FOLLOWER_LAG", PAUSE_FOLLOWER, FOLLOWER, resolves=True),
-    ExpectedAlert(PAUSED, "FOLLOWER_UNREACHABLE", PAUSE_FOLLOWER, FOLLOWER, resolves=True),
+    ExpectedAlert(PAUSED, BROKER_DOWN, PAUSE_FOLLOWER, FOLLOWER, resolves=True),
     ExpectedAlert(PAUSED, "HW_STALLED", PAUSE_FOLLOWER, resolves=True),
     ExpectedAlert(PAUSED, "ISR_CHANGE", PAUSE_FOLLOWER, resolves=True),
     ExpectedAlert(PAUSED, "UNDER_REPLICATED", PAUSE_FOLLOWER, resolves=True),
     ExpectedAlert(UNCLEAN, "FOLLOWER_LAG", KILL_FOLLOWER, FOLLOWER, resolves=True),
-    ExpectedAlert(UNCLEAN, "FOLLOWER_UNREACHABLE", KILL_FOLLOWER, FOLLOWER, resolves=True),
+    ExpectedAlert(UNCLEAN, BROKER_DOWN, KILL_FOLLOWER, FOLLOWER, resolves=True),
     ExpectedAlert(UNCLEAN, "HW_STALLED", KILL_FOLLOWER, resolves=True),
     ExpectedAlert(UNCLEAN, "ISR_CHANGE", KILL_FOLLOWER, resolves=True),
     ExpectedAlert(UNCLEAN, "UNDER_REPLICATED", KILL_FOLLOWER, resolves=True),
@@ -90,4 +92,5 @@ def hysteresis_passes(detector_id: str, thresholds: Thresholds) -> int:
 def allowed_seconds(detector_id: str, thresholds: Thresholds, pass_seconds: float) -> float:
     """The allowed time from the first moment the condition is observable to the webhook."""
     passes = EXTRA_PASSES + hysteresis_passes(detector_id, thresholds)
-    return passes * pass_seconds + EXTRA_SECONDS
+    held = PAUSE_MS / 1000 if detector_id == BROKER_DOWN else 0.0
+    return passes * pass_seconds + held + EXTRA_SECONDS

@@ -16,7 +16,7 @@ from tidemark.core.activity import Activity
 from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import Severity
-from tidemark.core.tracked_alert import TrackedAlert
+from tidemark.core.tracked_alert import TrackedAlert, tracked
 from tidemark.detect.internal_topics import sentence
 from tidemark.detect.thresholds import Thresholds
 
@@ -72,6 +72,17 @@ class Context:
     def in_grace(self, broker: int) -> bool:
         """Whether an orderly restart explains a broker's absence."""
         return self.cluster.in_grace(broker, self.now)
+
+    def severity(self, detector: str, subject: int | None, *, explained: bool) -> Severity:
+        """Info while another alert explains the condition. A warning never becomes info again."""
+        alert = tracked(self.alerts, detector, subject)
+        is_warning = alert is not None and alert.firing and alert.severity == "warning"
+        return "info" if explained and not is_warning else "warning"
+
+    def held_ms(self, detector: str, subject: int | None) -> float:
+        """For how long the condition has held."""
+        alert = tracked(self.alerts, detector, subject)
+        return 0.0 if alert is None else alert.held_ms(self.now)
 
     @property
     def at_risk(self) -> str:

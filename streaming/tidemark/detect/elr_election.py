@@ -2,17 +2,25 @@
 
 The elected replica holds every committed record, so nothing is lost; but it is the only copy in
 sync. Judged only from one record of the metadata log to the next, or from "no leader" to the next
-epoch: after a gap a clean election is as likely.
+epoch: after a gap a clean election is as likely. When the last members of the set stopped in good
+order, as at the restart of an only replica, it is no condition; when none of them is known to have
+failed, it is info.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tidemark.core import activity
+from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState
+from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.evolve.elections import ElectionVerdict, judge_election
+
+# A session ends this much later than the broker's last answer, at most.
+FAILED_BEFORE_SECONDS: Final = 60.0
 
 
 def evaluate(
@@ -22,6 +30,10 @@ def evaluate(
     election = judge_election(before, after)
     if election is None or election.verdict is not ElectionVerdict.ELIGIBLE:
         return
+    last = _last_members(before)
+    cluster = context.cluster
+    if last and all(cluster.stopped_in_order(broker) for broker in last):
+        return
     minimum, members = after.effective_min_in_sync_replicas, after.in_sync_replicas or []
     wait = ""
     if minimum is not None and len(members) < minimum:
@@ -30,7 +42,7 @@ def evaluate(
             "replica catches up"
         )
     yield Condition(
-        severity="warning",
+        severity="warning" if _failed(before, last, cluster) else "info",
         broker=election.leader,
         epochs=(election.epoch_before, election.epoch_after),
         description=f"Broker {election.leader} leads {context.name} since epoch "
@@ -48,6 +60,24 @@ def evaluate(
             "seen_before_at": before.observed_at,
         },
     )
+
+
+def _last_members(before: PartitionState) -> list[int]:
+    """The members of the in-sync set before it was empty; none when that was not seen."""
+    sets = (change.in_sync_replicas for change in reversed(before.isr_history))
+    return next((members for members in sets if members), [])
+
+
+def _failed(before: PartitionState, last: list[int], cluster: ClusterState) -> bool:
+    """Whether one of the last members was fenced, or did not answer while others did."""
+    shrinks = {shrink.broker: shrink for shrink in before.shrinks if shrink.broker in last}
+    for broker, shrink in shrinks.items():
+        seen = cluster.brokers.get(broker)
+        if shrink.cause == ShrinkCause.FENCING:
+            return True
+        if seen is not None and seen.failed_at >= shrink.at - FAILED_BEFORE_SECONDS:
+            return True
+    return False
 
 
 DETECTOR = Detector(

@@ -23,6 +23,7 @@ from tidemark.detect.measures import (
     shows_leader_before,
     uncommitted,
 )
+from tidemark.detect.thresholds import REMOVED_MS
 
 ID = "FOLLOWER_LAG"
 # (records, milliseconds), both lower bounds.
@@ -44,9 +45,13 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         how = ""
         if inferred:
             how = f". It does not answer ({follower.error}); the lag is inferred from the leader"
-        member = "still in sync" if is_in_sync(state, follower.broker) else "not in sync"
+        in_sync = is_in_sync(state, follower.broker)
+        member = "still in sync" if in_sync else "not in sync"
+        # Kafka removes a silent follower from the set within this time.
+        is_short = not in_sync or context.held_ms(ID, follower.broker) < REMOVED_MS
+        absent = context.cluster.is_absent(follower.broker, context.now)
         yield Condition(
-            severity="warning",
+            severity=context.severity(ID, follower.broker, explained=absent and is_short),
             subject=follower.broker,
             broker=follower.broker,
             description=f"Broker {follower.broker} ({member}) is at least "
@@ -93,23 +98,34 @@ def _inferred(state: PartitionState, follower: ReplicaState, context: Context) -
         return None
     # The records have waited for a whole pass. For a moment, every log end offset is above the
     # high watermark.
-    if window[1] < 0.9 * context.period_ms or _another_holds(state, follower.broker):
+    if window[1] < 0.9 * context.period_ms or _another_holds(state, follower, context):
         return None
     return window
 
 
-def _another_holds(state: PartitionState, silent: int) -> bool:
-    """Whether the log end offset of a follower that answers explains the high watermark."""
-    high_watermark = state.high_watermark
+def _another_holds(state: PartitionState, silent: ReplicaState, context: Context) -> bool:
+    """Whether another in-sync follower explains the high watermark."""
     return any(
-        other.broker != silent
-        and other.error is None
+        other.broker != silent.broker
         and is_in_sync(state, other.broker)
-        and other.log_end_offset is not None
-        and high_watermark is not None
-        and other.log_end_offset <= high_watermark
+        and _holds(state, other, silent, context)
         for other in followers(state)
     )
+
+
+def _holds(
+    state: PartitionState, other: ReplicaState, silent: ReplicaState, context: Context
+) -> bool:
+    """By its log end offset, or because its broker does not answer at all and the other one does.
+
+    Brokers that report no log end offset of a follower answer otherwise.
+    """
+    cluster, high_watermark = context.cluster, state.high_watermark
+    if other.error is not None:
+        return cluster.answers(silent.broker) and cluster.is_absent(other.broker, context.now)
+    if other.log_end_offset is None or high_watermark is None:
+        return False
+    return other.log_end_offset <= high_watermark
 
 
 DETECTOR = Detector(

@@ -1,4 +1,7 @@
-"""FOLLOWER_UNREACHABLE: a broker does not answer while its replica counts as in sync."""
+"""FOLLOWER_UNREACHABLE: a broker does not answer for a replica that counts as in sync.
+
+It answers otherwise. A broker that does not answer at all is one fault: BROKER_DOWN.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,10 @@ _NO_CONNECTION = frozenset({REFUSED, TIMED_OUT, UNREACHABLE, CONTROLLED_SHUTDOWN
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """Begins while the follower is in sync, lasts while it is silent.
-
-    No condition for a broker after a controlled shutdown.
-    """
+    """Begins while the follower is in sync, lasts while it is silent."""
     for follower in followers(state):
         broker, error = follower.broker, follower.error
-        if error not in _NO_CONNECTION or context.in_grace(broker):
-            continue
-        if not context.cluster.others_answer(broker):
+        if error not in _NO_CONNECTION or not context.cluster.answers(broker):
             continue
         in_sync = is_in_sync(state, broker)
         if not in_sync and not is_firing(context.alerts, ID, broker):
@@ -36,8 +34,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             severity="warning",
             subject=broker,
             broker=broker,
-            description=f"Broker {broker} has not answered {silent} ({error}). Its replica of "
-            f"{context.name} is {'still' if in_sync else 'no longer'} in the in-sync set.",
+            description=f"Broker {broker} has not answered for its replica of {context.name} "
+            f"{silent} ({error}); it answers other requests. The replica is "
+            f"{'still' if in_sync else 'no longer'} in the in-sync set.",
             evidence={
                 "outcome": error,
                 "silent_passes": follower.silent_passes,

@@ -1,6 +1,8 @@
 """HW_STALLED: records wait above a high watermark that does not move.
 
-Names the replica that holds it.
+Names the replica that holds it. Info while another alert has the cause: UNDER_MIN_ISR, or
+BROKER_DOWN of the broker that holds it, which Kafka removes from the in-sync set. Info at first
+during a reassignment, which elects leaders and shares its throttle with them.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from tidemark.core.partition import PartitionState
 from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.measures import is_in_sync, shows_leader, uncommitted
+from tidemark.detect.thresholds import REMOVED_MS
+
+ID = "HW_STALLED"
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -26,8 +31,12 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     records, waited_ms = window
     members = state.in_sync_replicas or []
     holder = _holder(state)
+    absent = holder is not None and context.cluster.is_absent(holder, context.now)
+    is_short = context.held_ms(ID, None) < REMOVED_MS
+    is_moving = bool(state.adding or state.removing)
+    explained = _is_below_minimum(state, members) or ((absent or is_moving) and is_short)
     yield Condition(
-        severity="warning",
+        severity=context.severity(ID, None, explained=explained),
         broker=holder if holder is not None else next(iter(state.missing), None),
         description=f"The high watermark of {context.name} has been {state.high_watermark} for "
         f"{still_ms / 1000:.1f} s with {counted(records, 'record')} above it: "
@@ -45,9 +54,14 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
 
 
-def _why(state: PartitionState, members: list[int], holder: int | None) -> str:
+def _is_below_minimum(state: PartitionState, members: list[int]) -> bool:
     minimum = state.effective_min_in_sync_replicas
-    if minimum is not None and len(members) < minimum:
+    return minimum is not None and len(members) < minimum
+
+
+def _why(state: PartitionState, members: list[int], holder: int | None) -> str:
+    if _is_below_minimum(state, members):
+        minimum = state.effective_min_in_sync_replicas
         return f"the in-sync set {members} is below min ISR {minimum}, so it cannot move"
     if holder is None:
         return "the replica that holds it is not known"
@@ -77,12 +91,14 @@ def _holder(state: PartitionState) -> int | None:
     if not ends:
         return None
     end, broker = min(ends, key=lambda item: item[0])
+    # A new leader that does not know yet what is committed reports its log end offset only once.
     before = state.leader_end_before
-    return state.leader if before is not None and end >= before else broker
+    needed = state.leader_log_end_offset if before is None else before
+    return state.leader if needed is not None and end >= needed else broker
 
 
 DETECTOR = Detector(
-    "HW_STALLED",
+    ID,
     "state",
     "The high watermark does not move while records wait above it.",
     wakes_on=activity.LAG,

@@ -2,7 +2,8 @@
 
 The log end offset of another replica counts as far as its records are certainly the leader's. A
 replica that knows an older leader epoch may hold other records above the end of that epoch
-(KIP-101).
+(KIP-101). An orderly restart of the other replicas' brokers has this effect too, and is no
+condition. While BROKER_DOWN reports their brokers, it is info for ten minutes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.measures import answered, shows_leader_before
 
+ID = "LEADER_ALONE"
+
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """No condition while another replica has every record, or may be about to copy it."""
@@ -26,6 +29,8 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     if set(state.in_sync_replicas or []) != {leader.broker}:
         return
     others = {b: state.replica(b) for b in state.assigned if b != leader.broker}
+    if others and all(context.in_grace(broker) for broker in others):
+        return
     copied = {b: None if r is None else _copied(state, r) for b, r in others.items()}
     unknown = [broker for broker, end in copied.items() if end is None]
     alone_from = max(leader.log_start_offset or 0, *(end or 0 for end in copied.values()))
@@ -34,8 +39,13 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     if records <= 0 or age < context.thresholds.lag_ms:
         return
     silent = [b for b, r in others.items() if b not in unknown and not answered(state, r)]
+    explained = all(
+        context.in_grace(broker) or context.cluster.is_absent(broker, context.now)
+        for broker in others
+    )
+    is_short = context.held_ms(ID, None) < context.thresholds.under_replicated_escalates_ms
     yield Condition(
-        severity="warning",
+        severity=context.severity(ID, None, explained=explained and is_short),
         broker=next(iter(state.missing), None),
         description=f"Leader {leader.broker} is the only replica of {context.name} in sync. "
         f"{_how_many(records, age, unknown, silent)}; {_acknowledged(state)}.",
@@ -104,7 +114,7 @@ def _acknowledged(state: PartitionState) -> str:
 
 
 DETECTOR = Detector(
-    "LEADER_ALONE",
+    ID,
     "state",
     "Records are on the leader's disk alone.",
     wakes_on=activity.ISR,

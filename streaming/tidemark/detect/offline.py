@@ -1,16 +1,22 @@
 """OFFLINE: two brokers agree that the partition has no leader.
 
-It can be neither read nor written.
+It can be neither read nor written. Info at first when the only replica is restarted in good order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.phrases import describe_replicas
+
+ID = "OFFLINE"
+# Most brokers start within this time after a controlled shutdown. The rule for Prometheus waits as
+# long.
+RESTART_MS: Final = 60_000.0
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -26,8 +32,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
     awaited = candidates or state.assigned
     one_of = "one of " if len(awaited) > 1 else ""
+    restarts = len(state.assigned) == 1 and all(map(context.in_grace, state.assigned))
+    is_short = context.held_ms(ID, None) < RESTART_MS
     yield Condition(
-        severity="critical",
+        severity="info" if restarts and is_short else "critical",
         broker=last if last is not None else next(iter(candidates), None),
         description=f"{context.name} has no leader at epoch {state.leader_epoch}; it waits for "
         f"{one_of}{describe_replicas(state, awaited)}.",
@@ -43,7 +51,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 
 DETECTOR = Detector(
-    "OFFLINE",
+    ID,
     "state",
     "The partition has no leader.",
     wakes_on=activity.NO_LEADER,

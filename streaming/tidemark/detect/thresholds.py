@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from tidemark.core.sparse_state import MAX_EPOCH_STARTS
+
+# By then Kafka has removed a silent follower from the in-sync set: after replica.lag.time.max.ms
+# (30 s), or at the end of its session.
+REMOVED_MS: Final = 60_000.0
 
 Milliseconds = Annotated[float, Meta(ge=0)]
 Passes = Annotated[int, Meta(ge=1, le=1000)]

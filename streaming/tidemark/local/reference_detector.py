@@ -97,8 +97,8 @@ class ReferenceDetector:
         self._detect_loss(sample)
         self._latest[sample.broker] = sample
         if sample.broker in self._replicas:
-            unreachable = sample.error is not None and sample.broker != self._leader
-            self._set("FOLLOWER_UNREACHABLE", sample.broker, sample.at, unreachable)
+            is_down = sample.error is not None and sample.broker != self._leader
+            self._set("BROKER_DOWN", sample.broker, sample.at, is_down)
         if sample.committed is not None and sample.broker == self._leader:
             self._detect_stall(sample, sample.committed)
         self._detect_lag(sample.at)
