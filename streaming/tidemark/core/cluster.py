@@ -125,8 +125,10 @@ class BrokerSeen(Struct, array_like=True):
     absent_since: float = 0.0
     # When it returned from that absence.
     returned_at: float = 0.0
-    # Whether its newest absence began with a controlled shutdown.
+    # Whether its newest absence began with a controlled shutdown, and whether its port was closed:
+    # its process had ended.
     in_order: bool = False
+    port_closed: bool = False
     # The newest pass in which others answered, it did not, and restart grace did not explain it.
     failed_at: float = 0.0
     # Until then it has only just returned from such an absence.
@@ -199,6 +201,16 @@ class ClusterState(Struct, array_like=True):
         if seen.outcome == OK:
             return at < seen.returning_until
         return self.others_answer(broker)
+
+    def is_idle(self, broker: int) -> bool:
+        """Whether a broker serves no partition, as during its controlled shutdown."""
+        seen = self.brokers.get(broker)
+        return seen is not None and seen.idle_since is not None
+
+    def port_closed(self, broker: int) -> bool:
+        """Whether no process listened on the port of a broker in its newest absence."""
+        seen = self.brokers.get(broker)
+        return seen is not None and seen.port_closed
 
     def stopped_in_order(self, broker: int) -> bool:
         """Whether the newest absence of a broker began with a controlled shutdown."""

@@ -30,9 +30,8 @@ def evaluate(
     election = judge_election(before, after)
     if election is None or election.verdict is not ElectionVerdict.ELIGIBLE:
         return
-    last = _last_members(before)
-    cluster = context.cluster
-    if last and all(cluster.stopped_in_order(broker) for broker in last):
+    last, cluster = _last_members(before), context.cluster
+    if last and all(_stopped_in_order(broker, election.leader, cluster) for broker in last):
         return
     minimum, members = after.effective_min_in_sync_replicas, after.in_sync_replicas or []
     wait = ""
@@ -66,6 +65,16 @@ def _last_members(before: PartitionState) -> list[int]:
     """The members of the in-sync set before it was empty; none when that was not seen."""
     sets = (change.in_sync_replicas for change in reversed(before.isr_history))
     return next((members for members in sets if members), [])
+
+
+def _stopped_in_order(broker: int, elected: int, cluster: ClusterState) -> bool:
+    """Whether a member left by its controlled shutdown.
+
+    The controller strikes a broker whose process ended otherwise off the eligible replicas
+    (ReplicationControlManager.handleBrokerShutdown), so the elected one proves it.
+    """
+    proven = broker == elected and cluster.port_closed(broker)
+    return proven or cluster.stopped_in_order(broker)
 
 
 def _failed(before: PartitionState, last: list[int], cluster: ClusterState) -> bool:

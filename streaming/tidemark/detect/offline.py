@@ -17,6 +17,8 @@ ID = "OFFLINE"
 # Most brokers start within this time after a controlled shutdown. The rule for Prometheus waits as
 # long.
 RESTART_MS: Final = 60_000.0
+# From the last leader that a broker hands over to the end of its process.
+STOPPING_MS: Final = 15_000.0
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -32,10 +34,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
     awaited = candidates or state.assigned
     one_of = "one of " if len(awaited) > 1 else ""
-    restarts = len(state.assigned) == 1 and all(map(context.in_grace, state.assigned))
-    is_short = context.held_ms(ID, None) < RESTART_MS
+    is_short = context.held_ms(ID, None) < _restart_ms(state, context)
     yield Condition(
-        severity="info" if restarts and is_short else "critical",
+        severity="info" if is_short else "critical",
         broker=last if last is not None else next(iter(candidates), None),
         description=f"{context.name} has no leader at epoch {state.leader_epoch}; it waits for "
         f"{one_of}{describe_replicas(state, awaited)}.",
@@ -48,6 +49,17 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             "assigned": state.assigned,
         },
     )
+
+
+def _restart_ms(state: PartitionState, context: Context) -> float:
+    """For how long the orderly restart of the only replica explains that there is no leader."""
+    if len(state.assigned) != 1:
+        return 0.0
+    (broker,) = state.assigned
+    if context.in_grace(broker):
+        return RESTART_MS
+    is_stopping = context.cluster.answers(broker) and context.cluster.is_idle(broker)
+    return STOPPING_MS if is_stopping else 0.0
 
 
 DETECTOR = Detector(

@@ -232,7 +232,8 @@ def _note_answer(seen: BrokerSeen, at: float) -> None:
 
 def _note_absence(seen: BrokerSeen, outcome: str, at: float) -> None:
     if seen.outcome == OK:
-        seen.absent_since, seen.in_order = at, False
+        seen.absent_since, seen.in_order, seen.port_closed = at, False, False
+    seen.port_closed |= outcome == REFUSED
     # The state of an older version does not say how the absence began.
     is_other = bool(seen.absent_since) and not seen.in_order
     if is_other and (outcome in _CLOSED or at - seen.absent_since >= SLOW_SECONDS):
