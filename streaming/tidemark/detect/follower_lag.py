@@ -20,6 +20,7 @@ from tidemark.detect.measures import (
     answered,
     followers,
     is_in_sync,
+    is_reassigned,
     shows_leader_before,
     uncommitted,
 )
@@ -35,7 +36,8 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     if state.leader is None or state.leader_end_before is None:
         return
     for follower in followers(state):
-        if context.in_grace(follower.broker):
+        broker = follower.broker
+        if context.in_grace(broker):
             continue
         inferred = follower.error is not None
         lag = (_inferred if inferred else _measured)(state, follower, context)
@@ -45,16 +47,13 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         how = ""
         if inferred:
             how = f". It does not answer ({follower.error}); the lag is inferred from the leader"
-        in_sync = is_in_sync(state, follower.broker)
+        in_sync = is_in_sync(state, broker)
         member = "still in sync" if in_sync else "not in sync"
-        # Kafka removes a silent follower from the set within this time.
-        is_short = not in_sync or context.held_ms(ID, follower.broker) < REMOVED_MS
-        absent = context.cluster.is_absent(follower.broker, context.now)
         yield Condition(
-            severity=context.severity(ID, follower.broker, explained=absent and is_short),
-            subject=follower.broker,
-            broker=follower.broker,
-            description=f"Broker {follower.broker} ({member}) is at least "
+            severity=context.severity(ID, broker, explained=_is_explained(state, broker, context)),
+            subject=broker,
+            broker=broker,
+            description=f"Broker {broker} ({member}) is at least "
             f"{counted(records, 'record')} and {milliseconds / 1000:.1f} s behind leader "
             f"{state.leader} in {context.name}{how}.",
             evidence={
@@ -70,6 +69,17 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
                 "sampled_at": follower.sampled_at,
             },
         )
+
+
+def _is_explained(state: PartitionState, broker: int, context: Context) -> bool:
+    """Whether BROKER_DOWN or a reassignment explains the lag, and for no longer than they do.
+
+    Kafka removes a silent follower from the in-sync set within `REMOVED_MS`.
+    """
+    is_short = context.held_ms(ID, broker) < REMOVED_MS
+    if context.cluster.is_absent(broker, context.now):
+        return is_short or not is_in_sync(state, broker)
+    return is_short and is_reassigned(state, context.now)
 
 
 def _measured(state: PartitionState, follower: ReplicaState, context: Context) -> Lag | None:

@@ -8,15 +8,18 @@ during a reassignment, which elects leaders and shares its throttle with them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.core.text import counted
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.measures import is_in_sync, shows_leader, uncommitted
+from tidemark.detect.measures import is_in_sync, is_reassigned, shows_leader, uncommitted
 from tidemark.detect.thresholds import REMOVED_MS
 
 ID = "HW_STALLED"
+# When a silent replica has left the in-sync set, the high watermark moves within some fetch rounds.
+LEFT_SECONDS: Final = 10.0
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -31,10 +34,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     records, waited_ms = window
     members = state.in_sync_replicas or []
     holder = _holder(state)
-    absent = holder is not None and context.cluster.is_absent(holder, context.now)
+    passes = is_reassigned(state, context.now) or _is_failover(state, holder, context)
     is_short = context.held_ms(ID, None) < REMOVED_MS
-    is_moving = bool(state.adding or state.removing)
-    explained = _is_below_minimum(state, members) or ((absent or is_moving) and is_short)
+    explained = _is_below_minimum(state, members) or (passes and is_short)
     yield Condition(
         severity=context.severity(ID, None, explained=explained),
         broker=holder if holder is not None else next(iter(state.missing), None),
@@ -52,6 +54,15 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             "held_by": holder,
         },
     )
+
+
+def _is_failover(state: PartitionState, holder: int | None, context: Context) -> bool:
+    """Whether an absent broker holds it, or has just left the in-sync set."""
+    cluster, now = context.cluster, context.now
+    if holder is not None and cluster.is_absent(holder, now):
+        return True
+    changed = bool(state.isr_history) and now - state.isr_history[-1].at < LEFT_SECONDS
+    return changed and any(cluster.is_absent(broker, now) for broker in state.missing)
 
 
 def _is_below_minimum(state: PartitionState, members: list[int]) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.detect.thresholds import REMOVED_MS
 
 
 def answered(state: PartitionState, replica: ReplicaState | None) -> bool:
@@ -28,6 +31,21 @@ def followers(state: PartitionState) -> list[ReplicaState]:
         for replica in state.replicas
         if replica.broker != state.leader and replica.broker in state.settled
     ]
+
+
+def is_reassigned(state: PartitionState, now: float) -> bool:
+    """Whether a reassignment runs, or replaced a replica within `REMOVED_MS`.
+
+    The new replica remains throttled while it lacks a record, also when it is in sync.
+    """
+    if state.adding or state.removing:
+        return True
+    history = state.isr_history
+    return any(
+        (now - after.at) * 1000.0 < REMOVED_MS
+        and not set(before.in_sync_replicas) <= set(state.assigned)
+        for before, after in pairwise(history)
+    )
 
 
 def is_in_sync(state: PartitionState, broker: int) -> bool:
