@@ -34,7 +34,8 @@ class Campaign:
         self.counts.update(result.counts)
         self.counts["histories"] += 1
         findings = result.findings
-        if seed % SPLIT_EVERY == 0 and replay_in_two(result.batches) != player.alerts:
+        split = seed % SPLIT_EVERY == 0
+        if split and replay_in_two(result.batches, player.groups) != player.alerts:
             findings.append(Finding("split", 0, "two calls of the reducer give other alerts"))
         for finding in findings:
             self.failures.setdefault(finding.kind, []).append((seed, finding))

@@ -97,8 +97,8 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("recovering", r"Broker (\d+) leads \S+ after an unclean election", _anything),
         (
             "has all",
-            r"Its log has everything that was seen to be committed",
-            s.leader_lacks_nothing,
+            r"Its log has everything that was seen to be committed, up to (\d+)",
+            s.leader_has_what_was_seen,
         ),
         ("unknown", r"What was committed before is unknown", _anything),
         ("not proven", r"It is not proven yet that its log", _anything),
@@ -113,7 +113,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         (
             "on its disk",
             r"(?:At most )?(\d+) records? (?:is|are) on its disk alone",
-            _anything,
+            s.at_most_alone,
         ),
         ("unknown", r"How many of its records are on no other disk is unknown", _anything),
     ],

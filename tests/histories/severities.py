@@ -13,7 +13,7 @@ def judge(case: Case, *, benign: bool) -> str | None:
     """The kind of the failure; null for a true alert and for those that are judged elsewhere."""
     name, severity = case.name, case.alert.labels["severity"]
     if name == "KafkaUncleanElection":
-        return _unclean(case, severity)
+        return _unclean(case, severity, benign=benign)
     if name == "KafkaElrElection":
         return _of_kind(case, ("eligible",), "eligible election")
     if severity != "critical":
@@ -31,8 +31,8 @@ def judge(case: Case, *, benign: bool) -> str | None:
     return None if true else f"critical: {name}"
 
 
-def _unclean(case: Case, severity: str) -> str | None:
-    """A page is a claim. A suspicion of a clean election is a needless ticket."""
+def _unclean(case: Case, severity: str, *, benign: bool) -> str | None:
+    """A page is a claim. Where nothing is unclean, a suspicion is a needless ticket."""
     wrong = _of_kind(case, UNCLEAN, "")
     if wrong is None:
         return None
@@ -40,7 +40,7 @@ def _unclean(case: Case, severity: str) -> str | None:
     if severity == "critical":
         why = ", lossy disk" if truth.lossy else ""
         return f"critical: unclean election was clean{why}"
-    return "suspicion: election was clean"
+    return "suspicion of a clean election" if benign else None
 
 
 def _of_kind(case: Case, kinds: tuple[str, ...], label: str) -> str | None:

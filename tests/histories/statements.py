@@ -143,6 +143,12 @@ def high_watermark_was(case: Case, match: Match) -> bool:
     return int(match[1]) <= max([high, *late])
 
 
+def leader_has_what_was_seen(case: Case, match: Match) -> bool:
+    """Every record that was committed below an offset."""
+    records = case.committed_in(0, int(match[1]), case.evidence.get("leader_epoch"))
+    return case.holds(case.evidence["leader"], [r for r in records if r not in case.claimed])
+
+
 def leader_lacks_nothing(case: Case, match: Match) -> bool:
     """The leader's log has every committed record, of its epoch and of those before."""
     leader = case.evidence["leader"]
@@ -169,6 +175,25 @@ def behind_committed(case: Case, match: Match) -> bool:
 
 def alone(case: Case, match: Match) -> bool:
     return case.was(lambda record: record.in_sync == (int(match[1]),))
+
+
+def at_most_alone(case: Case, match: Match) -> bool:
+    """No more of the leader's records, when it was sampled, are in no other log.
+
+    A silent replica that lost its disk may have fewer than it had; nothing shows that.
+    """
+    if case.truth.lossy:
+        return True
+    leader = case.replica(case.evidence["leader"])
+    if leader is None or leader.log is None or case.topic != case.world.state.topic:
+        return True
+    others: set[int] = set()
+    for broker in case.world.brokers.values():
+        if broker is not leader and broker.log is not None:
+            others.update(broker.log.ids)
+    end = case.evidence["leader_log_end_offset"]
+    alone_here = [r for r in leader.log.ids[leader.log.start : end] if r not in others]
+    return len(alone_here) <= int(match[1])
 
 
 def acted_as_leader(case: Case, match: Match) -> bool:

@@ -74,7 +74,7 @@ class World:
 
     def step(self, rng: Random) -> None:
         """One small thing happens."""
-        dice, pick = rng.random(), self._list[rng.randrange(len(self._list))]
+        dice, pick = rng.random(), self._list[int(rng.random() * len(self._list))]
         if dice < 0.45:
             self.fetch_once(pick, rng)
         elif dice < 0.65:
@@ -118,7 +118,7 @@ class World:
         leaders = self.leaders()
         if leaders:
             # Clients of a leader that is cut off go on to write to it.
-            leader = leaders[rng.randrange(len(leaders))]
+            leader = leaders[int(rng.random() * len(leaders))]
             leader.append(rng.randint(1, self.pace.batch))
 
     def fetch_once(self, broker: Broker, rng: Random) -> None:
