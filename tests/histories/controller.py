@@ -71,6 +71,8 @@ class Controller:
     ) -> None:
         """PartitionChangeBuilder.build. `lost`: replicas that were shut down uncleanly."""
         old = self.state
+        if not old.exists:
+            return
         replicas = old.replicas if replicas is None else replicas
         adding, removing = (old.adding, old.removing) if reassignment is None else reassignment
         target = tuple(b for b in in_sync if b in replicas)

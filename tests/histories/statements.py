@@ -73,10 +73,7 @@ def _cuts(case: Case, broker: int) -> list[Cut]:
     since = case.before_at
     if sampled and sampled[0] is not None:
         since = case.world.now - (case.alert.at - sampled[0])
-    found = [c for c in case.truth.cuts if c.broker == broker and c.at >= since - 1.0]
-    # The times of two passes overlap: the one that began at the sampled end is meant.
-    meant = [c for c in found if c.old_end == case.evidence.get("log_end_offset_before")]
-    return meant or found
+    return [c for c in case.truth.cuts if c.broker == broker and c.at >= since - 0.1]
 
 
 def was_cut(case: Case, match: Match) -> bool:
