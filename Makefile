@@ -56,6 +56,7 @@ tests: setup ## Runs all tests, those that compute beside those that wait
 soak: setup ## Runs the searches and walks that take minutes
 	@$(bin)/python -m pytest -m soak $(PYTEST_ARGS)
 	@MODEL_TRACES=100000 $(bin)/python -m pytest tests/model_and_detectors $(PYTEST_ARGS)
+	@$(bin)/python -m tests.histories --seed 2000000 --count 10000
 
 dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 	@$(bin)/python -m dashboards

@@ -42,20 +42,15 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
             s.lost_before,
         ),
         ("recovering", r"The metadata log marks its leader as recovering", _anything),
-        ("diverged", r"Its log has other records where committed ones were", s.diverged),
+        ("diverged", r"Its log has other records where committed ones were", s.lost_before),
     ],
     "KafkaElrElection": [
         ("leads", r"Broker \d+ leads \S+ since epoch \d+", _anything),
-        ("elected", r"It was elected from the eligible leader replicas", _anything),
+        ("elected", r"It was elected from the eligible leader replicas", s.was_eligible),
         ("holds", r"It holds every committed record", s.elected_holds_all),
         ("in sync", r"In sync now: ", _anything),
     ],
     "KafkaLogTruncation": [
-        (
-            "acks=1 at most",
-            r"Broker (\d+) .* above the high watermark: acknowledged with acks=1 at most",
-            s.cut_uncommitted,
-        ),
         (
             "leader has them",
             r"Broker (\d+) .* below (\d+), which was committed \(leader (\d+) has them\)",
@@ -63,13 +58,13 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ),
         ("was committed", r"Broker (\d+) .* below (\d+), which was committed", s.cut_committed),
         ("unknown", r"Broker (\d+) .* and it is unknown what of it was committed", s.was_cut),
-        ("cut", r"Broker (\d+) (?:cut|started its log).*[\d)]\.$", s.was_cut),
-        ("other", r"Broker (\d+) .* was committed; it is unknown whether the", s.was_cut),
-        ("possible", r"Broker (\d+) .* above the high watermark \d+ that was read last", s.was_cut),
-        ("in between", r"Records that were committed in between may be among them", _anything),
-        ("excluded", r"No committed record is among them", s.cut_none_committed),
+        ("none committed", r"No committed record is among them", s.cut_uncommitted),
         ("acks=1", r"Producers with acks=1 may have an acknowledgement", _anything),
-        ("empty", r"Broker (\d+) .*; it had no record", s.was_empty),
+        ("had no record", r"Broker (\d+) .*; it had no record", s.was_cut),
+        ("above", r"Broker (\d+) .* above the high watermark (\d+) that was read", s.was_cut),
+        ("in between", r"Records that were committed in between may be among them", _anything),
+        ("which ones", r"(\d+) was committed; it is unknown whether", s.high_watermark_was),
+        ("cut", r"Broker (\d+) (?:cut|started)", s.was_cut),
     ],
     "KafkaHwRegression": [
         ("never lowers", r"A leader never lowers it: the topic was created again", _anything),
@@ -105,8 +100,8 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("once ended", r"The log of broker (\d+), elected leader of \S+, once", _anything),
         ("suspected", r"Records \[(\d+), (\d+)\) are suspected to be lost", _anything),
         ("no proof", r"These brokers know no (?:leader epochs|topic ids)", _anything),
-        ("recreated", r"Recreated or lost: every log of", s.recreated_or_lost),
-        ("either", r"Either the topic was deleted and created again, or", _anything),
+        ("recreated", r"Recreated or lost: every log of \S+ ended at", s.recreated_or_lost),
+        ("either", r"Either the topic was deleted and created again, or", s.recreated_or_lost),
     ],
     "KafkaLeaderAlone": [
         ("only", r"Leader (\d+) is the only replica of \S+ in sync", s.alone),
@@ -139,7 +134,7 @@ _COMPILED: Final = {
     name: [(label, re.compile(pattern), check) for label, pattern, check in lines]
     for name, lines in TABLE.items()
 }
-_END: Final = re.compile(r"(?<=[.;:])\s+(?=[A-Z])")
+_END: Final = re.compile(r"(?<=[.;:])\s+(?=[A-Z])|(?<=\.)\s+(?=\d)")
 
 
 def judge_sentences(case: Case, counts: Counter[str]) -> list[tuple[str, str]]:

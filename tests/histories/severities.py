@@ -14,8 +14,6 @@ def judge(case: Case, *, benign: bool) -> str | None:
     name, severity = case.name, case.alert.labels["severity"]
     if name == "KafkaUncleanElection":
         return _unclean(case, severity, benign=benign)
-    if name == "KafkaElrElection":
-        return _of_kind(case, ("eligible",), "eligible election")
     if severity != "critical":
         return None
     seconds = RECENT_SECONDS if case.world.mode.quorum else ZOOKEEPER_SECONDS

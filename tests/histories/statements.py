@@ -34,6 +34,10 @@ def none_eligible(case: Case, match: Match) -> bool:
     return _election_kind(case) in {"last known leader", "unclean"}
 
 
+def was_eligible(case: Case, match: Match) -> bool:
+    return _election_kind(case) == "eligible"
+
+
 def elected_holds_all(case: Case, match: Match) -> bool:
     """The election cost nothing: what it lacks, its predecessor lacked."""
     epoch = case.evidence["leader_epoch_after"]
@@ -82,7 +86,8 @@ def was_cut(case: Case, match: Match) -> bool:
 
 def cut_uncommitted(case: Case, match: Match) -> bool:
     """Nothing that was cut had been committed, so no acks=all had promised it."""
-    return not any(r in case.truth.committed_at for r in _cut_ids(case, int(match[1])))
+    broker = int(case.alert.labels["broker"])
+    return not any(r in case.truth.committed_at for r in _cut_ids(case, broker))
 
 
 def was_empty(case: Case, match: Match) -> bool:
@@ -107,17 +112,12 @@ def diverged(case: Case, match: Match) -> bool:
 
 
 def cut_committed(case: Case, match: Match) -> bool:
-    """Everything that was cut below the offset had been committed."""
+    """Records that were cut below the offset had been committed, not all of them necessarily."""
     broker, below = int(match[1]), int(match[2])
     known = case.truth.committed_at
     ids = [r for r in _cut_ids(case, broker) if case.truth.offset_of[r] < below]
-    if not _cuts(case, broker):
-        return False
-    return all(r in known or r in _late(case) for r in ids)
-
-
-def _late(case: Case) -> set[int]:
-    return {r for records in case.truth.late[case.topic].values() for r in records}
+    late = {r for records in case.truth.late[case.topic].values() for r in records}
+    return any(r in known or r in late for r in ids)
 
 
 def cut_committed_and_kept(case: Case, match: Match) -> bool:
@@ -135,9 +135,8 @@ def cut_committed_and_kept(case: Case, match: Match) -> bool:
 
 
 def high_watermark_was(case: Case, match: Match) -> bool:
-    high = case.truth.high_watermarks[case.topic]
-    late = [offset + 1 for offset in case.truth.late[case.topic]]
-    return int(match[1]) <= max([high, *late])
+    late = [offset + 1 for offsets in case.truth.late for offset in offsets]
+    return int(match[1]) <= max([*case.truth.high_watermarks, *late])
 
 
 def leader_has_what_was_seen(case: Case, match: Match) -> bool:
@@ -168,6 +167,18 @@ def behind_committed(case: Case, match: Match) -> bool:
     member = case.was(lambda record: broker in record.in_sync)
     records = case.committed_in(end, committed)
     return member and bool(records) and not case.holds(broker, records)
+
+
+def recreated_or_lost(case: Case, match: Match) -> bool:
+    """A topic was deleted, or committed records are in no log of the partition."""
+    if case.truth.topic > 0:
+        return True
+    start, end = case.evidence["suspected"]
+    records = set(case.committed_in(start, end))
+    for broker in case.world.brokers.values():
+        if broker.log is not None:
+            records.difference_update(broker.log.ids)
+    return bool(records)
 
 
 def alone(case: Case, match: Match) -> bool:
