@@ -170,10 +170,16 @@ def behind_committed(case: Case, match: Match) -> bool:
 
 
 def recreated_or_lost(case: Case, match: Match) -> bool:
-    """A topic was deleted, or committed records are in no log of the partition."""
-    if case.truth.topic > 0:
+    """A topic was deleted, or committed records are in no log of the partition.
+
+    A deletion that no sample showed looks the same.
+    """
+    truth = case.truth
+    if truth.topic > 0:
         return True
     start, end = case.evidence["suspected"]
+    if any(max(start, case.sampled_start) <= truth.offset_of[r] < end for r in truth.deleted):
+        return True
     records = set(case.committed_in(start, end))
     for broker in case.world.brokers.values():
         if broker.log is not None:

@@ -107,7 +107,12 @@ class Truth:
             )
 
     def lead(self, topic: int, epoch: int, leader: int, log: ReplicaLog) -> None:
-        """A broker takes over under an epoch of the controller."""
+        """A broker takes over under an epoch of the controller.
+
+        Deleted records that are in its log are there again.
+        """
+        for record in log.ids[log.start :]:
+            self.deleted.pop(record, None)
         lost = self.missing(topic, log)
         self.leaderships.append(Leadership(topic, epoch, leader, self.now, frozenset(lost)))
 
