@@ -109,7 +109,11 @@ class Judge:
                     for under, proof in oracle.proven - before:
                         self._demand(under, *proof)
             self._topic = self._topic_of(event)
-            starts = [s.log_start_offset or 0 for s in event.samples]
+            starts = [
+                s.log_start_offset or 0
+                for s in event.samples
+                if s.broker == event.leader and s.leads
+            ]
             self._starts[self._topic] = max([self._starts.get(self._topic, 0), *starts])
             self._observed.append(self.world.now)
 

@@ -181,6 +181,9 @@ def recreated_or_lost(case: Case, match: Match) -> bool:
     if any(max(start, case.sampled_start) <= truth.offset_of[r] < end for r in truth.deleted):
         return True
     records = set(case.committed_in(start, end))
+    for offset, late in truth.late[case.topic].items():
+        if start <= offset < end:
+            records.update(late)
     for broker in case.world.brokers.values():
         if broker.log is not None:
             records.difference_update(broker.log.ids)
