@@ -7,6 +7,7 @@ from random import Random
 from tests.histories.broker import Broker
 from tests.histories.inventory import Eligible, Image, Inventory, Watched, read_image
 from tests.histories.observe import observe
+from tests.histories.pass_record import pass_record
 from tests.histories.requests import (
     OUT_OF_RANGE,
     UNANSWERED,
@@ -19,7 +20,7 @@ from tests.histories.requests import (
 )
 from tests.histories.walk import walk
 from tests.histories.world import World
-from tidemark.core.events import OK, BrokerAnswer, Event, PartitionDeleted, Pass
+from tidemark.core.events import OK, Event, PartitionDeleted
 
 # The true time of the beginning, in Unix seconds.
 ORIGIN = 1_790_000_000.0
@@ -83,7 +84,8 @@ class Collector:
             self.immediate |= seen.stale
             if seen.observation is not None:
                 events.append(seen.observation)
-        events.append(self._pass_record(watched, missed=missed))
+        world.at(world.now + 0.001)
+        events.append(pass_record(self, watched, missed=missed))
         return events
 
     # Metadata.
@@ -293,34 +295,3 @@ class Collector:
             if self.rng.random() < 0.05 and not self._answers(broker, found):
                 return None
             answer = fetch_epoch(broker, asked, fence, None)
-
-    def _pass_record(self, watched: Watched | None, *, missed: bool) -> Pass:
-        world = self.world
-        world.at(world.now + 0.001)
-        at = self.wall()
-        brokers = []
-        for number in world.brokers:
-            image = None if watched is None else watched.image
-            preferred = image is not None and bool(image.replicas) and image.replicas[0] == number
-            brokers.append(
-                BrokerAnswer(
-                    broker=number,
-                    outcome=self.outcomes.get(number, OK),
-                    preferred=int(preferred),
-                    preferred_led=int(preferred and image is not None and image.leader == number),
-                    in_sync=int(image is not None and number in image.in_sync),
-                )
-            )
-        return Pass(
-            number=self.number,
-            started_at=self.started + self.offset,
-            ended_at=at,
-            monotonic=world.now,
-            period_ms=1000.0,
-            brokers=brokers,
-            missed={TOPIC: [(PARTITION, PARTITION)]} if missed else {},
-            cluster_id="cluster",
-            partitions=int(watched is not None),
-            quorum_leader=100 if world.mode.quorum else None,
-            quorum_epoch=1 if world.mode.quorum else None,
-        )

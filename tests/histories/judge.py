@@ -161,8 +161,10 @@ class Judge:
                 self._find(
                     f"claim: {wrong.split(' ', 1)[1].split(',')[0]}", number, f"{wrong}: {text}"
                 )
-        if alert.evidence.get("may_be_recreated") and not self.world.mode.topic_ids:
-            self._suspected_to = max(self._suspected_to, alert.evidence["suspected"][1])
+        for key in ("proven", "exposed", "suspected"):
+            bounds = alert.evidence.get(key)
+            if bounds is not None and bounds[0] >= bounds[1]:
+                self._find(f"empty range: {name}", number, f"{key} {bounds}: {text}")
         kind = severities.judge(case, benign=self.history.plan.benign)
         if kind is not None:
             self._find(kind, number, text)

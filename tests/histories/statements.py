@@ -51,8 +51,13 @@ def elected_holds_all(case: Case, match: Match) -> bool:
 
 
 def lost_before(case: Case, match: Match) -> bool:
-    """Some leadership since the election lacked committed records."""
-    epoch = case.evidence.get("leader_epoch_after")
+    """Some leadership since the election lacked committed records.
+
+    A deletion that no sample showed looks the same.
+    """
+    epoch, truth = case.evidence.get("leader_epoch_after"), case.truth
+    if any(truth.offset_of[record] >= case.sampled_start for record in truth.deleted):
+        return True
     return any(
         seen.lost
         for seen in case.truth.leaderships
@@ -84,12 +89,6 @@ def was_cut(case: Case, match: Match) -> bool:
     return bool(_cuts(case, int(match[1])))
 
 
-def cut_uncommitted(case: Case, match: Match) -> bool:
-    """Nothing that was cut had been committed, so no acks=all had promised it."""
-    broker = int(case.alert.labels["broker"])
-    return not any(r in case.truth.committed_at for r in _cut_ids(case, broker))
-
-
 def was_empty(case: Case, match: Match) -> bool:
     """The log had no record of its own: all were deleted."""
     return not any(r not in case.truth.deleted for r in _cut_ids(case, int(match[1])))
@@ -99,11 +98,6 @@ def cut_none_committed(case: Case, match: Match) -> bool:
     """Nothing that was cut had been committed by a leader whose epoch counted."""
     broker = int(case.alert.labels["broker"])
     return not any(r in case.truth.committed_at for r in _cut_ids(case, broker))
-
-
-def recreated_or_lost(case: Case, match: Match) -> bool:
-    """The topic is a new one, or its leader lacks committed records."""
-    return case.topic > 0 or any(seen.lost for seen in case.truth.leaderships)
 
 
 def diverged(case: Case, match: Match) -> bool:
