@@ -68,8 +68,8 @@ class ReplicaLog:
         return None
 
     def truncate_to(self, offset: int) -> list[int]:
-        """UnifiedLog.truncateTo. Returns the records that were cut."""
-        cut = self.ids[offset:]
+        """UnifiedLog.truncateTo. Returns the records that were cut; deleted ones are not there."""
+        cut = self.ids[max(offset, self.start) :]
         del self.ids[offset:]
         while self.cache and self.cache[-1][1] >= offset:
             self.cache.pop()
