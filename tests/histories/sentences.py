@@ -64,7 +64,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("above", r"Broker (\d+) .* above the high watermark (\d+) that was read", s.was_cut),
         ("in between", r"Records that were committed in between may be among them", _anything),
         ("which ones", r"(\d+) was committed; it is unknown whether", s.high_watermark_was),
-        ("cut", r"Broker (\d+) (?:cut|started)", s.was_cut),
+        ("cut", r"Broker (\d+) (?:cut|started its log).*[\d)]\.$", s.was_cut),
     ],
     "KafkaHwRegression": [
         ("never lowers", r"A leader never lowers it: the topic was created again", _anything),
