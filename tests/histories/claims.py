@@ -43,6 +43,9 @@ def is_misdated(case: Case, ahead: float) -> bool:
     start, end = case.evidence["proven"]
     low, high = case.evidence.get("written_between") or (None, None)
     truth, first, last = case.truth, [], []
+    if any(start <= truth.offset_of[record] < end for record in truth.deleted):
+        # Several records had these offsets, and those that were deleted are not claimed.
+        return False
     for record in case.claimed:
         if truth.offset_of[record] == start:
             first.append(truth.written_at[record])

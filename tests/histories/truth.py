@@ -127,7 +127,7 @@ class Truth:
     def cut(
         self, broker: int, topic: int, old_end: int, cut_at: int, ids: list[int], why: str
     ) -> None:
-        if ids or why != "truncation":
+        if old_end > cut_at or why != "truncation":
             self.cuts.append(Cut(self.now, broker, topic, old_end, cut_at, ids, why))
 
     def lost_under(self, topic: int, epoch: int | None, leader: int | None) -> frozenset[int]:
