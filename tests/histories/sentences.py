@@ -46,8 +46,9 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
     ],
     "KafkaElrElection": [
         ("leads", r"Broker \d+ leads \S+ since epoch \d+", _anything),
-        ("elected", r"It was elected from the eligible leader replicas", s.was_eligible),
-        ("holds", r"It holds every committed record", s.elected_holds_all),
+        ("sets", r"The in-sync set was .* and the eligible leader replicas were", _anything),
+        ("has all", r"Its log has everything that was seen", s.elected_holds_all),
+        ("by rule", r"Kafka elects it as one that has every committed record", _anything),
         ("in sync", r"In sync now: ", _anything),
     ],
     "KafkaLogTruncation": [

@@ -218,6 +218,10 @@ def test_every_transition_arrives_once_despite_failures(
         **dict.fromkeys(("down", "refuse", "picky", "up", "mute", "unmute"), NONE),
     ),
 )
+@example(
+    sequence=[("0", "KafkaFollowerLag")] * 2 + [("3", "KafkaCommittedDataLoss")] * 3,
+    steps=[("refuse", 0), ("read", 4)],
+)
 def test_refusals_never_repeat_a_post_or_drop_a_loss(sequence: AlertSequence, steps: Steps) -> None:
     rig = Rig(queue_size=3)
     muted = False

@@ -91,7 +91,7 @@ class Queue:
         for each in same:
             if group.posts and not each.tried:
                 # Both are updates, which go together.
-                last.due_at = min(last.due_at, each.due_at)
+                last.due_at = each.due_at = min(last.due_at, each.due_at)
             else:
                 each.due_at = min(each.due_at, now)
             each.urgent = each.urgent or last.urgent

@@ -52,10 +52,11 @@ class Committed(Struct, array_like=True, gc=False):
 
     @property
     def surviving(self) -> int:
-        """The high watermark without the offsets that are known to be lost."""
-        if self.lost_from is None:
-            return self.high_watermark
-        return min(self.high_watermark, self.lost_from)
+        """The high watermark without the offsets that are known to be lost; 0: all are deleted."""
+        end = self.high_watermark
+        if self.lost_from is not None:
+            end = min(end, self.lost_from)
+        return end if end > self.log_start_offset else 0
 
     @property
     def is_deleted(self) -> bool:

@@ -1,10 +1,10 @@
 """ELR_ELECTION: the in-sync set was empty and an eligible leader replica was elected (KIP-966).
 
-The elected replica holds every committed record, so nothing is lost; but it is the only copy in
-sync. Judged only from one record of the metadata log to the next, or from "no leader" to the next
-epoch: after a gap a clean election is as likely. When the last members of the set stopped in good
-order, as at the restart of an only replica, it is no condition; when none of them is known to have
-failed, it is info.
+By KIP-966 the elected replica has every committed record; but it is the only copy in sync. Judged
+only from one record of the metadata log to the next, or from "no leader" to the next epoch: after a
+gap a clean election is as likely. When the last members of the set stopped in good order, as at the
+restart of an only replica, it is no condition; when none of them is known to have failed, it is
+info.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tidemark.core.partition import PartitionState
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.evolve.elections import ElectionVerdict, judge_election
+from tidemark.evolve.loss_proof import keeps_committed
 
 # A session ends this much later than the broker's last answer, at most.
 FAILED_BEFORE_SECONDS: Final = 60.0
@@ -45,9 +46,9 @@ def evaluate(
         broker=election.leader,
         epochs=(election.epoch_before, election.epoch_after),
         description=f"Broker {election.leader} leads {context.name} since epoch "
-        f"{election.epoch_after}. It was elected from the eligible leader replicas "
-        f"{before.eligible_leader_replicas}; the in-sync set was {before.in_sync_replicas}. It "
-        f"holds every committed record. In sync now: {members}{wait}.",
+        f"{election.epoch_after}. The in-sync set was {before.in_sync_replicas} and the eligible "
+        f"leader replicas were {before.eligible_leader_replicas} when they were read last. "
+        f"{_meaning(after)}. In sync now: {members}{wait}.",
         evidence={
             "leader": election.leader,
             "leader_epoch_before": election.epoch_before,
@@ -59,6 +60,13 @@ def evaluate(
             "seen_before_at": before.observed_at,
         },
     )
+
+
+def _meaning(after: PartitionState) -> str:
+    """The set of eligible replicas may have shrunk after it was read, so it proves nothing."""
+    if keeps_committed(after):
+        return "Its log has everything that was seen to be committed"
+    return "Kafka elects it as one that has every committed record; no sample proves that yet"
 
 
 def _last_members(before: PartitionState) -> list[int]:

@@ -76,7 +76,6 @@ def _highest_before(state: PartitionState) -> Committed | None:
         entry
         for entry in state.committed
         if (entry.epoch == NO_EPOCH if epoch is None else entry.epoch < epoch)
-        and not entry.is_deleted
     ]
     return max(earlier, key=lambda entry: entry.surviving, default=None)
 

@@ -33,6 +33,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         return
     copied = {b: None if r is None else _copied(state, r) for b, r in others.items()}
     unknown = [broker for broker, end in copied.items() if end is None]
+    at_most = [b for b, r in others.items() if r is not None and _may_differ(state, r)]
     alone_from = max(leader.log_start_offset or 0, *(end or 0 for end in copied.values()))
     records = log_end - alone_from
     age = age_ms(state.offset_history, alone_from, context.now) or 0.0
@@ -48,7 +49,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         severity=context.severity(ID, None, explained=explained and is_short),
         broker=next(iter(state.missing), None),
         description=f"Leader {leader.broker} is the only replica of {context.name} in sync. "
-        f"{_how_many(records, age, unknown, silent)}; {_acknowledged(state)}.",
+        f"{_how_many(records, age, unknown, silent, at_most)}; {_acknowledged(state)}.",
         evidence={
             "leader": leader.broker,
             "leader_epoch": state.leader_epoch,
@@ -69,6 +70,9 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
     """Up to which offset a replica certainly holds the leader's records; None when unknown."""
     end = replica.log_end_offset
+    if end is not None and _may_differ(state, replica):
+        # What a broker knows to be committed, it has as the leader has it.
+        return min(end, replica.high_watermark or 0)
     if end is None or state.leader_epoch is None:
         return end
     # The newest epoch that can be in its log: by its lineage, where that ends where the log does.
@@ -83,13 +87,26 @@ def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
     return None if answer is None else min(end, answer[1])
 
 
-def _how_many(records: int, age: float, unknown: list[int], silent: list[int]) -> str:
+def _may_differ(state: PartitionState, replica: ReplicaState) -> bool:
+    """Whether a log may end in records that the leader does not have, which it is to cut off.
+
+    A former leader may not have cut yet. Without epochs no lineage shows the opposite.
+    """
+    if replica.lineage and replica.lineage[-1][1] == replica.log_end_offset:
+        return False
+    led = any(entry.leader == replica.broker for entry in state.committed)
+    return led or state.leader_epoch is None
+
+
+def _how_many(
+    records: int, age: float, unknown: list[int], silent: list[int], at_most_of: list[int]
+) -> str:
     if unknown:
         return (
             f"How many of its records are on no other disk is unknown ({records} at most): no "
             f"sample shows what {_names(unknown)} can have"
         )
-    at_most, since = "", ""
+    at_most, since = "At most " if at_most_of else "", ""
     if silent:
         at_most = "At most "
         since = f" ({_names(silent)} may have had more before the last answer)"

@@ -390,7 +390,8 @@ def _apply_resets(after: PartitionState, before: PartitionState, event: Observat
 def _suspect_recreation(after: PartitionState, committed: int) -> None:
     """Starts over: nothing that was committed in the old topic proves a loss in the new one."""
     assert after.leader is not None
-    end = max(replica.log_end_offset or 0 for replica in after.replicas)
+    answers = (replica for replica in after.replicas if replica.error is None)
+    end = max(replica.log_end_offset or 0 for replica in answers)
     after.sparse = copy_of(after.sparse)
     after.sparse.suspicion = Suspicion(
         end, committed, after.leader, after.observed_at, recreated=True
