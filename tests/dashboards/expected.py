@@ -64,7 +64,7 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
         9: [about(UNDER_MIN, 1, broker="2")],
         10: [
             about(UNCLEAN, 1, kind="confirmed"),
-            about(UNCLEAN, 1, kind="below_high_watermark"),
+            about(UNCLEAN, 1, kind="proven"),
             about(UNCLEAN, 1, kafka_cluster="demo"),
         ],
         12: [between(HEALTHY, 0, 5, kafka_cluster="demo")],

@@ -126,7 +126,7 @@ def alerts_of(scene: str, at: float) -> list[Alert]:
                 severity="info",
                 incident="a3",
                 broker="1",
-                evidence={"cut_at": 1000, "highest_high_watermark": 1007},
+                evidence={"cut_at": 1000, "committed_records_cut": "proven"},
             ),
         ],
         OFFLINE: [_alert("KafkaOffline", at, partition="1", broker=None, severity="critical")],

@@ -213,3 +213,98 @@ WHOLE: dict[str, Any] = {"lineage": [(0, 12), (2, 12)]}
 )
 def test_whether_a_leader_keeps_all_that_was_committed(keeps: bool, judged: PartitionState) -> None:
     assert keeps_committed(judged) is keeps
+
+
+# Leader 2 committed 18 under epoch 1, and epoch 0 ended at 5 in its log.
+SECOND = Committed(1, 18, 1.0, 18, 2, lineage=[(0, 5), (1, 18)], lineage_complete_from=0)
+
+
+def returned(
+    answer: dict[str, Any] | None = None, entry: Committed = SECOND, **fields: Any
+) -> PartitionState:
+    """Broker 1 leads epoch 3: it had a tail of epoch 0 up to 24, which was never committed."""
+    whole = {
+        "leader": 1,
+        "leader_epoch": 3,
+        "lineage": [(0, 24), (3, 24)],
+        "compacted": False,
+    }
+    leader = {"broker": 1, "leader_epoch": 3, "log_end_offset": 24}
+    return state({**leader, **(answer or {})}, entry, **{**whole, **fields})
+
+
+@pytest.mark.parametrize(
+    ("start", "judged"),
+    [
+        (5, returned()),
+        # What was deleted is not lost: by this leader's log start, or by an earlier one's.
+        (7, returned({"log_start_offset": 7})),
+        (9, returned(entry=replace(SECOND, log_start_offset=9))),
+        (None, returned(entry=replace(SECOND, log_start_offset=18))),
+        # Its log lacks records of an epoch of which it has none.
+        (3, returned(lineage=[(0, 3), (2, 24), (3, 24)])),
+        # A copy of a compacted log dates epochs by the records that survived.
+        (None, returned(compacted=True)),
+        (None, returned(compacted=None)),
+        # A lineage that does not reach the epoch, or is unknown.
+        (None, returned(lineage_complete_from=1)),
+        (None, returned(entry=replace(SECOND, lineage_complete_from=1))),
+        (None, returned(entry=replace(SECOND, lineage_complete_from=None))),
+        (None, returned(entry=replace(SECOND, lineage=[]))),
+        # An end at the log start is no end.
+        (None, returned({"log_start_offset": 24}, lineage=[(0, 24), (3, 24)])),
+        # Both logs are equal.
+        (None, returned(lineage=[(0, 5), (1, 18), (3, 24)])),
+    ],
+)
+def test_an_older_epoch_that_ends_elsewhere_proves_a_loss(
+    start: int | None, judged: PartitionState
+) -> None:
+    found = find_loss(judged)
+    assert (None if found is None else found.start) == start
+
+
+@pytest.mark.parametrize(
+    ("diverged", "judged"),
+    [(True, returned()), (False, state()), (False, returned(lineage=[(0, 3), (2, 24), (3, 24)]))],
+)
+def test_a_longer_epoch_shows_that_the_logs_diverged(
+    diverged: bool, judged: PartitionState
+) -> None:
+    found = find_loss(judged)
+    assert found is not None
+    assert found.diverged is diverged
+
+
+@pytest.mark.parametrize(
+    ("keeps", "judged"),
+    [
+        (False, returned()),
+        (True, returned(lineage=[(0, 5), (1, 18), (3, 24)])),
+        # The newest committed record is of an older epoch than the one that committed it.
+        (True, returned(entry=replace(SECOND, lineage=[(0, 18)]), lineage=[(0, 18), (3, 24)])),
+        (False, returned(entry=replace(SECOND, lineage=[]), lineage=[(0, 18), (3, 24)])),
+        # Where the first epoch of a lineage begins is unknown.
+        (False, returned(lineage=[(1, 18), (3, 24)], lineage_complete_from=1)),
+        # All of it was deleted.
+        (True, returned(entry=replace(SECOND, log_start_offset=18))),
+    ],
+)
+def test_the_epoch_of_the_newest_committed_record_decides(
+    keeps: bool, judged: PartitionState
+) -> None:
+    assert keeps_committed(judged) is keeps
+
+
+@pytest.mark.parametrize(("covers_earlier", "high_watermark"), [(True, 18), (False, 18), (True, 7)])
+def test_an_epoch_that_had_all_before_it_covers_them(
+    covers_earlier: bool, high_watermark: int
+) -> None:
+    """The lineage has forgotten the first epoch."""
+    first = Committed(0, 8, 1.0, 8, 1)
+    second = replace(SECOND, high_watermark=high_watermark, covers_earlier=covers_earlier)
+    lineage = [(1, 6), (2, 24), (3, 24)]
+    entry = replace(second, epoch=2, lineage=lineage[:2], lineage_complete_from=1)
+    judged = returned(lineage=lineage, lineage_complete_from=1)
+    judged.committed = [first, entry]
+    assert keeps_committed(judged) is (covers_earlier and high_watermark == 18)

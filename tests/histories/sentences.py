@@ -101,7 +101,11 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
         ("once ended", r"The log of broker (\d+), elected leader of \S+, once", _anything),
         ("suspected", r"Records \[(\d+), (\d+)\) are suspected to be lost", _anything),
         ("no proof", r"These brokers know no (?:leader epochs|topic ids)", _anything),
-        ("recreated", r"Recreated or lost: every log of \S+ ended at", s.recreated_or_lost),
+        (
+            "recreated",
+            r"Recreated or lost: every log of \S+ that answers ended at",
+            s.recreated_or_lost,
+        ),
         ("either", r"Either the topic was deleted and created again, or", s.recreated_or_lost),
     ],
     "KafkaLeaderAlone": [

@@ -167,7 +167,7 @@ def behind_committed(case: Case, match: Match) -> bool:
 
 
 def recreated_or_lost(case: Case, match: Match) -> bool:
-    """A topic was deleted, or committed records are in no log of the partition.
+    """A topic was deleted, or committed records are not in the leader's log.
 
     A deletion that no sample showed looks the same.
     """
@@ -181,9 +181,9 @@ def recreated_or_lost(case: Case, match: Match) -> bool:
     for offset, late in truth.late[case.topic].items():
         if start <= offset < end:
             records.update(late)
-    for broker in case.world.brokers.values():
-        if broker.log is not None:
-            records.difference_update(broker.log.ids)
+    leader = case.replica(case.evidence["leader"])
+    if leader is not None and leader.log is not None:
+        records.difference_update(leader.log.ids)
     return bool(records)
 
 

@@ -20,7 +20,7 @@ SAMPLES = {
     "kafka_cluster": "c",
     "severity": "warning",
     "broker": "2",
-    "kind": "below_high_watermark",
+    "kind": "proven",
     "topic": "t",
     "receiver": "r",
 }

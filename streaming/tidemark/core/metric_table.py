@@ -179,8 +179,8 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     },
     ("cluster", "counter", "truncations", ("kafka_cluster", "kind")): {
         "tidemark_truncations_total": (
-            "Truncations of replica logs: below or above the highest known high watermark, or "
-            "unknown."
+            "Truncations of replica logs: it is proven, possible or excluded that committed "
+            "records were cut."
         ),
     },
     ("cluster", "counter", "elections", _CLUSTER): {

@@ -84,7 +84,12 @@ def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
     if newest >= state.leader_epoch:
         return end
     answer = end_offset_for(state.lineage or [], state.lineage_complete_from, newest)
-    return None if answer is None else min(end, answer[1])
+    if answer is None or answer[0] == newest:
+        return None if answer is None else min(end, answer[1])
+    # The leader has no record of that epoch: the logs part where an older one ends in either.
+    lineage = replica.lineage or []
+    own = end_offset_for(lineage, lineage[0][0] if lineage else None, answer[0])
+    return None if own is None else min(end, own[1], answer[1])
 
 
 def _may_differ(state: PartitionState, replica: ReplicaState) -> bool:

@@ -129,10 +129,10 @@ def _suspected(state: PartitionState, context: Context, seen: Suspicion) -> Cond
     )
     if seen.recreated:
         why = (
-            f"Recreated or lost: every log of {context.name} ended at {seen.start} or below, where "
-            f"{seen.end} was committed. Either the topic was deleted and created again, or records "
-            "are lost at all replicas. These brokers know no topic ids (before 2.8), so there is "
-            "no proof."
+            f"Recreated or lost: every log of {context.name} that answers ended at {seen.start} or "
+            f"below, where {seen.end} was committed. Either the topic was deleted and created "
+            "again, or its leader lacks committed records. These brokers know no topic ids (before "
+            "2.8), so there is no proof."
         )
     return Condition(
         severity="warning",

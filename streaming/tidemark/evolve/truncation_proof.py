@@ -67,7 +67,7 @@ def _equal_below(
     lineage: LineageEntries, complete_from: int | None, entry: Committed, limit: int
 ) -> int:
     """Up to where the replica's log had the committed records, by the epochs of both logs."""
-    ends = {limit, *(end for _, end in lineage if 0 < end < limit)}
+    ends = {limit, *(end for _, end in (*lineage, *entry.lineage) if 0 < end < limit)}
     for end in sorted(ends, reverse=True):
         epoch = epoch_at(lineage, complete_from, end - 1)
         if epoch is not None and epoch == entry.epoch_of(end - 1, epoch):

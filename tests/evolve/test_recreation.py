@@ -1,0 +1,203 @@
+"""A topic that was deleted and created again: by its id, by epochs that went back, by its logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.evolve.observations import answer, fold, observation, silent
+from tidemark.core.events import Observation, Replica
+from tidemark.core.partition import PartitionState
+from tidemark.core.sparse_state import LogReset, Suspicion, copy_of
+from tidemark.evolve.recreation import (
+    MAX_HOLD_SECONDS,
+    RESET_SECONDS,
+    is_new_topic,
+    log_resets,
+    may_mix_topics,
+)
+
+# Broker 1 leads epoch 4; both logs end at 100, and 90 is committed.
+SEEN = fold(None, observation())
+WITHOUT_ID = fold(None, observation(topic_id=None))
+
+
+def new(*samples: Replica, **fields: Any) -> Observation:
+    """An observation after which the logs are those of the new topic."""
+    both = samples or (answer(1, log_end_offset=3), answer(2, log_end_offset=3))
+    return observation(**{"observed_at": 11.0, "samples": list(both), **fields})
+
+
+@pytest.mark.parametrize(
+    ("held", "event"),
+    [
+        (True, new()),
+        # The leader is enough: it never cuts its log.
+        (True, new(answer(1, log_end_offset=99), answer(2))),
+        (False, new(answer(1), answer(2, log_end_offset=99))),
+        # Another log became empty since the metadata was read.
+        (True, new(answer(1), answer(2, log_end_offset=0), metadata_at=10.0)),
+        (False, new(answer(1), answer(2, log_end_offset=0), metadata_at=10.1)),
+        (False, new(answer(1), answer(2, log_end_offset=1), metadata_at=10.0)),
+        # After an election a log may be shorter.
+        (False, new(answer(1, log_end_offset=3, leader_epoch=5), leader_epoch=5)),
+        (False, new(answer(1), answer(2))),
+        (False, new(silent(1), silent(2))),
+    ],
+)
+def test_an_observation_that_may_mix_two_topics_is_held(held: bool, event: Observation) -> None:
+    assert may_mix_topics(SEEN, event) is held
+    ends = [replica.log_end_offset for replica in fold(SEEN, event).replicas]
+    if held:
+        assert ends == [100, 100]
+
+
+def test_metadata_that_was_read_again_ends_the_hold() -> None:
+    held = fold(SEEN, new(metadata_at=11.0))
+    assert copy_of(held.sparse).mixed_since == 11.0
+    assert may_mix_topics(held, new(metadata_at=11.0, observed_at=12.0))
+    released = fold(held, new(metadata_at=11.1, observed_at=12.0))
+    assert [replica.log_end_offset for replica in released.replicas] == [3, 3]
+    assert copy_of(released.sparse).mixed_since is None
+
+
+@pytest.mark.parametrize(("late", "held"), [(0.0, True), (0.1, False)])
+def test_a_hold_has_an_end(late: float, held: bool) -> None:
+    state = fold(SEEN, new(metadata_at=11.0))
+    at = 11.0 + MAX_HOLD_SECONDS + late
+    assert may_mix_topics(state, new(metadata_at=11.0, observed_at=at)) is held
+
+
+BACK: dict[str, Any] = {"topic_id": None, "leader_epoch": 0}
+
+
+def back(*samples: Replica, **fields: Any) -> Observation:
+    older = samples or (
+        answer(1, leader_epoch=0, log_end_offset=3),
+        answer(2, leader_epoch=0, log_end_offset=3),
+    )
+    return new(*older, **{**BACK, **fields})
+
+
+@pytest.mark.parametrize(
+    ("is_back", "event"),
+    [
+        (True, back()),
+        # One that forgot its epoch is enough where the others do not answer.
+        (True, back(answer(1, leader_epoch=0), silent(2))),
+        # A replica that still knows the epoch, or another: the metadata is old.
+        (False, back(answer(1, leader_epoch=0), answer(2, leader_epoch=4))),
+        (False, back(answer(1, leader_epoch=0), answer(2, leader_epoch=None))),
+        (False, back(leader_epoch=4)),
+        (False, back(leader_epoch=None)),
+        (False, back(silent(1), silent(2))),
+        (False, back(topic_id="a")),
+    ],
+)
+def test_without_ids_an_epoch_that_goes_back_twice_is_a_new_topic(
+    is_back: bool, event: Observation
+) -> None:
+    assert not is_new_topic(WITHOUT_ID, event)
+    assert may_mix_topics(WITHOUT_ID, event) is is_back
+    held = fold(WITHOUT_ID, event)
+    again = replace(event, observed_at=12.0)
+    assert is_new_topic(held, again) is is_back
+    if is_back:
+        after = fold(held, again)
+        assert (after.leader_epoch, [entry.epoch for entry in after.committed]) == (0, [0])
+
+
+def test_another_id_is_a_new_topic_at_once() -> None:
+    assert is_new_topic(SEEN, observation(topic_id="b"))
+    assert not is_new_topic(SEEN, observation(topic_id="a"))
+    assert not is_new_topic(SEEN, observation(topic_id=None))
+
+
+def first_epoch(**fields: Any) -> PartitionState:
+    """Without ids, at epoch 0."""
+    samples = [answer(1, leader_epoch=0), answer(2, leader_epoch=0)]
+    return fold(None, observation(**{**BACK, "samples": samples, **fields}))
+
+
+def led_again(*samples: Replica, epoch: int = 1, at: float = 11.0) -> Observation:
+    both = samples or tuple(
+        answer(broker, leads=broker == 2, leader_epoch=epoch, log_end_offset=3) for broker in (1, 2)
+    )
+    return observation(
+        **BACK
+        | {
+            "leader": 2,
+            "leader_epoch": epoch,
+            "observed_at": at,
+            "samples": list(both),
+            "committed": 3,
+            "lineage": [(0, 3), (epoch, 3)],
+            "lineage_complete_from": 0,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("suspected", "event"),
+    [
+        (True, led_again()),
+        # A new topic reaches a higher epoch in some time only.
+        (False, led_again(epoch=2)),
+        (True, led_again(epoch=2, at=12.0)),
+        # The log of the leader was not reset, and another replica does not answer.
+        (
+            False,
+            led_again(
+                answer(2, leads=True, leader_epoch=1, log_end_offset=95, high_watermark=95),
+                silent(1),
+            ),
+        ),
+        # The leader's log was reset.
+        (
+            True,
+            led_again(
+                answer(2, leads=True, leader_epoch=1, log_end_offset=3, high_watermark=3),
+                silent(1),
+            ),
+        ),
+        # Another replica has the records.
+        (
+            False,
+            led_again(
+                answer(2, leads=True, leader_epoch=1, log_end_offset=3, high_watermark=3),
+                answer(1, leads=False, leader_epoch=1),
+            ),
+        ),
+    ],
+)
+def test_a_new_topic_explains_logs_that_end_below_what_was_committed(
+    suspected: bool, event: Observation
+) -> None:
+    after = fold(first_epoch(), event)
+    found = copy_of(after.sparse).suspicion
+    assert (found is not None) is suspected
+    if suspected:
+        assert found == Suspicion(3, 90, 2, event.observed_at, recreated=True)
+        assert (after.committed, after.loss_candidate) == ([], None)
+
+
+def test_resets_are_kept_for_a_while() -> None:
+    event = new(topic_id=None)
+    resets = [LogReset(1, 11.0), LogReset(2, 11.0)]
+    assert log_resets(WITHOUT_ID, event) == resets
+    assert log_resets(SEEN, event) == []
+    after = replace(WITHOUT_ID, sparse=copy_of(None))
+    assert after.sparse is not None
+    after.sparse.resets = resets
+    for late, kept in ((0.0, resets), (0.1, [])):
+        at = 11.0 + RESET_SECONDS + late
+        assert log_resets(after, observation(topic_id=None, observed_at=at)) == kept
+
+
+def test_a_replica_that_no_reassignment_added_may_be_of_a_new_topic() -> None:
+    event = observation(topic_id=None, samples=[answer(1), answer(3)])
+    assert log_resets(WITHOUT_ID, event) == [LogReset(3, 10.0)]
+    assert log_resets(WITHOUT_ID, replace(event, adding=[3])) == []
+    assert log_resets(PartitionState(), event) == []

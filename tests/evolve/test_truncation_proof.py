@@ -1,0 +1,117 @@
+"""Were the records that a replica cut off committed? Proven, possible or excluded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tidemark.core.leader_epochs import Committed
+from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.core.sparse_state import LogReset, SparseState
+from tidemark.evolve.truncation_proof import Cut, CutVerdict, judge_cut
+
+PROVEN, POSSIBLE, EXCLUDED = CutVerdict.PROVEN, CutVerdict.POSSIBLE, CutVerdict.EXCLUDED
+# Leader 1 committed 10 under epoch 0. Leader 2 committed 30 under epoch 1; epoch 0 ended at 12.
+FIRST = Committed(0, 10, 1.0, 15, 1, lineage=[(0, 15)], lineage_complete_from=0)
+SECOND = Committed(1, 30, 2.0, 30, 2)
+# Broker 3 followed both.
+KNOWN = ReplicaState(3, log_end_offset=20, high_watermark=0, leader_epoch=1, sampled_at=5.0)
+BEFORE = PartitionState(leader=2, leader_epoch=1, observed_at=5.0, committed=[FIRST, SECOND])
+AFTER = replace(BEFORE, lineage=[(0, 12), (1, 30)], lineage_complete_from=0)
+
+
+def judge(cut: int, before: dict[str, Any] | None = None, **known: Any) -> Cut:
+    return judge_cut(replace(BEFORE, **(before or {})), AFTER, replace(KNOWN, **known), cut)
+
+
+@pytest.mark.parametrize(
+    ("cut", "lineage", "expected"),
+    [
+        # The same epochs as the leader: all below the high watermark was committed.
+        (8, [(0, 12), (1, 20)], (PROVEN, 20)),
+        (12, [(0, 12), (1, 20)], (PROVEN, 20)),
+        # A tail of epoch 0 above what epoch 0 committed: other records were committed there.
+        (12, [(0, 20)], (POSSIBLE, None)),
+        (9, [(0, 20)], (PROVEN, 12)),
+        (11, [(0, 20)], (PROVEN, 12)),
+        # Its log is not known.
+        (8, None, (POSSIBLE, None)),
+    ],
+)
+def test_the_epochs_of_its_own_log_decide(
+    cut: int, lineage: list[tuple[int, int]] | None, expected: tuple[CutVerdict, int | None]
+) -> None:
+    found = judge(cut, lineage=lineage)
+    assert (found.verdict, found.below) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict"),
+    [
+        # A follower knows what is committed, and its leader's own log had it.
+        ({"high_watermark": 15}, PROVEN),
+        ({"high_watermark": 8}, POSSIBLE),
+        ({"high_watermark": 15, "leader_epoch": 2}, POSSIBLE),
+        # A former leader may have moved it after its leadership was over.
+        ({"broker": 1, "high_watermark": 15}, POSSIBLE),
+        ({"broker": 2, "log_end_offset": 20}, PROVEN),
+    ],
+)
+def test_a_sample_of_the_leadership_that_committed(
+    known: dict[str, Any], verdict: CutVerdict
+) -> None:
+    before = {"leader": 9, "committed": [replace(FIRST, lineage=[]), SECOND]}
+    assert judge(8, before, **known).verdict is verdict
+
+
+# Broker 1 led epoch 0 and knows of no other; epoch 1 has begun.
+DEPOSED: dict[str, Any] = {
+    "broker": 1,
+    "leader_epoch": 0,
+    "log_end_offset": 15,
+    "high_watermark": 10,
+}
+
+
+@pytest.mark.parametrize(
+    ("cut", "before", "known", "verdict"),
+    [
+        (10, {}, {}, EXCLUDED),
+        (12, {}, {"high_watermark": 12}, EXCLUDED),
+        # Below its last high watermark, or below what it was seen to commit.
+        (11, {}, {"high_watermark": 12}, POSSIBLE),
+        (9, {}, {}, PROVEN),
+        # It may have restarted, its epoch is not over, or the sample is old.
+        (10, {}, {"leader_epoch": 1}, POSSIBLE),
+        (10, {"leader_epoch": 0}, {}, POSSIBLE),
+        (10, {}, {"sampled_at": 4.0}, POSSIBLE),
+        (10, {}, {"high_watermark": None}, POSSIBLE),
+        # Another broker led.
+        (10, {"committed": [replace(FIRST, leader=3), SECOND]}, {}, POSSIBLE),
+    ],
+)
+def test_a_deposed_leader_shows_its_last_high_watermark(
+    cut: int, before: dict[str, Any], known: dict[str, Any], verdict: CutVerdict
+) -> None:
+    assert judge(cut, before, **{**DEPOSED, **known}).verdict is verdict
+
+
+def test_an_empty_log_has_nothing_to_lose() -> None:
+    assert judge(0, log_start_offset=20) == Cut(EXCLUDED, None)
+    assert judge(0, log_start_offset=19, lineage=[(0, 12), (1, 20)]).verdict is PROVEN
+
+
+def test_a_log_that_may_be_of_a_new_topic_proves_nothing() -> None:
+    after = replace(AFTER, sparse=SparseState(resets=[LogReset(3, 4.0)]))
+    known = replace(KNOWN, lineage=[(0, 12), (1, 20)])
+    assert judge_cut(BEFORE, after, known, 8) == Cut(POSSIBLE, None)
+    assert judge_cut(BEFORE, after, replace(known, broker=4), 8).verdict is PROVEN
+
+
+def test_deleted_records_were_not_cut() -> None:
+    deleted = {"committed": [FIRST, replace(SECOND, log_start_offset=20)]}
+    after = replace(AFTER, **deleted)
+    known = replace(KNOWN, lineage=[(0, 12), (1, 20)])
+    assert judge_cut(BEFORE, after, known, 12).verdict is POSSIBLE
