@@ -10,7 +10,16 @@ from msgspec.structs import replace
 from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import MetadataPosition, SparseState
-from tidemark.evolve.elections import RECENT_SECONDS, Election, ElectionVerdict, judge_election
+from tidemark.evolve.elections import (
+    RECENT_SECONDS,
+    UNDECIDED_SECONDS,
+    Election,
+    ElectionVerdict,
+    is_open,
+    judge_election,
+    newly_suspected,
+    note_election,
+)
 
 
 def before(**fields: Any) -> PartitionState:
@@ -284,3 +293,78 @@ def test_a_leader_with_every_record_committed_a_moment_before_had_joined(
     old: PartitionState, new: PartitionState, expected: ElectionVerdict | None
 ) -> None:
     assert verdict(old, new) is expected
+
+
+WITH_LINEAGE = replace(COMMITTED, lineage=[(4, 9)], lineage_complete_from=0)
+
+
+def unread(at: float = 101.0, epoch: int = 5) -> PartitionState:
+    """Broker 2 leads, and its lineage was not read yet."""
+    return replace(taken_over(at, epoch=epoch), lineage=None, lineage_complete_from=None)
+
+
+def folded(old: PartitionState, *states: PartitionState) -> list[PartitionState]:
+    """Each state with what the one before it leaves open."""
+    found = []
+    for state in states:
+        new = replace(state, sparse=old.sparse)
+        note_election(new, old)
+        found.append(new)
+        old = new
+    return found
+
+
+OPENED = led(committed=[WITH_LINEAGE])
+
+
+@pytest.mark.parametrize(
+    ("later", "suspected"),
+    [
+        # The lineage shows every committed record, or not.
+        (taken_over(102.0), False),
+        (taken_over(102.0, end=8), True),
+        # Another election, or a lineage that is not read in time.
+        (taken_over(102.0, epoch=6), True),
+        (unread(101.0 + UNDECIDED_SECONDS), None),
+        (unread(101.1 + UNDECIDED_SECONDS), True),
+    ],
+)
+def test_an_election_is_open_until_the_new_leaders_lineage_is_read(
+    later: PartitionState, suspected: bool | None
+) -> None:
+    first, second = folded(OPENED, unread(), later)
+    election = judge_election(OPENED, first)
+    assert election is not None
+    assert is_open(OPENED, first, election)
+    assert (newly_suspected(OPENED, first), first.unclean_epoch) == (None, None)
+    found = newly_suspected(first, second)
+    assert (found is not None) is bool(suspected)
+    assert second.unclean_epoch == (5 if suspected else None)
+    if suspected is None:
+        assert second.sparse == first.sparse
+    if found is not None:
+        assert (found.leader, found.epoch_before, found.in_sync_replicas) == (2, 4, [1])
+        (third,) = folded(second, replace(later, observed_at=later.observed_at + 1))
+        assert newly_suspected(second, third) is None
+        assert third.sparse is not None
+        assert third.sparse.open_election is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # It is certain, the lineage was read, no lineage is ever read, or the sample is too old.
+        (before(committed=[WITH_LINEAGE], leaderless=True), unread()),
+        (OPENED, taken_over(end=8)),
+        (led(), unread()),
+        (led(84.0, committed=[WITH_LINEAGE]), unread()),
+    ],
+)
+def test_what_no_lineage_will_decide_is_not_left_open(
+    old: PartitionState, new: PartitionState
+) -> None:
+    election = judge_election(old, new)
+    assert election is not None
+    assert not is_open(old, new, election)
+    note_election(new, old)
+    assert (new.unclean_epoch, new.sparse) == (5, None)

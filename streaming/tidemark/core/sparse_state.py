@@ -129,6 +129,24 @@ class Divergence(Struct, array_like=True, gc=False):
     absent: bool = False
 
 
+class OpenElection(Struct, array_like=True, gc=False):
+    """An election that may have been unclean, until the leader's lineage decides.
+
+    The sets are those before it; `suspected`: they remain the only knowledge of it.
+    """
+
+    leader: int
+    epoch_after: int
+    leader_before: int | None
+    epoch_before: int
+    in_sync_replicas: list[int] | None
+    eligible: list[int] | None
+    last_known: list[int] | None
+    seen_before_at: float
+    at: float
+    suspected: bool = False
+
+
 class LogReset(Struct, array_like=True, gc=False):
     """A log that ended below its own high watermark, or that no reassignment created."""
 
@@ -171,6 +189,7 @@ class SparseState(Struct, array_like=True, gc=False):
     mixed_since: float | None = None
     # Replicas whose logs may be those of a new topic, where topics have no id; at most one each.
     resets: list[LogReset] = []
+    open_election: OpenElection | None = None
 
 
 EMPTY: Final = SparseState()

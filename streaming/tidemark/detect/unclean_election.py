@@ -10,9 +10,16 @@ from msgspec.structs import replace
 from tidemark.core import activity
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.records import Severity
+from tidemark.core.sparse_state import OpenElection
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.evolve.elections import Election, ElectionVerdict, judge_election
+from tidemark.evolve.elections import (
+    Election,
+    ElectionVerdict,
+    is_open,
+    judge_election,
+    newly_suspected,
+)
 
 ID = "UNCLEAN_ELECTION"
 _MEANING = {
@@ -50,8 +57,15 @@ def evaluate(
     """
     recorded = _is_recorded(before, after)
     election = judge_election(before, after)
-    if election is not None and election.verdict is not ElectionVerdict.ELIGIBLE:
+    if (
+        election is not None
+        and election.verdict is not ElectionVerdict.ELIGIBLE
+        and not is_open(before, after, election)
+    ):
         yield _condition(election, before, context, recorded=recorded)
+    earlier = newly_suspected(before, after)
+    if earlier is not None:
+        yield _condition(_election_of(earlier), _before(earlier), context, recorded=recorded)
     loss = after.loss_candidate
     for alert in context.alerts:
         if alert.detector != ID or alert.severity == "critical":
@@ -66,6 +80,23 @@ def evaluate(
                 "does"
             )
             yield _confirmed(alert, known, proof)
+
+
+def _election_of(known: OpenElection) -> Election:
+    verdict = ElectionVerdict.SUSPECTED
+    return Election(verdict, known.leader, known.epoch_before, known.epoch_after)
+
+
+def _before(known: OpenElection) -> PartitionState:
+    """What is known of the partition before an election that was open for a while."""
+    return PartitionState(
+        leader=known.leader_before,
+        leader_epoch=known.epoch_before,
+        in_sync_replicas=known.in_sync_replicas,
+        eligible_leader_replicas=known.eligible,
+        last_known_eligible_leader_replicas=known.last_known,
+        observed_at=known.seen_before_at,
+    )
 
 
 def _is_recorded(before: PartitionState, after: PartitionState) -> bool:

@@ -6,6 +6,7 @@ from tidemark.core import activity
 from tidemark.core.activity import Activity
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import SparseState
+from tidemark.evolve.elections import newly_suspected
 
 
 def activity_of(state: PartitionState) -> Activity:
@@ -76,6 +77,8 @@ def changes(before: PartitionState, after: PartitionState) -> Activity:
     """The flags that describe a fold."""
     flags = 0
     if before.leader_epoch != after.leader_epoch or before.leader != after.leader:
+        flags |= activity.ELECTION
+    if newly_suspected(before, after) is not None:
         flags |= activity.ELECTION
     if before.committed[:-1] != after.committed[:-1]:
         flags |= activity.HISTORY

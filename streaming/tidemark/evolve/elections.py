@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from tidemark.core.leader_epochs import committed_under
 from tidemark.core.partition import PartitionState
-from tidemark.evolve.loss_proof import keeps_committed
+from tidemark.core.sparse_state import OpenElection, copy_of
+from tidemark.evolve.loss_proof import keeps_committed, serving_leader
 
 # Three passes of a large cluster.
 RECENT_SECONDS: Final = 15.0
+# A new leader's lineage is read within a few passes.
+UNDECIDED_SECONDS: Final = 10.0
 
 
 class ElectionVerdict(StrEnum):
@@ -41,9 +46,9 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
 
     The verdict is exact from one record of the metadata log to the next, by the sets of the record,
     and from "no leader at epoch e" to "leader at e + 1": without a leader no replica joins the
-    in-sync set. A skipped
-    epoch, or a leader that was still there in the last pass, allows a suspicion at most. So does a
-    leader that only one broker could not name, while the in-sync replicas remained in sync.
+    in-sync set. A skipped epoch, or a leader that was still there in the last pass, allows a
+    suspicion at most. So does a leader that only one broker could not name, while the in-sync
+    replicas remained in sync.
 
     A leader that joined between two passes is no suspicion: the other members are still there, or
     its log has every record that was committed.
@@ -66,7 +71,7 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     if verdict is ElectionVerdict.SUSPECTED:
         if joined and before.leader is not None:
             return None
-        if _took_over_all(before, after, known):
+        if _took_over_all(before, after):
             return None
     if verdict is ElectionVerdict.ELIGIBLE and not exact:
         return None
@@ -115,9 +120,67 @@ def _verdict(sets: _Sets, leader: int, *, exact: bool) -> ElectionVerdict:
 
 def note_election(after: PartitionState, before: PartitionState) -> None:
     """Remembers the epoch that an unclean election began, proven or suspected."""
+    _settle(after)
     election = judge_election(before, after)
-    if election is not None and election.verdict is not ElectionVerdict.ELIGIBLE:
+    if election is None or election.verdict is ElectionVerdict.ELIGIBLE:
+        return
+    if is_open(before, after, election):
+        after.sparse = copy_of(after.sparse)
+        after.sparse.open_election = _open(before, after, election)
+    else:
         after.unclean_epoch = after.leader_epoch
+
+
+def is_open(before: PartitionState, after: PartitionState, election: Election) -> bool:
+    """Whether the lineage of the new leader, which was not read yet, may end a suspicion."""
+    if election.verdict is not ElectionVerdict.SUSPECTED or _is_recorded(after):
+        return False
+    reads_lineages = bool(before.lineage) or any(entry.lineage for entry in before.committed)
+    return reads_lineages and not _shows_lineage(after) and _saw_recently(before, after)
+
+
+def newly_suspected(before: PartitionState, after: PartitionState) -> OpenElection | None:
+    """An election that was open before this observation, and remains suspected by it."""
+    old = before.sparse.open_election if before.sparse is not None else None
+    new = after.sparse.open_election if after.sparse is not None else None
+    if old is None or new is None or old.suspected or not new.suspected:
+        return None
+    return new
+
+
+def _open(before: PartitionState, after: PartitionState, election: Election) -> OpenElection:
+    return OpenElection(
+        election.leader,
+        election.epoch_after,
+        before.leader,
+        election.epoch_before,
+        before.in_sync_replicas,
+        before.eligible_leader_replicas,
+        before.last_known_eligible_leader_replicas,
+        before.observed_at,
+        after.observed_at,
+    )
+
+
+def _settle(after: PartitionState) -> None:
+    """Ends an open election once the leader's lineage decides, or nothing will."""
+    known = None if after.sparse is None else after.sparse.open_election
+    if known is None:
+        return
+    same = after.leader_epoch == known.epoch_after
+    waits = same and after.observed_at - known.at <= UNDECIDED_SECONDS
+    if not known.suspected and waits and not _shows_lineage(after):
+        return
+    after.sparse = copy_of(after.sparse)
+    if known.suspected or (same and keeps_committed(after)):
+        after.sparse.open_election = None
+    else:
+        after.sparse.open_election = structs.replace(known, suspected=True)
+        after.unclean_epoch = known.epoch_after
+
+
+def _shows_lineage(after: PartitionState) -> bool:
+    return serving_leader(after) is not None and after.lineage_complete_from is not None
 
 
 def _completes_reassignment(before: PartitionState, after: PartitionState) -> bool:
@@ -153,7 +216,7 @@ def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
     )
 
 
-def _took_over_all(before: PartitionState, after: PartitionState, known: int) -> bool:
+def _took_over_all(before: PartitionState, after: PartitionState) -> bool:
     """Whether the leader has all that its predecessor had committed a moment before the election.
 
     Then it had joined the in-sync set unseen: a follower joins once it reaches the high watermark
@@ -161,16 +224,25 @@ def _took_over_all(before: PartitionState, after: PartitionState, known: int) ->
     Records above the high watermark are cut off in a clean election too. The metadata log decides
     where it is read.
     """
-    if after.sparse is not None and after.sparse.metadata is not None:
-        return False
+    return not _is_recorded(after) and _saw_recently(before, after) and keeps_committed(after)
+
+
+def _is_recorded(after: PartitionState) -> bool:
+    """Whether the metadata log is read, which decides on elections."""
+    return after.sparse is not None and after.sparse.metadata is not None
+
+
+def _saw_recently(before: PartitionState, after: PartitionState) -> bool:
+    """Whether the leader before the election was sampled a moment before it."""
+    known = before.leader_epoch
     seen = committed_under(before.committed, known)
-    if seen is None and before.leaderless:
+    if seen is None and before.leaderless and known is not None:
         # The epoch without a leader committed nothing.
         seen = next((entry for entry in reversed(before.committed) if entry.epoch < known), None)
     former = None if seen is None else before.replica(seen.leader)
     if former is None or former.sampled_at is None:
         return False
-    return after.observed_at - former.sampled_at <= RECENT_SECONDS and keeps_committed(after)
+    return after.observed_at - former.sampled_at <= RECENT_SECONDS
 
 
 def _is_next_record(before: PartitionState, after: PartitionState) -> bool:

@@ -80,7 +80,8 @@ def _is_plain(state: PartitionState, event: Observation, committed: int) -> bool
 
 def _is_at_rest(sparse: SparseState, event: Observation) -> bool:
     starts = recent_epoch_starts(sparse, event.observed_at)
-    return starts is sparse.epoch_starts and sparse.mixed_since is None and not sparse.resets
+    is_settled = sparse.mixed_since is None and sparse.open_election is None
+    return starts is sparse.epoch_starts and is_settled and not sparse.resets
 
 
 def _covers_earlier(state: PartitionState) -> bool:
