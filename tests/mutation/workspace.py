@@ -16,6 +16,8 @@ FOLDER: Final = ROOT / "build" / "mutation"
 # The modules that decide on state, loss, truncation, divergence and elections.
 TARGETS: Final = (
     "evolve.observation",
+    "evolve.committed_records",
+    "evolve.loss_reads",
     "evolve.fast_path",
     "evolve.loss_proof",
     "core.leader_epochs",

@@ -14,18 +14,22 @@ from msgspec import structs
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import MAX_LINEAGE, Observation, Replica
-from tidemark.core.leader_epochs import NO_EPOCH, Committed, is_ordered, record_committed
+from tidemark.core.leader_epochs import is_ordered
 from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.sparse_state import Suspicion, copy_of
+from tidemark.core.sparse_state import copy_of
+from tidemark.evolve.committed_records import (
+    apply_committed,
+    apply_former_leader,
+    apply_log_start,
+    apply_returned_leaders,
+)
 from tidemark.evolve.elections import note_election
 from tidemark.evolve.in_sync import apply_in_sync, sampled_cause
 from tidemark.evolve.leadership import begin_leadership, is_new_leadership
-from tidemark.evolve.loss_proof import find_loss, serving_leader
+from tidemark.evolve.loss_reads import apply_loss, apply_resets
 from tidemark.evolve.recreation import (
     is_new_topic,
-    log_resets,
-    may_be_recreated,
     may_mix_topics,
 )
 from tidemark.evolve.sparse_state import apply_sparse
@@ -67,12 +71,12 @@ def evolve(
         _apply_metadata(after, state, event, cluster)
     after.replicas = _replicas(after, state, event)
     if stale:
-        _apply_former_leader(after, state, event)
+        apply_former_leader(after, state, event)
     else:
         _apply_leader(after, state, event)
     note_election(after, state)
-    _apply_resets(after, state, event)
-    _apply_loss(after, state)
+    apply_resets(after, state, event)
+    apply_loss(after, state)
     apply_sparse(after, state, event)
     return after
 
@@ -215,24 +219,6 @@ def _replica(before: ReplicaState | None, sample: Replica, observed_at: float) -
     )
 
 
-def _apply_former_leader(after: PartitionState, before: PartitionState, event: Observation) -> None:
-    """An observation under an older epoch shows nothing of the known leader.
-
-    The request was fenced with the older epoch, so this high watermark is valid for that epoch,
-    unless its leader may have moved it after the epoch was over. It cannot without a follower,
-    because only the controller shrinks the in-sync set.
-    """
-    after.leader_end_before = after.leader_end_after = None
-    shown, leader, epoch = event.committed, event.leader, event.leader_epoch
-    if shown is None or leader is None or epoch is None:
-        return
-    deposed = before.unclean_epoch is not None and epoch < before.unclean_epoch
-    if not deposed and set(event.in_sync_replicas or []) - {leader}:
-        after.committed = [copy.copy(entry) for entry in before.committed]
-        reading = Committed(epoch, shown, event.observed_at, shown, leader)
-        record_committed(after.committed, reading)
-
-
 def _apply_leader(after: PartitionState, before: PartitionState, event: Observation) -> None:
     """What the leader reported: log end offset, fenced high watermark, lineage."""
     if is_new_leadership(before, after):
@@ -246,10 +232,10 @@ def _apply_leader(after: PartitionState, before: PartitionState, event: Observat
         _apply_lineage(after, event.lineage, event.lineage_complete_from)
     _apply_high_watermark(after, event)
     if event.committed is not None and event.leader is not None:
-        _apply_committed(after, event, event.leader, event.committed)
-    _apply_log_start(after)
+        apply_committed(after, event, event.leader, event.committed)
+    apply_log_start(after)
     if after.leader_end_after is not None and after.leader_epoch is not None:
-        _apply_returned_leaders(after, after.leader_end_after)
+        apply_returned_leaders(after, after.leader_end_after)
 
 
 def _add_offset_sample(after: PartitionState, event: Observation) -> None:
@@ -299,106 +285,3 @@ def _apply_high_watermark(after: PartitionState, event: Observation) -> None:
         # stretches passes.
         at = event.observed_at if event.leader_before_at is None else event.leader_before_at
         after.high_watermark, after.high_watermark_moved_at = shown, at
-
-
-def _apply_committed(
-    after: PartitionState, event: Observation, leader: int, committed: int
-) -> None:
-    after.committed = [copy.copy(entry) for entry in after.committed]
-    epoch = NO_EPOCH if event.leader_epoch is None else event.leader_epoch
-    log_end = max(committed, after.leader_log_end_offset or 0)
-    after.high_watermark_read_at = event.observed_at
-    reading = Committed(epoch, committed, event.observed_at, log_end, leader)
-    record_committed(after.committed, reading)
-    if after.lineage:
-        for entry in after.committed:
-            entry.dated = entry.dated or entry.epoch == epoch
-
-
-def _apply_log_start(after: PartitionState) -> None:
-    """Notes what a log no longer has because it was deleted.
-
-    Replicas take over the leader's log start, and one that is not in sync any more may still show
-    what was deleted before its leader lost the leadership.
-    """
-    starts = (
-        replica.log_start_offset or 0
-        for replica in after.replicas
-        if replica.error is None and replica.sampled_at == after.observed_at
-    )
-    log_start = max(starts, default=0)
-    if not log_start or all(entry.log_start_offset >= log_start for entry in after.committed):
-        return
-    after.committed = [copy.copy(entry) for entry in after.committed]
-    for entry in after.committed:
-        entry.log_start_offset = max(entry.log_start_offset, log_start)
-
-
-def _apply_returned_leaders(after: PartitionState, leader_end: int) -> None:
-    """A former leader that returns with more than its successor shows what its own epoch had."""
-    for index, entry in enumerate(after.committed):
-        former = after.replica(entry.leader)
-        if former is None or former.broker == after.leader or former.log_end_offset is None:
-            continue
-        if former.sampled_at != after.observed_at:
-            continue
-        if former.log_end_offset > max(leader_end, entry.log_end_offset):
-            seen = copy.copy(entry)
-            seen.log_end_offset = former.log_end_offset
-            after.committed = [*after.committed[:index], seen, *after.committed[index + 1 :]]
-
-
-def _apply_loss(after: PartitionState, before: PartitionState) -> None:
-    """Two reads of different passes prove a loss; then the table notes where it begins."""
-    read = before.loss_candidate
-    if read is not None and read.confirmed:
-        after.committed = [copy.copy(entry) for entry in after.committed]
-        for entry in after.committed:
-            if entry.epoch <= read.epoch_before:
-                entry.lost_from = min(entry.surviving, read.start)
-                entry.lost_under = read.epoch_after
-        read = None
-    committed = max((entry.surviving for entry in before.committed), default=0)
-    if serving_leader(after) is not None and may_be_recreated(after, committed):
-        _suspect_recreation(after, committed)
-        return
-    found = find_loss(after)
-    after.loss_candidate = found
-    if found is not None:
-        if read is not None and (read.epoch_before, read.epoch_after) == (
-            found.epoch_before,
-            found.epoch_after,
-        ):
-            # If the proof is the log end offset, the leader may have written between the reads:
-            # only offsets above both ends are proven lost.
-            found.start = max(read.start, found.start)
-            # Another collector process counts its passes from the start.
-            found.pass_number = read.pass_number
-            found.confirmed = read.pass_number != after.pass_number
-    elif read is not None and read.epoch_after == after.leader_epoch and not _can_decide(after):
-        # A pass without a verdict keeps the first read; one that shows the records refutes it.
-        after.loss_candidate = read
-
-
-def _apply_resets(after: PartitionState, before: PartitionState, event: Observation) -> None:
-    resets = log_resets(before, event)
-    if resets or (after.sparse is not None and after.sparse.resets):
-        after.sparse = copy_of(after.sparse)
-        after.sparse.resets = resets
-
-
-def _suspect_recreation(after: PartitionState, committed: int) -> None:
-    """Starts over: nothing that was committed in the old topic proves a loss in the new one."""
-    assert after.leader is not None
-    answers = (replica for replica in after.replicas if replica.error is None)
-    end = max(replica.log_end_offset or 0 for replica in answers)
-    after.sparse = copy_of(after.sparse)
-    after.sparse.suspicion = Suspicion(
-        end, committed, after.leader, after.observed_at, recreated=True
-    )
-    after.loss_candidate, after.committed = None, []
-    after.high_watermark, after.offset_history = None, []
-
-
-def _can_decide(after: PartitionState) -> bool:
-    return serving_leader(after) is not None and after.lineage_complete_from is not None
