@@ -14,7 +14,7 @@ from msgspec import structs
 from tidemark.core.leader_epochs import committed_under
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import OpenElection, copy_of
-from tidemark.evolve.loss_proof import keeps_committed, serving_leader
+from tidemark.evolve.loss_proof import keeps_committed, shows_lineage
 
 # Three passes of a large cluster.
 RECENT_SECONDS: Final = 15.0
@@ -136,7 +136,7 @@ def is_open(before: PartitionState, after: PartitionState, election: Election) -
     if election.verdict is not ElectionVerdict.SUSPECTED or _is_recorded(after):
         return False
     reads_lineages = bool(before.lineage) or any(entry.lineage for entry in before.committed)
-    return reads_lineages and not _shows_lineage(after) and _saw_recently(before, after)
+    return reads_lineages and not shows_lineage(after) and _saw_recently(before, after)
 
 
 def newly_suspected(before: PartitionState, after: PartitionState) -> OpenElection | None:
@@ -169,7 +169,7 @@ def _settle(after: PartitionState) -> None:
         return
     same = after.leader_epoch == known.epoch_after
     waits = same and after.observed_at - known.at <= UNDECIDED_SECONDS
-    if not known.suspected and waits and not _shows_lineage(after):
+    if not known.suspected and waits and not shows_lineage(after):
         return
     after.sparse = copy_of(after.sparse)
     if known.suspected or (same and keeps_committed(after)):
@@ -177,10 +177,6 @@ def _settle(after: PartitionState) -> None:
     else:
         after.sparse.open_election = structs.replace(known, suspected=True)
         after.unclean_epoch = known.epoch_after
-
-
-def _shows_lineage(after: PartitionState) -> bool:
-    return serving_leader(after) is not None and after.lineage_complete_from is not None
 
 
 def _completes_reassignment(before: PartitionState, after: PartitionState) -> bool:

@@ -84,6 +84,11 @@ def serving_leader(state: PartitionState) -> ReplicaState | None:
     return leader if leader.leader_epoch == state.leader_epoch else None
 
 
+def shows_lineage(state: PartitionState) -> bool:
+    """Whether the newest observation has the leader's answer, and its lineage is known."""
+    return serving_leader(state) is not None and state.lineage_complete_from is not None
+
+
 def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> LossCandidate | None:
     """What the leader's log lacks of one epoch's committed records."""
     epoch = NO_EPOCH if state.leader_epoch is None else state.leader_epoch

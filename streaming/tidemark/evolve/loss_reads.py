@@ -7,7 +7,7 @@ import copy
 from tidemark.core.events import Observation
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import Suspicion, copy_of
-from tidemark.evolve.loss_proof import find_loss, serving_leader
+from tidemark.evolve.loss_proof import find_loss, serving_leader, shows_lineage
 from tidemark.evolve.recreation import log_resets, may_be_recreated
 
 
@@ -38,7 +38,7 @@ def apply_loss(after: PartitionState, before: PartitionState) -> None:
             # Another collector process counts its passes from the start.
             found.pass_number = read.pass_number
             found.confirmed = read.pass_number != after.pass_number
-    elif read is not None and read.epoch_after == after.leader_epoch and not _can_decide(after):
+    elif read is not None and read.epoch_after == after.leader_epoch and not shows_lineage(after):
         # A pass without a verdict keeps the first read; one that shows the records refutes it.
         after.loss_candidate = read
 
@@ -62,7 +62,3 @@ def _suspect_recreation(after: PartitionState, committed: int) -> None:
     )
     after.loss_candidate, after.committed = None, []
     after.high_watermark, after.offset_history = None, []
-
-
-def _can_decide(after: PartitionState) -> bool:
-    return serving_leader(after) is not None and after.lineage_complete_from is not None

@@ -56,6 +56,7 @@ def evolve(
         state = PartitionState()
     after = copy.copy(state)
     if may_mix_topics(state, event):
+        # Its samples count once the topic is known to be the same.
         after.pass_number = pass_number
         after.collector, after.collector_epoch = collector, collector_epoch
         after.sparse = copy_of(state.sparse)
