@@ -77,7 +77,9 @@ TRUTHS: dict[str, Case] = {
     ),
     "metadata-log-overwritten-by-stale-image.jsonl": Case(absent=(UNCLEAN, LOSS)),
     "rf1-loss-risk-forever.jsonl.gz": Case(absent=("KafkaLossRisk", LOSS)),
-    "two-collectors-skew.jsonl.gz": Case(absent=(LOSS, UNCLEAN)),
+    "two-collectors-skew.jsonl.gz": Case(
+        fired=("critical KafkaOffline", "warning KafkaCollectorConflict"), absent=(LOSS, UNCLEAN)
+    ),
     "ok-compacted-first-epoch.jsonl": Case(absent=(LOSS, UNCLEAN, "KafkaDivergence")),
     "ok-reassign-and-unclean.jsonl": Case(
         claims={"t-0": [(40, 100)]}, fired=(f"critical {LOSS}", f"critical {UNCLEAN}")
@@ -177,3 +179,17 @@ def test_a_truncation_has_a_verdict_and_the_age_of_its_high_watermark(
 ) -> None:
     found = evidence(name, "KafkaLogTruncation")
     assert (found["committed_records_cut"], found["high_watermark_age_ms"]) == (verdict, age_ms)
+
+
+def test_a_collector_takes_over_from_one_with_a_clock_ahead() -> None:
+    """Its second pass sees the leader back; the alert ends within a minute of its passes."""
+    ended = [
+        (labels(alert), alert.at)
+        for alert in alerts_of("two-collectors-skew.jsonl.gz")
+        if alert.state == "resolved" and alert.labels["alertname"] == "KafkaOffline"
+    ]
+    ((label, at),) = ended
+    assert label == "critical KafkaOffline"
+    assert at - 1_700_000_011.0 <= 60.0
+    conflict = evidence("two-collectors-skew.jsonl.gz", "KafkaCollectorConflict")
+    assert round(abs(conflict["clock_difference_seconds"]) / 60.0) == 60
