@@ -15,6 +15,7 @@ from tidemark.demo.expected_alerts import (
     ROLLING,
     SCENES,
     UNCLEAN,
+    UPDATE_SECONDS,
     ExpectedAlert,
     allowed_seconds,
     expected_alerts,
@@ -224,4 +225,6 @@ def test_every_expected_alert_has_a_detector_and_its_hysteresis_is_the_detectors
     assert hysteresis_passes("ISR_CHANGE", thresholds) == DETECTORS["ISR_CHANGE"].fire_passes
     assert hysteresis_passes("UNCLEAN_ELECTION", thresholds) == 0
     assert hysteresis_passes(LOSS, thresholds) == 2
-    assert allowed_seconds("FOLLOWER_LAG", Thresholds(), 1.0) == 7.0
+    lag, cut = EXPECTED_ALERTS[0], EXPECTED_ALERTS[-1]
+    assert allowed_seconds(lag, Thresholds(), 1.0) == 7.0
+    assert allowed_seconds(cut, Thresholds(), 1.0) == 4.0 + UPDATE_SECONDS

@@ -15,14 +15,18 @@ GONE = observation(
     leader=None, leader_epoch=5, in_sync_replicas=[], eligible_leader_replicas=[1], leaderless=True
 )
 
+BEHIND = observation(in_sync_replicas=[1], samples=[answer(1), answer(2, log_end_offset=89)])
+
 
 @pytest.mark.parametrize(
     ("events", "epoch"),
     [
         ([GONE, observation(leader=2, leader_epoch=6)], 6),
-        # A suspected one too.
-        ([observation(leader=2, leader_epoch=5)], 5),
-        ([observation(leader=2, leader_epoch=5), observation(leader=2, leader_epoch=5)], 5),
+        # A suspected one too: broker 2 was behind.
+        ([BEHIND, observation(leader=2, leader_epoch=5)], 5),
+        ([BEHIND, observation(leader=2, leader_epoch=5), observation(leader=2, leader_epoch=5)], 5),
+        # It had reached the high watermark, and was about to join.
+        ([observation(in_sync_replicas=[1]), observation(leader=2, leader_epoch=5)], None),
         ([GONE, observation(leader=1, leader_epoch=6)], None),
     ],
 )

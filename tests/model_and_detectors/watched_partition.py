@@ -15,7 +15,7 @@ from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.model.action import Trace
 from tidemark.model.log import Log
-from tidemark.model.observe import PARTITION, TOPIC, build_batch
+from tidemark.model.observe import PARTITION, TOPIC, TOPIC_ID, build_batch
 from tidemark.model.oracle import batch_contents
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.state import Constants, ModelState, presumes_leadership
@@ -86,6 +86,7 @@ class WatchedPartition:
         audit = Audit(
             topic=TOPIC,
             partition=PARTITION,
+            topic_id=TOPIC_ID,
             observed_at=self._at,
             brokers=[leader + 1, follower + 1],
             offset=offset,

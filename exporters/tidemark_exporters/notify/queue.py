@@ -105,7 +105,8 @@ class Queue:
         """When the next batch of a group is due, if the alert is not urgent."""
         gathered = max(alert.at + self._gather_seconds, now + MIN_GATHER_SECONDS)
         due_at = min(now + self._gather_seconds, gathered)
-        if not group.posts:
+        if not group.posts or group.began_at is None:
+            # Only what follows a page waits: a group without one is open for long.
             return due_at
         pause = PAUSES[min(group.posts, len(PAUSES)) - 1] * self._gather_seconds
         return max(due_at, min(group.posted_at, now) + pause)

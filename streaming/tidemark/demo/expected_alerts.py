@@ -28,6 +28,8 @@ LOSS: Final = "COMMITTED_DATA_LOSS"
 # Allowed latency beyond the detector's hysteresis.
 EXTRA_PASSES: Final = 2
 EXTRA_SECONDS: Final = 2.0
+# The longest pause between two posts about one cause.
+UPDATE_SECONDS: Final = 30.0
 # A loss fires when reads of two passes agree.
 _LOSS_READS: Final = 2
 
@@ -45,6 +47,8 @@ class ExpectedAlert:
     fault: str
     broker: int | None = None
     resolves: bool = False
+    # It updates the message about a page of the scene.
+    follows: bool = False
 
     @property
     def name(self) -> str:
@@ -70,7 +74,7 @@ EXPECTED_ALERTS: Final = (
     ExpectedAlert(UNCLEAN, "OFFLINE", KILL_LEADER, resolves=True),
     ExpectedAlert(UNCLEAN, "UNCLEAN_ELECTION", RETURN_STALE),
     ExpectedAlert(UNCLEAN, LOSS, RETURN_STALE),
-    ExpectedAlert(UNCLEAN, "LOG_TRUNCATION", RETURN_LEADER, LEADER),
+    ExpectedAlert(UNCLEAN, "LOG_TRUNCATION", RETURN_LEADER, LEADER, follows=True),
 )
 
 
@@ -89,8 +93,9 @@ def hysteresis_passes(detector_id: str, thresholds: Thresholds) -> int:
     return 0 if detector.kind == "event" else detector.fire_passes or thresholds.fire_passes
 
 
-def allowed_seconds(detector_id: str, thresholds: Thresholds, pass_seconds: float) -> float:
+def allowed_seconds(expected: ExpectedAlert, thresholds: Thresholds, pass_seconds: float) -> float:
     """The allowed time from the first moment the condition is observable to the webhook."""
-    passes = EXTRA_PASSES + hysteresis_passes(detector_id, thresholds)
-    held = PAUSE_MS / 1000 if detector_id == BROKER_DOWN else 0.0
-    return passes * pass_seconds + held + EXTRA_SECONDS
+    passes = EXTRA_PASSES + hysteresis_passes(expected.detector, thresholds)
+    held = PAUSE_MS / 1000 if expected.detector == BROKER_DOWN else 0.0
+    updated = UPDATE_SECONDS if expected.follows else 0.0
+    return passes * pass_seconds + held + updated + EXTRA_SECONDS

@@ -116,9 +116,7 @@ class Report:
             fault_at=fault_at,
             detectable_at=detectable_at,
             received_at=fired.received_at if fired is not None else None,
-            allowed_seconds=allowed_seconds(
-                expected.detector, self._thresholds, self._pass_seconds
-            ),
+            allowed_seconds=allowed_seconds(expected, self._thresholds, self._pass_seconds),
             resolved=self.is_resolved(must_resolve, alerts) if must_resolve is not None else None,
             comparison=self.comparison if is_loss else None,
             exposed=self.loss_range("exposed", alerts) if is_loss else None,

@@ -142,10 +142,9 @@ def _written_between(
     A later leadership than that of the loss wrote other records at these offsets.
     """
     history, epoch = after.previous_offset_history, after.previous_offset_history_epoch
-    if loss.epoch_after == NO_EPOCH and not history:
-        history = after.offset_history
-    if epoch is not None and epoch > loss.epoch_before:
-        history = []
+    # Without epochs, nothing shows of which leadership a history is.
+    if loss.epoch_after == NO_EPOCH or (epoch is not None and epoch > loss.epoch_before):
+        return None, None
     return passed_at(history, loss.start)[0], passed_at(history, loss.end - 1)[1]
 
 

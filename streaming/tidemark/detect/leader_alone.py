@@ -33,7 +33,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         return
     copied = {b: None if r is None else _copied(state, r) for b, r in others.items()}
     unknown = [broker for broker, end in copied.items() if end is None]
-    at_most = [b for b, r in others.items() if r is not None and _may_differ(state, r)]
+    at_most = [b for b, r in others.items() if r is not None and _may_differ(r)]
     alone_from = max(leader.log_start_offset or 0, *(end or 0 for end in copied.values()))
     records = log_end - alone_from
     age = age_ms(state.offset_history, alone_from, context.now) or 0.0
@@ -70,21 +70,21 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
     """Up to which offset a replica certainly holds the leader's records; None when unknown."""
     end = replica.log_end_offset
-    if end is not None and _may_differ(state, replica):
-        # What a broker knows to be committed, it has as the leader has it.
-        return min(end, replica.high_watermark or 0)
+    if end is not None and _may_differ(replica):
+        # What a broker knows to be committed, it has as the leader has it, unless that was lost.
+        end = min(end, replica.high_watermark or 0)
     if end is None or state.leader_epoch is None:
         return end
     # The newest epoch that can be in its log: by its lineage, where that ends where the log does.
     newest = replica.leader_epoch
-    if replica.lineage and replica.lineage[-1][1] == end:
+    if replica.lineage and not _may_differ(replica):
         newest = replica.lineage[-1][0]
     if newest is None:
         return None
     if newest >= state.leader_epoch:
         return end
     answer = end_offset_for(state.lineage or [], state.lineage_complete_from, newest)
-    if answer is None or answer[0] == newest:
+    if answer is None or answer[0] == newest or _may_differ(replica):
         return None if answer is None else min(end, answer[1])
     # The leader has no record of that epoch: the logs part where an older one ends in either.
     lineage = replica.lineage or []
@@ -92,15 +92,13 @@ def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
     return None if own is None else min(end, own[1], answer[1])
 
 
-def _may_differ(state: PartitionState, replica: ReplicaState) -> bool:
+def _may_differ(replica: ReplicaState) -> bool:
     """Whether a log may end in records that the leader does not have, which it is to cut off.
 
-    A former leader may not have cut yet. Without epochs no lineage shows the opposite.
+    Only the lineage of this very log shows the opposite, or a fetch from the leader: its high
+    watermark.
     """
-    if replica.lineage and replica.lineage[-1][1] == replica.log_end_offset:
-        return False
-    led = any(entry.leader == replica.broker for entry in state.committed)
-    return led or state.leader_epoch is None
+    return not (replica.lineage and replica.lineage[-1][1] == replica.log_end_offset)
 
 
 def _how_many(

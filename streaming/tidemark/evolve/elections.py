@@ -71,7 +71,7 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     if verdict is ElectionVerdict.SUSPECTED:
         if joined and before.leader is not None:
             return None
-        if _took_over_all(before, after):
+        if _took_over_all(before, after) or _was_about_to_join(before, after):
             return None
     if verdict is ElectionVerdict.ELIGIBLE and not exact:
         return None
@@ -135,8 +135,7 @@ def is_open(before: PartitionState, after: PartitionState, election: Election) -
     """Whether the lineage of the new leader, which was not read yet, may end a suspicion."""
     if election.verdict is not ElectionVerdict.SUSPECTED or _is_recorded(after):
         return False
-    reads_lineages = bool(before.lineage) or any(entry.lineage for entry in before.committed)
-    return reads_lineages and not shows_lineage(after) and _saw_recently(before, after)
+    return _reads_lineages(before) and not shows_lineage(after) and _saw_recently(before, after)
 
 
 def newly_suspected(before: PartitionState, after: PartitionState) -> OpenElection | None:
@@ -226,6 +225,27 @@ def _took_over_all(before: PartitionState, after: PartitionState) -> bool:
 def _is_recorded(after: PartitionState) -> bool:
     """Whether the metadata log is read, which decides on elections."""
     return after.sparse is not None and after.sparse.metadata is not None
+
+
+def _was_about_to_join(before: PartitionState, after: PartitionState) -> bool:
+    """Whether the leader had reached the high watermark a moment before, where no lineage is read.
+
+    The leader adds such a follower to the in-sync set at its next fetch, and no proof is to come.
+    """
+    elected, high_watermark = before.replica(after.leader), before.high_watermark
+    if _is_recorded(after) or _reads_lineages(before) or not _saw_recently(before, after):
+        return False
+    if elected is None or elected.error is not None or elected.log_end_offset is None:
+        return False
+    return (
+        high_watermark is not None
+        and elected.log_end_offset >= high_watermark
+        and elected.leader_epoch == before.leader_epoch
+    )
+
+
+def _reads_lineages(before: PartitionState) -> bool:
+    return bool(before.lineage) or any(entry.lineage for entry in before.committed)
 
 
 def _saw_recently(before: PartitionState, after: PartitionState) -> bool:

@@ -94,7 +94,8 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
     epoch = NO_EPOCH if state.leader_epoch is None else state.leader_epoch
     if entry.epoch > epoch or (entry.epoch == epoch and epoch != NO_EPOCH):
         return None
-    if epoch == NO_EPOCH and not _can_compare_ends(state, leader, entry):
+    if epoch == NO_EPOCH and (leader.leads is not True or entry.at >= state.observed_at):
+        # No fence shows who leads: the metadata and the broker itself must say so.
         return None
     end_of_epoch = _end_of_epoch(state, leader, entry, epoch)
     difference = _first_difference(state, leader, entry)
@@ -117,21 +118,6 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
         exposed_to,
         state.pass_number,
         diverged=difference.is_longer,
-    )
-
-
-def _can_compare_ends(state: PartitionState, leader: ReplicaState, entry: Committed) -> bool:
-    """Whether log end offsets decide where brokers know no epochs, and no fence shows who leads.
-
-    A broker that is cut off acts as leader too. Then another replica has the records.
-    """
-    return (
-        leader.leads is True
-        and entry.at < state.observed_at
-        and all(
-            replica.error is not None or (replica.log_end_offset or 0) < entry.surviving
-            for replica in state.replicas
-        )
     )
 
 

@@ -35,6 +35,8 @@ from tidemark.model.state import (
 
 TOPIC: Final = "model"
 PARTITION: Final = 0
+# The topic of the model is never created again, also under protocols older than topic ids.
+TOPIC_ID: Final = "model"
 NO_REPLICAS: Final[frozenset[int]] = frozenset()
 
 Lineage = list[tuple[int, int]]
@@ -60,6 +62,7 @@ def observe(
     observation = Observation(
         topic=TOPIC,
         partition=PARTITION,
+        topic_id=TOPIC_ID,
         observed_at=at,
         leader=None if quorum.leader is None else quorum.leader + 1,
         leader_epoch=quorum.leader_epoch if has_epoch else None,
