@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -66,6 +67,8 @@ def run(settings: Settings, once: bool = False) -> None:
     Raises TidemarkError when the query fails.
     """
     stop = Stop()
+    # py4j logs a lost JVM with a traceback to the root logger, beside the error that it raises.
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     with stop.on_signals():
         check_packages()
         ensure_topics(settings.kafka, settings.topics)
