@@ -173,3 +173,10 @@ def test_an_unclean_election_in_the_metadata_log_is_remembered(
     elected = change(leader=leader, leader_epoch=6, in_sync_replicas=[leader])
     elected.metadata_offset, elected.partition_epoch = 9, 4
     assert evolve_change(evolve_change(recorded(), gone), elected).unclean_epoch == unclean_epoch
+
+
+def test_a_record_with_fewer_replicas_lowers_the_minimum() -> None:
+    state = fold(None, observation(effective_min_in_sync_replicas=2))
+    removed = change(replicas=[1], in_sync_replicas=[1])
+    assert evolve_change(state, removed).effective_min_in_sync_replicas == 1
+    assert evolve_change(state, change(replicas=[])).effective_min_in_sync_replicas == 2

@@ -51,6 +51,13 @@ def apply_in_sync(
         after.shrinks = [*before.shrinks, *shrinks][-MAX_SHRINKS:]
 
 
+def limit_minimum(after: PartitionState) -> None:
+    """No partition needs more replicas in sync than it has (Partition.effectiveMinIsr)."""
+    minimum = after.effective_min_in_sync_replicas
+    if minimum is not None and after.assigned:
+        after.effective_min_in_sync_replicas = min(minimum, len(after.assigned))
+
+
 def sampled_cause(
     before: PartitionState, event: Observation, broker: int, cluster: ClusterState | None
 ) -> ShrinkExplanation:

@@ -9,7 +9,7 @@ from tidemark.core.events import MetadataChange
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import MetadataPosition, copy_of
 from tidemark.evolve.elections import note_election
-from tidemark.evolve.in_sync import apply_in_sync, recorded_cause
+from tidemark.evolve.in_sync import apply_in_sync, limit_minimum, recorded_cause
 from tidemark.evolve.leadership import begin_leadership, is_new_leadership
 from tidemark.evolve.recreation import is_other_topic
 
@@ -43,6 +43,7 @@ def evolve_change(
     after.leaderless = event.leader is None
     if event.replicas:
         after.assigned = event.replicas
+        limit_minimum(after)
     after.adding, after.removing = event.adding, event.removing
     if event.eligible_leader_replicas is not None:
         after.eligible_leader_replicas = event.eligible_leader_replicas

@@ -25,7 +25,7 @@ from tidemark.evolve.committed_records import (
     apply_returned_leaders,
 )
 from tidemark.evolve.elections import note_election
-from tidemark.evolve.in_sync import apply_in_sync, sampled_cause
+from tidemark.evolve.in_sync import apply_in_sync, limit_minimum, sampled_cause
 from tidemark.evolve.leadership import begin_leadership, is_new_leadership
 from tidemark.evolve.loss_reads import apply_loss, apply_resets
 from tidemark.evolve.recreation import (
@@ -143,6 +143,7 @@ def _apply_metadata(
         return
     if event.replicas:
         after.assigned = event.replicas
+        limit_minimum(after)
     after.adding, after.removing = event.adding, event.removing
     _apply_eligible(after, before, event)
     members, at = event.in_sync_replicas, event.observed_at
