@@ -102,8 +102,8 @@ def latency_remarks(results: Sequence[AlertResult]) -> list[str]:
         if result.is_late
     ]
     on_time = (
-        f"{len(timed) - len(late)} of {len(timed)} alerts came within 2 passes + 2 s + hysteresis "
-        "of the moment they were detectable"
+        f"{len(timed) - len(late)} of {len(timed)} alerts came within the allowed time after they "
+        "were detectable"
     )
     paused = {result.alert: result for result in results if result.scene == PAUSED}
     lag, shrink = paused.get(alert_name("FOLLOWER_LAG")), paused.get(alert_name("ISR_CHANGE"))

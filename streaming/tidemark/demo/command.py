@@ -21,6 +21,7 @@ from tidemark.demo.expected_alerts import (
     FOLLOWER,
     LEADER,
     OWN_TOPICS_LEADER,
+    UPDATE_SECONDS,
 )
 from tidemark.demo.live_table import LiveTable
 from tidemark.demo.loss_comparison import compare_loss
@@ -171,7 +172,8 @@ def _print_summary(run: DemoRun, results: list[AlertResult], reasons: list[str])
     )
     run.table.print(
         f"Allowed: {EXTRA_PASSES} passes + {EXTRA_SECONDS:.0f} s + the detector's hysteresis "
-        "(3 passes for states, 2 reads for loss)."
+        "(3 passes for states, 2 reads for loss); "
+        f"{UPDATE_SECONDS:.0f} s more for what updates the message about a page."
     )
     if run.report.comparison is not None:
         run.table.print(f"Committed data loss: {run.report.comparison.text()}.")
