@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.detect.conditions import context, evidence_of
 from tidemark.core.partition import LossCandidate, PartitionState
-from tidemark.core.sparse_state import MetadataPosition, SparseState
+from tidemark.core.sparse_state import MetadataPosition, OpenElection, SparseState
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition
 from tidemark.detect.unclean_election import ID, evaluate
@@ -108,3 +108,53 @@ def test_only_a_log_that_diverged_makes_a_suspicion_certain(
     conditions = found(LED, replace(LED, loss_candidate=loss))
     verdicts = [(c.severity, evidence_of(c)["verdict"]) for c in conditions]
     assert verdicts == ([] if expected is None else [expected])
+
+
+OPEN = OpenElection(2, 5, 1, 4, [1], [3], [4], 90.0, 100.0)
+
+
+def test_an_election_that_remains_suspected_is_reported_with_the_sets_before_it() -> None:
+    before = replace(LED, sparse=SparseState(open_election=OPEN))
+    after = replace(LED, sparse=SparseState(open_election=replace(OPEN, suspected=True)))
+    (condition,) = found(before, after)
+    assert (condition.severity, condition.broker, condition.epochs) == ("warning", 2, (4, 5))
+    assert evidence_of(condition) == {
+        "verdict": "suspected unclean",
+        "leader": 2,
+        "leader_before": 1,
+        "leader_epoch_before": 4,
+        "leader_epoch_after": 5,
+        "in_sync_replicas_before": [1],
+        "eligible_leader_replicas_before": [3],
+        "last_known_eligible_leader_replicas_before": [4],
+        "seen_before_at": 90.0,
+    }
+    assert found(after, replace(after)) == []
+
+
+@pytest.mark.parametrize(
+    ("diverged", "expected"),
+    [
+        (
+            False,
+            (
+                "Suspected unclean election: broker 2 leads since epoch 5. Committed records of "
+                "the epochs before it are proven to be lost: either the election was unclean, or "
+                "a disk lost records."
+            ),
+        ),
+        (
+            True,
+            (
+                "Unclean election: broker 2 leads since epoch 5. It was suspected at first. Its "
+                "log has other records where committed ones were."
+            ),
+        ),
+    ],
+)
+def test_a_loss_completes_the_open_alert(diverged: bool, expected: str) -> None:
+    loss = LossCandidate(4, 5, 1, 9, 9, 0, confirmed=True, diverged=diverged)
+    (condition,) = found(LED, replace(LED, loss_candidate=loss))
+    assert condition.description == expected
+    assert (condition.broker, condition.subject, condition.epochs) == (2, None, (3, 5))
+    assert condition.revision == ("unclean" if diverged else "loss")

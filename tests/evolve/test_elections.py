@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tidemark.core.leader_epochs import Committed
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.sparse_state import MetadataPosition, SparseState
+from tidemark.core.sparse_state import MetadataPosition, OpenElection, SparseState
 from tidemark.evolve.elections import (
     RECENT_SECONDS,
     UNDECIDED_SECONDS,
@@ -368,3 +368,87 @@ def test_what_no_lineage_will_decide_is_not_left_open(
     assert not is_open(old, new, election)
     note_election(new, old)
     assert (new.unclean_epoch, new.sparse) == (5, None)
+
+
+def test_an_open_election_keeps_the_sets_before_it() -> None:
+    old = replace(OPENED, eligible_leader_replicas=[3], last_known_eligible_leader_replicas=[4])
+    (first,) = folded(old, unread())
+    assert first.sparse is not None
+    assert first.sparse.open_election == OpenElection(
+        leader=2,
+        epoch_after=5,
+        leader_before=1,
+        epoch_before=4,
+        in_sync_replicas=[1],
+        eligible=[3],
+        last_known=[4],
+        seen_before_at=100.0,
+        at=101.0,
+    )
+
+
+REASSIGNED: dict[str, Any] = {"leader": 1, "adding": [2], "sparse": recorded(7)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        # One record lets the added replica join, removes the others, and elects it.
+        ({}, {}, None),
+        ({"adding": [], "removing": [1]}, {}, None),
+        ({"adding": []}, {}, ElectionVerdict.UNCLEAN),
+        # The reassignment goes on.
+        ({}, {"adding": [2]}, ElectionVerdict.UNCLEAN),
+        ({}, {"removing": [1]}, ElectionVerdict.UNCLEAN),
+        # The controller marks the leader as recovering.
+        (
+            {},
+            {
+                "sparse": SparseState(
+                    metadata=MetadataPosition(8, 0, 0.0, recovering=True, adjacent=True)
+                )
+            },
+            ElectionVerdict.UNCLEAN,
+        ),
+    ],
+)
+def test_a_record_that_completes_a_reassignment_is_a_clean_election(
+    old: dict[str, Any], new: dict[str, Any], expected: ElectionVerdict | None
+) -> None:
+    known = before(**{**REASSIGNED, **old})
+    assert verdict(known, after(**{"sparse": recorded(8), **new})) is expected
+
+
+def test_the_sets_of_the_record_decide() -> None:
+    """A broker that is cut off showed an older in-sync set after the record."""
+    position = MetadataPosition(7, 0, 0.0, adjacent=True, in_sync_replicas=[1, 2])
+    old = before(leader=1, sparse=SparseState(metadata=position))
+    assert verdict(old, after(sparse=recorded(8))) is None
+    assert verdict(old, after(sparse=recorded(8, adjacent=False))) is ElectionVerdict.SUSPECTED
+
+
+CAUGHT_UP = ReplicaState(2, log_end_offset=9, leader_epoch=4, sampled_at=100.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields", "expected"),
+    [
+        ({}, {}, None),
+        ({"log_end_offset": 8}, {}, ElectionVerdict.SUSPECTED),
+        ({"log_end_offset": None}, {}, ElectionVerdict.SUSPECTED),
+        ({"error": "refused"}, {}, ElectionVerdict.SUSPECTED),
+        ({"leader_epoch": 3}, {}, ElectionVerdict.SUSPECTED),
+        ({}, {"high_watermark": None}, ElectionVerdict.SUSPECTED),
+        # The lineage of the new leader will decide.
+        ({}, {"lineage": [(4, 9)]}, ElectionVerdict.SUSPECTED),
+        ({}, {"committed": [WITH_LINEAGE]}, ElectionVerdict.SUSPECTED),
+        ({}, {"at": 84.0}, ElectionVerdict.SUSPECTED),
+    ],
+)
+def test_a_follower_at_the_high_watermark_was_about_to_join(
+    changes: dict[str, Any], fields: dict[str, Any], expected: ElectionVerdict | None
+) -> None:
+    given = {"high_watermark": 9, **fields}
+    old = led(given.pop("at", 100.0), **given)
+    old.replicas = [*old.replicas, replace(CAUGHT_UP, **changes)]
+    assert verdict(old, unread()) is expected

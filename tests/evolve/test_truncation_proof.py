@@ -118,3 +118,55 @@ def test_deleted_records_were_not_cut() -> None:
     after = replace(AFTER, **deleted)
     known = replace(KNOWN, lineage=[(0, 12), (1, 20)])
     assert judge_cut(BEFORE, after, known, 12).verdict is POSSIBLE
+
+
+LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 0}
+
+
+@pytest.mark.parametrize(
+    ("before", "known", "expected"),
+    [
+        # The leader's own lineage, its lineage of an earlier leadership, and a sampled one.
+        (LEADING, {"broker": 2, "leader_epoch": 2}, (PROVEN, 20)),
+        ({**LEADING, "lineage": []}, {"broker": 2, "leader_epoch": 2}, (POSSIBLE, None)),
+        ({}, {"broker": 1, "leader_epoch": 2, "log_end_offset": 15}, (PROVEN, 12)),
+        (
+            {},
+            {
+                "broker": 1,
+                "leader_epoch": 2,
+                "log_end_offset": 20,
+                "lineage": [(0, 12), (1, 20)],
+            },
+            (PROVEN, 20),
+        ),
+        # It was read before the broker led.
+        (
+            {"committed": [FIRST, replace(SECOND, lineage=[(0, 12), (1, 20)])]},
+            {"broker": 2, "leader_epoch": 2, "lineage": [(0, 20)]},
+            (POSSIBLE, None),
+        ),
+        (
+            {
+                "committed": [
+                    FIRST,
+                    replace(SECOND, lineage=[(0, 12), (1, 20)], lineage_complete_from=0),
+                ]
+            },
+            {"broker": 2, "leader_epoch": 2, "lineage": [(0, 20)]},
+            (PROVEN, 20),
+        ),
+        # A sampled lineage of as many epochs as are read may lack older ones.
+        (
+            {},
+            {"leader_epoch": 2, "lineage": [(epoch, 20) for epoch in range(1, 9)]},
+            (POSSIBLE, None),
+        ),
+        ({}, {"leader_epoch": 2, "lineage": [(1, 20)]}, (PROVEN, 20)),
+    ],
+)
+def test_the_lineage_is_the_newest_that_is_known_of_its_own_log(
+    before: dict[str, Any], known: dict[str, Any], expected: tuple[CutVerdict, int | None]
+) -> None:
+    found = judge(11, before, **known)
+    assert (found.verdict, found.below) == expected
