@@ -55,6 +55,23 @@ def test_a_collector_that_counts_what_a_broker_left_sees_no_reassignment() -> No
     assert cluster.departures == [Departure(3.0, 3.0, 2, returned=0, names=["a-1", "b-2"])]
 
 
+def test_partitions_that_return_and_leave_in_one_pass_count_as_both() -> None:
+    cluster = Cluster()
+    cluster.count(1.0, 40, left=0)
+    cluster.count(2.0, 10, left=30)
+    cluster.count(3.0, 10, left=4)
+    assert cluster.departures == [Departure(2.0, 3.0, 34, returned=4)]
+
+
+def test_a_departure_that_began_in_the_grace_of_a_restart_stays_orderly() -> None:
+    cluster = Cluster()
+    cluster.count(1.0, 40, left=0)
+    cluster.brokers[3].grace_until = 2.5
+    for at, in_sync in ((2.0, 39), (3.0, 38)):
+        cluster.count(at, in_sync, left=1)
+    assert [(d.partitions, d.orderly) for d in cluster.departures] == [(2, True)]
+
+
 def test_departures_are_apart_when_the_broker_had_returned_or_time_passed() -> None:
     cluster = Cluster()
     for at, in_sync in ((1.0, 4), (2.0, 0), (3.0, 2), (4.0, 0), (5.0, 1), (6.0, 0)):

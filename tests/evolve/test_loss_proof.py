@@ -233,6 +233,10 @@ def returned(
     return state({**leader, **(answer or {})}, entry, **{**whole, **fields})
 
 
+PARTED = [(0, 3), (1, 18), (3, 24)]
+THIRD = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 3), (1, 5), (2, 18)], lineage_complete_from=1)
+
+
 @pytest.mark.parametrize(
     ("start", "judged"),
     [
@@ -253,6 +257,14 @@ def returned(
         (None, returned(entry=replace(SECOND, lineage=[]))),
         # An end at the log start is no end.
         (None, returned({"log_start_offset": 24}, lineage=[(0, 24), (3, 24)])),
+        (None, returned({"log_start_offset": 7}, lineage=[(0, 7), (3, 24)])),
+        # Nor is one at the log start of the leader that committed.
+        (4, returned(entry=replace(SECOND, log_start_offset=4), lineage=PARTED)),
+        (None, returned(entry=replace(SECOND, log_start_offset=5), lineage=PARTED)),
+        # The first epoch of a log that never had an older one shows no end of it.
+        (None, returned(entry=replace(SECOND, lineage=[(1, 18)]))),
+        # An epoch that one lineage does not reach is no obstacle to the next one.
+        (5, returned(entry=THIRD, lineage=[(0, 3), (1, 24), (3, 24)])),
         # Both logs are equal.
         (None, returned(lineage=[(0, 5), (1, 18), (3, 24)])),
     ],

@@ -16,6 +16,7 @@ from tidemark.evolve.recreation import (
     RESET_SECONDS,
     is_new_topic,
     log_resets,
+    may_be_recreated,
     may_mix_topics,
 )
 
@@ -109,6 +110,39 @@ def test_without_ids_an_epoch_that_goes_back_twice_is_a_new_topic(
         assert (after.leader_epoch, [entry.epoch for entry in after.committed]) == (0, [0])
 
 
+@pytest.mark.parametrize(
+    ("known", "forgot"),
+    [(4, True), (1, True), (0, False), (None, False)],
+)
+def test_a_replica_forgot_only_an_epoch_that_it_knew(known: int | None, forgot: bool) -> None:
+    replicas = [replace(each, leader_epoch=known) for each in WITHOUT_ID.replicas]
+    state = replace(WITHOUT_ID, replicas=replicas)
+    assert may_mix_topics(state, back(answer(1, leader_epoch=0), silent(2))) is forgot
+    assert not may_mix_topics(state, back(answer(3, leader_epoch=0), silent(2)))
+
+
+@pytest.mark.parametrize(
+    ("epoch", "known", "sample", "held"),
+    [
+        (4, 4, 4, True),
+        (4, 3, 4, False),
+        (4, None, None, True),
+        (4, None, 1, False),
+        (4, 1, None, True),
+    ],
+)
+def test_a_log_may_fall_only_after_an_election_that_its_replica_knows(
+    epoch: int, known: int | None, sample: int | None, held: bool
+) -> None:
+    state = replace(
+        SEEN,
+        leader_epoch=epoch,
+        replicas=[replace(each, leader_epoch=known) for each in SEEN.replicas],
+    )
+    event = new(answer(1, log_end_offset=3, leader_epoch=sample), silent(2), leader_epoch=epoch)
+    assert may_mix_topics(state, event) is held
+
+
 def test_another_id_is_a_new_topic_at_once() -> None:
     assert is_new_topic(SEEN, observation(topic_id="b"))
     assert not is_new_topic(SEEN, observation(topic_id="a"))
@@ -181,6 +215,24 @@ def test_a_new_topic_explains_logs_that_end_below_what_was_committed(
     if suspected:
         assert found == Suspicion(3, 90, 2, event.observed_at, recreated=True)
         assert (after.committed, after.loss_candidate) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("may", "committed", "fields"),
+    [
+        (True, 101, {}),
+        # One log has every record.
+        (False, 100, {}),
+        # Another replica does not answer, and no log was reset.
+        (False, 101, {"assigned": [1, 2, 3]}),
+        (False, 101, {"topic_id": "a"}),
+    ],
+)
+def test_logs_that_all_end_too_early_may_be_of_a_new_topic(
+    may: bool, committed: int, fields: dict[str, Any]
+) -> None:
+    state = replace(first_epoch(), sparse=None, **fields)
+    assert may_be_recreated(state, committed) is may
 
 
 def test_resets_are_kept_for_a_while() -> None:
