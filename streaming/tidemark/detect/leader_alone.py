@@ -72,7 +72,12 @@ def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
     end = replica.log_end_offset
     if end is not None and _may_differ(replica):
         # What a broker knows to be committed, it has as the leader has it, unless that was lost.
-        end = min(end, replica.high_watermark or 0)
+        lost_from = (
+            entry.lost_from
+            for entry in state.committed
+            if entry.lost_from is not None and entry.lost_under == state.leader_epoch
+        )
+        end = min(end, replica.high_watermark or 0, *lost_from)
     if end is None or state.leader_epoch is None:
         return end
     # The newest epoch that can be in its log: by its lineage, where that ends where the log does.
