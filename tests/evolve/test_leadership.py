@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.core.partition import PartitionState
+from tidemark.core.leader_epochs import Committed
+from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.sparse_state import (
     MAX_EPOCH_STARTS,
     EpochStart,
@@ -53,6 +54,48 @@ def test_a_leadership_without_samples_leaves_the_history_before_it() -> None:
     after = led(3, 6)
     begin_leadership(after, led(2, 5, offset_history=[], previous_offset_history=[1, 2]), 110.0)
     assert after.previous_offset_history == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "dated_by"), [(False, [3, 4]), (True, [1, 2]), (None, [1, 2])]
+)
+def test_a_loss_that_was_read_once_keeps_the_history_that_dates_it(
+    confirmed: bool | None, dated_by: list[int]
+) -> None:
+    read = None if confirmed is None else LossCandidate(3, 4, 5, 9, 9, 7, confirmed=confirmed)
+    after = led(2, 5)
+    before = led(1, 4, offset_history=[1, 2], previous_offset_history=[3, 4], loss_candidate=read)
+    begin_leadership(after, before, 110.0)
+    assert after.previous_offset_history == dated_by
+
+
+# Leaders 1 and 2 committed under epochs 3 and 4; the lineage of leader 2 has all of it.
+TABLE = [Committed(3, 10, 1.0, 10, 1), Committed(4, 20, 2.0, 20, 2)]
+LINEAGE: dict[str, Any] = {"lineage": [(3, 10), (4, 20)], "lineage_complete_from": 0}
+
+
+@pytest.mark.parametrize(
+    ("fields", "covers"),
+    [
+        (LINEAGE, True),
+        ({**LINEAGE, "lineage": [(3, 9), (4, 20)]}, False),
+        # Only the epochs before count: of its own, more may have been committed since.
+        ({**LINEAGE, "lineage": [(3, 10), (4, 15)]}, True),
+        ({**LINEAGE, "lineage_complete_from": None}, False),
+        ({**LINEAGE, "lineage": []}, False),
+    ],
+)
+def test_the_lineage_of_a_leadership_that_is_over_is_kept(
+    fields: dict[str, Any], covers: bool
+) -> None:
+    before = led(2, 4, committed=TABLE, **fields)
+    after = led(1, 5)
+    begin_leadership(after, before, 110.0)
+    first, second = after.committed
+    assert first is TABLE[0]
+    is_known = bool(fields["lineage"]) and fields["lineage_complete_from"] is not None
+    assert second.lineage == (fields["lineage"] if is_known else [])
+    assert (second.covers_earlier, second.read_at, second.over_at) == (covers, 2.0, 110.0)
 
 
 def epoch_starts(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.evolve.observations import answer, fold, observation, silent
 from tidemark.core.events import Observation, Replica
 from tidemark.core.partition import PartitionState
-from tidemark.core.sparse_state import LogReset, Suspicion, copy_of
+from tidemark.core.sparse_state import EpochStart, LogReset, Suspicion, copy_of
 from tidemark.evolve.recreation import (
     MAX_HOLD_SECONDS,
     RESET_SECONDS,
@@ -246,6 +246,24 @@ def test_resets_are_kept_for_a_while() -> None:
     for late, kept in ((0.0, resets), (0.1, [])):
         at = 11.0 + RESET_SECONDS + late
         assert log_resets(after, observation(topic_id=None, observed_at=at)) == kept
+
+
+def test_an_empty_partition_is_no_new_topic() -> None:
+    """Nothing was committed that its logs could lack."""
+    samples = [answer(broker, leader_epoch=0, log_end_offset=0) for broker in (1, 2)]
+    event = observation(**{**BACK, "samples": samples, "committed": None})
+    for state in (fold(None, event), fold(None, event, replace(event, observed_at=11.0))):
+        assert copy_of(state.sparse).suspicion is None
+
+
+def test_a_suspicion_leaves_the_other_rare_parts_as_they_are() -> None:
+    empty = [answer(b, leads=b == 2, leader_epoch=1, log_end_offset=0) for b in (1, 2)]
+    before = first_epoch()
+    before.sparse = copy_of(None)
+    before.sparse.epoch_starts = [EpochStart(5.0, 0)]
+    after = copy_of(fold(before, led_again(*empty)).sparse)
+    assert after.suspicion == Suspicion(0, 90, 2, 11.0, recreated=True)
+    assert [start.epoch for start in after.epoch_starts] == [0, 1]
 
 
 def test_a_replica_that_no_reassignment_added_may_be_of_a_new_topic() -> None:
