@@ -21,7 +21,7 @@ from tidemark.verbs.replay.reducer import LineReducer
 
 CASES = ROOT / "tests" / "testdata" / "cases"
 LOSS, UNCLEAN = "KafkaCommittedDataLoss", "KafkaUncleanElection"
-REASSURANCE = ("has them", "No record is missing", "has everything that was seen")
+REASSURANCE = ("has them", "is missing in its log", "has everything that was seen")
 Ranges = dict[str, list[tuple[int, int]]]
 
 

@@ -74,7 +74,7 @@ TABLE: Final[dict[str, list[tuple[str, str, Check]]]] = {
             r"Leader \d+ reports high watermark \d+ of \S+; (\d+) was committed before",
             s.high_watermark_was,
         ),
-        ("no record missing", r"No record is missing in its log", s.leader_lacks_nothing),
+        ("none missing", r"No record below (\d+) is missing in its log", s.leader_lacks_nothing),
         ("reaches", r"Its log reaches \d+", _anything),
         ("not proven", r"Its log ends at \S+; it is not proven yet", _anything),
         ("waits", r"Consumers wait at \d+", _anything),

@@ -143,10 +143,12 @@ def leader_has_what_was_seen(case: Case, match: Match) -> bool:
 
 
 def leader_lacks_nothing(case: Case, match: Match) -> bool:
-    """The leader's log has every committed record, of its epoch and of those before."""
+    """The leader's log has every committed record below an offset, of its epoch and of those
+    before.
+    """
     leader = case.evidence["leader"]
     epoch = case.evidence.get("leader_epoch")
-    records = case.committed_in(0, case.truth.high_watermarks[case.topic], epoch)
+    records = case.committed_in(0, int(match[1]), epoch)
     return case.holds(leader, [r for r in records if r not in case.claimed])
 
 

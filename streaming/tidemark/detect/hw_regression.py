@@ -97,7 +97,11 @@ def _why(state: PartitionState, leader: ReplicaState, highest: Committed, *, hel
     if end is None or end < highest.surviving:
         return f"Its log ends at {end}; it is not proven yet whether the records above are lost"
     kept = keeps_committed(state)
-    safe = "No record is missing in its log" if kept else f"Its log reaches {end}"
+    safe = (
+        f"No record below {highest.surviving} is missing in its log"
+        if kept
+        else f"Its log reaches {end}"
+    )
     if not held:
         return f"{safe}; the high watermark rises while the followers fetch"
     return (
