@@ -14,7 +14,7 @@ from tidemark.evolve.truncation_proof import Cut, CutVerdict, judge_cut
 
 PROVEN, POSSIBLE, EXCLUDED = CutVerdict.PROVEN, CutVerdict.POSSIBLE, CutVerdict.EXCLUDED
 # Leader 1 committed 10 under epoch 0. Leader 2 committed 30 under epoch 1; epoch 0 ended at 12.
-FIRST = Committed(0, 10, 1.0, 15, 1, lineage=[(0, 15)], lineage_complete_from=0)
+FIRST = Committed(0, 10, 1.0, 15, 1, lineage=[(0, 15)], lineage_complete_from=0, over_at=5.0)
 SECOND = Committed(1, 30, 2.0, 30, 2)
 # Broker 3 followed both.
 KNOWN = ReplicaState(3, log_end_offset=20, high_watermark=0, leader_epoch=1, sampled_at=5.0)
@@ -87,6 +87,10 @@ DEPOSED: dict[str, Any] = {
         (10, {}, {"leader_epoch": 1}, POSSIBLE),
         (10, {"leader_epoch": 0}, {}, POSSIBLE),
         (10, {}, {"sampled_at": 4.0}, POSSIBLE),
+        (10, {}, {"sampled_at": None}, POSSIBLE),
+        # A record showed the end of the epoch after the sample, or it is unknown when that was.
+        (10, {"committed": [replace(FIRST, over_at=5.1), SECOND]}, {}, POSSIBLE),
+        (10, {"committed": [replace(FIRST, over_at=None), SECOND]}, {}, POSSIBLE),
         (10, {}, {"high_watermark": None}, POSSIBLE),
         # Another broker led.
         (10, {"committed": [replace(FIRST, leader=3), SECOND]}, {}, POSSIBLE),

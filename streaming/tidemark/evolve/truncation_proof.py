@@ -102,6 +102,9 @@ def _is_final(before: PartitionState, known: ReplicaState, epoch: int, cut: int)
         and led.leader == known.broker
         and known.leader_epoch == epoch
         and known.sampled_at == before.observed_at
+        # A record of the metadata log ends an epoch without a sample.
+        and led.over_at is not None
+        and led.over_at <= before.observed_at
         and before.leader_epoch is not None
         and before.leader_epoch > epoch
         and known.high_watermark is not None
