@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from random import Random
 
 from tests.histories.broker import Broker
@@ -12,14 +13,16 @@ from tests.histories.requests import (
     OUT_OF_RANGE,
     UNANSWERED,
     Answers,
-    Lineage,
+    Fetched,
     failure,
     fetch_epoch,
     list_committed,
     list_latest,
 )
-from tests.histories.walk import walk
 from tests.histories.world import World
+from tidemark.collect.broker_answers import Lineage
+from tidemark.collect.codecs.fetch import FetchEntry
+from tidemark.collect.lineage import walk_epochs
 from tidemark.core.events import OK, Event, PartitionDeleted
 
 # The true time of the beginning, in Unix seconds.
@@ -282,16 +285,29 @@ class Collector:
         has_newest = fetched.epoch >= 0 and not found.epochless
         newest = (fetched.epoch, fetched.end) if has_newest else None
         epochs = [epoch for epoch, _ in watched.leader_lineage.entries]
-        steps = walk(newest, latest.epoch, latest.end, epochs)
+        steps = walk_epochs(newest, latest.epoch, latest.end, epochs)
         found.lineage = self._walk(broker, found, steps, latest.epoch)
 
-    def _walk(self, broker: Broker, found: Answers, steps: object, fence: int) -> Lineage | None:
-        answer = None
+    def _walk(
+        self,
+        broker: Broker,
+        found: Answers,
+        steps: Generator[int, FetchEntry | None, Lineage | None],
+        fence: int,
+    ) -> Lineage | None:
+        entry: FetchEntry | None = None
         while True:
             try:
-                asked = steps.send(answer)  # type: ignore[attr-defined]
+                asked = next(steps) if entry is None else steps.send(entry)
             except StopIteration as over:
-                return over.value  # type: ignore[no-any-return]
+                lineage: Lineage | None = over.value
+                return lineage
             if self.rng.random() < 0.05 and not self._answers(broker, found):
                 return None
-            answer = fetch_epoch(broker, asked, fence, None)
+            entry = _entry(fetch_epoch(broker, asked, fence, None))
+
+
+def _entry(answer: Fetched) -> FetchEntry:
+    """An answer as the decoder of Fetch gives it, of partition 0."""
+    error, high_watermark, start, epoch, end = answer
+    return 0, error, high_watermark, -1, start, epoch, end

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.histories.broker import Broker
 from tests.histories.controller import Brokers, PartitionRecord
-from tests.histories.requests import Lineage
+from tidemark.collect.broker_answers import Lineage
 from tidemark.core.events import Observation
 
 PASSES_AFTER_CHANGE = 4

@@ -13,7 +13,6 @@ from tests.histories.requests import (
     UNANSWERED,
     UNKNOWN_EPOCH,
     Answers,
-    Lineage,
 )
 from tidemark.core.events import Observation, Replica
 
@@ -219,6 +218,3 @@ def _check(watched: Watched, shown: Observation, *, leader_read: bool) -> None:
             watched.check.add(sample.broker)
         else:
             watched.check.discard(sample.broker)
-
-
-__all__ = ["Lineage", "Seen", "observe"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from tests.histories.broker import Broker
+from tidemark.collect.broker_answers import Lineage
 
 UNKNOWN_TOPIC: Final = 3
 NOT_LEADER: Final = 6
@@ -22,7 +23,6 @@ NAMES: Final = {
     UNKNOWN_EPOCH: "UNKNOWN_LEADER_EPOCH",
     NOT_AVAILABLE: "OFFSET_NOT_AVAILABLE",
 }
-MAX_LINEAGE: Final = 8
 
 
 class Latest(NamedTuple):
@@ -41,11 +41,6 @@ class Fetched(NamedTuple):
     start: int
     epoch: int
     end: int
-
-
-class Lineage(NamedTuple):
-    entries: list[tuple[int, int]]
-    complete_from: int | None
 
 
 @dataclass(slots=True)
