@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from tidemark.collect.connection import BrokerConnection, ConnectionPool
@@ -27,6 +28,7 @@ from tidemark.collect.pack import EventRecord, Packer
 from tidemark.collect.quorum_nodes import QuorumNodes
 from tidemark.collect.request_plan import BrokerPlan
 from tidemark.collect.sampler import Sampler
+from tidemark.collect.sources import Source, add_source_events
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import MAX_LEFT_NAMES, OK, TIMED_OUT, BrokerAnswer, PartitionDeleted, Pass
 from tidemark.kafka.client import checked_options
@@ -51,7 +53,14 @@ class PassRunner:
     _packer: Packer
     _patience_seconds: float
 
-    def __init__(self, cluster: Cluster, settings: Collect, groups: int, epoch: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Collect,
+        groups: int,
+        epoch: int,
+        sources: Sequence[Source] = (),
+    ) -> None:
         options = checked_options(cluster)
         self.cluster = cluster
         self.loop = EventLoop(**options)
@@ -74,6 +83,7 @@ class PassRunner:
         self._plans: dict[int, BrokerPlan] = {}
         self._must_plan = True
         self._quorum_nodes = QuorumNodes()
+        self._sources = sources
         # How long the slowest broker that answered took for its first answers; it rises at once and
         # falls slowly.
         self._slowest_seconds = self._timeout
@@ -103,6 +113,7 @@ class PassRunner:
         await self._connect_new_brokers()
         await self._sample()
         await self._confirm_leaders()
+        add_source_events(self._sources, self.inventory, self._packer)
         missed = self._observe(missed_elsewhere)
         self._add_quorum_nodes()
         places = [(watched.group, (watched.topic, watched.number)) for watched in missed]
@@ -289,6 +300,8 @@ class PassRunner:
         )
 
     def close(self) -> None:
+        for source in self._sources:
+            source.close()
         self._reader.close()
         self._connections.close()
         self.loop.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
@@ -12,6 +13,7 @@ from kafka.future import Future
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import Publisher
+from tidemark.collect.sources import Source
 from tidemark.settings import Cluster, Settings
 
 log = structlog.get_logger()
@@ -31,10 +33,11 @@ class Collector(threading.Thread):
         metrics: CollectMetrics,
         epoch: int,
         limit: int | None = None,
+        sources: Sequence[Source] = (),
     ) -> None:
         super().__init__(name=f"tidemark-collect-{cluster.name}", daemon=True)
         self.cluster = cluster
-        self.passes = PassRunner(cluster, settings.collect, publisher.groups, epoch)
+        self.passes = PassRunner(cluster, settings.collect, publisher.groups, epoch, sources)
         self._publisher = publisher
         self._metrics = metrics
         self._limit = limit

@@ -106,7 +106,7 @@ class Inventory:
             found = [image for image in current if name in image.topics]
             reports = [(i, i.topics[name]) for i in found if not i.topics[name].error]
             numbers = {number for _, topic in reports for number in topic.partitions}
-            for number in filter(partial(self._is_own, name), numbers):
+            for number in filter(partial(self.is_own, name), numbers):
                 self._apply_partition(name, number, reports, only_current_broker, changes)
             if name not in known:
                 changes.new_topics.add(name)
@@ -135,7 +135,11 @@ class Inventory:
         watched.older_epoch_reads = watched.older_epoch_reads + 1 if is_back else 0
         return watched.older_epoch_reads >= OLDER_EPOCH_READS
 
-    def _is_own(self, topic: str, number: int) -> bool:
+    def group_of(self, topic: str, number: int) -> int:
+        """The Kafka partition of the event topic for the events of a partition."""
+        return group_of(self._cluster.name, topic, number, self._groups)
+
+    def is_own(self, topic: str, number: int) -> bool:
         """Whether the partition is in this collector's shard."""
         shards = self._cluster.shards
         return (
@@ -213,7 +217,7 @@ class Inventory:
             changes.recreated.append(watched)
             watched = None
         if watched is None:
-            group = group_of(self._cluster.name, topic, number, self._groups)
+            group = self.group_of(topic, number)
             watched = WatchedPartition(topic, number, newest.topic_id, group, metadata)
             self.partitions[topic, number] = watched
             changes.replan = True

@@ -1,0 +1,39 @@
+"""Events that do not come from samples: each source reads beside the passes, in its own thread.
+
+A pass takes what its sources have and packs it before its own observations, so that the reducer
+reads a recorded change before the samples that follow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from tidemark.collect.inventory import Inventory
+from tidemark.collect.pack import Packer
+from tidemark.core.events import BrokerState, PartitionEvent
+
+SourceEvent = PartitionEvent | BrokerState
+
+
+class Source(Protocol):
+    """A reader beside the passes."""
+
+    def take(self) -> list[SourceEvent]:
+        """The events since the last call, in order. Does not block; raises nothing.
+
+        The queue behind it is bounded.
+        """
+
+    def close(self) -> None:
+        """Ends the reader. From any thread."""
+
+
+def add_source_events(sources: Iterable[Source], inventory: Inventory, packer: Packer) -> None:
+    """Packs what the sources have: of partitions, only those that this collector watches."""
+    for source in sources:
+        for event in source.take():
+            if isinstance(event, BrokerState):
+                packer.broadcast(event)
+            elif inventory.is_own(event.topic, event.partition) and inventory.wants(event.topic):
+                packer.add(inventory.group_of(event.topic, event.partition), event)
