@@ -10,12 +10,11 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
-import msgspec
 import structlog
 
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import TidemarkError, WireError
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
@@ -41,6 +40,7 @@ STOP_SECONDS: Final = 8.0
 VIEWS: Final = "partition views"
 ALERTS: Final = "alerts"
 
+T = TypeVar("T")
 log = structlog.get_logger()
 
 
@@ -153,7 +153,7 @@ class Exporter:
         next_refresh = next_tick = 0.0
         while not self._stopped.is_set():
             for message in self._views.poll(POLL_MS):
-                self._apply_view(message)
+                self._guarded(self._apply_view, message, self._views.topic)
             self._check_caught_up(VIEWS, self._views)
             now = time.monotonic()
             if self._serve_metrics and now >= next_refresh:
@@ -179,7 +179,8 @@ class Exporter:
             records = [
                 (alert, (message.partition, message.offset))
                 for message in self._alerts.poll(POLL_MS)
-                if (alert := self._count_alert(message)) is not None
+                if (alert := self._guarded(self._count_alert, message, self._alerts.topic))
+                is not None
             ]
             if records:
                 self.delivery.alerts(records)
@@ -218,12 +219,30 @@ class Exporter:
             return None
         try:
             return decode_record(message.value)
-        except msgspec.DecodeError as error:
-            self.metrics.undecodable.labels(topic=topic).inc()
-            log.warning(
-                "skipped a record that cannot be decoded", topic=topic, reason=str(error)[:200]
-            )
+        except WireError as error:
+            self._skip(message, topic, error)
             return None
+
+    def _guarded(
+        self, apply: Callable[[Message], T | None], message: Message, topic: str
+    ) -> T | None:
+        """The last line of defence: a record that passed every check never ends the process."""
+        try:
+            return apply(message)
+        except Exception as error:
+            self._skip(message, topic, error)
+            return None
+
+    def _skip(self, message: Message, topic: str, error: Exception) -> None:
+        self.metrics.undecodable.labels(topic=topic).inc()
+        field = f", field {error.field}" if isinstance(error, WireError) else ""
+        log.warning(
+            "skipped a record that cannot be used",
+            topic=topic,
+            partition=message.partition,
+            offset=message.offset,
+            reason=f"{str(error) or type(error).__name__}{field}"[:200],
+        )
 
     def _check_caught_up(self, what: str, reader: TopicReader) -> None:
         if what in self._waiting and reader.caught_up():

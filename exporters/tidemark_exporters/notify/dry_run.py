@@ -13,9 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
-from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.core.errors import ConfigError, TidemarkError, WireError
 from tidemark.core.records import Alert, OpenAlert, View, decode_record
 from tidemark.core.text import counted, table, utc
 from tidemark.kafka.topic_reader import Message, TopicReader
@@ -103,7 +101,7 @@ def _records(reader: TopicReader) -> Iterable[tuple[Message, object]]:
     while not reader.caught_up():
         for message in reader.poll(POLL_MS):
             record = None
-            with suppress(msgspec.DecodeError):
+            with suppress(WireError):
                 record = decode_record(message.value or b"")
             yield message, record
         if time.monotonic() > deadline:

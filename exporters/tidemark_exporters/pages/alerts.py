@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import msgspec
-
+from tidemark.core.errors import WireError
 from tidemark.core.records import Alert, OpenAlert, decode_record
 from tidemark.kafka.topic_reader import TopicReader
 from tidemark_exporters.pages.health import LEVELS, alert_level
@@ -93,7 +92,7 @@ def read_past_alerts(
             if message.value is not None and b'"resolved"' in message.value:
                 try:
                     record = decode_record(message.value)
-                except msgspec.DecodeError:
+                except WireError:
                     continue
                 if isinstance(record, Alert):
                     history.add(record)

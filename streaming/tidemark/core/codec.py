@@ -22,6 +22,9 @@ from tidemark.core.events import (
 # Writers keep to MAX_BYTES. Readers accept more, up to this bound.
 MAX_RECORD_BYTES: Final = 16 * MAX_BYTES
 
+# What msgspec raises for bytes that do not fit.
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
+
 _encoder = msgspec.json.Encoder()
 _batches: msgspec.json.Decoder[Batch] = msgspec.json.Decoder(Batch)
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
@@ -61,7 +64,7 @@ def decode_batch(data: bytes) -> Batch:
     _check_size(data)
     try:
         return _batches.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+    except UNREADABLE as error:
         raise _wire_error(error, data) from None
 
 
@@ -76,7 +79,7 @@ def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
         first = error
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
+    except UNREADABLE:
         raise first from None
     if len(envelope.events) > MAX_EVENTS or not re.match(r"^\$\.events\[", first.field):
         raise first
@@ -86,7 +89,7 @@ def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
         payload = bytes(raw)
         try:
             good.append(_events.decode(payload))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        except UNREADABLE as error:
             bad.append(BadEvent(_wire_error(error, payload, prefix=f"$.events[{index}]"), payload))
     batch = Batch(
         v=1,

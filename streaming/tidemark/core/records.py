@@ -8,14 +8,25 @@ state of its key, and contains the open alerts.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from tidemark.core.codec import UNREADABLE
+from tidemark.core.errors import WireError
+from tidemark.core.events import Seconds
 from tidemark.core.identity import partition_key
 
 RECORD_VERSION: Final = 1
+MAX_EVIDENCE_DEPTH: Final = 16
+# The labels and annotations that readers rely on.
+_LABELS: Final = ("alertname", "kafka_cluster", "severity")
+_ANNOTATIONS: Final = ("description",)
+
+# Bounds that no reader computes beyond; the meaning of a number is its writer's.
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Milliseconds = Annotated[float, Meta(ge=-1e15, le=1e15)]
 
 Severity = Literal["critical", "warning", "info"]
 AlertState = Literal["firing", "update", "resolved"]
@@ -39,30 +50,30 @@ class Alert(Struct, tag="alert", tag_field="type", kw_only=True, omit_defaults=T
     annotations: dict[str, str]
     # Samples, epochs, in-sync replicas, ranges "proven" and "exposed" as [from, to), confidence.
     evidence: dict[str, Any] = {}
-    starts_at: float
-    ends_at: float | None = None
+    starts_at: Seconds
+    ends_at: Seconds | None = None
     reason: Reason | None = None
     # The time of the pass (or event) that made this transition.
-    at: float
+    at: Seconds
 
 
 class ReplicaView(Struct, kw_only=True, omit_defaults=True):
     """One replica in the view of a partition: its last sample and what follows from it."""
 
-    broker: int
-    log_end_offset: int | None = None
-    high_watermark: int | None = None
-    log_start_offset: int | None = None
-    last_stable_offset: int | None = None
-    leader_epoch: int | None = None
+    broker: Int64
+    log_end_offset: Int64 | None = None
+    high_watermark: Int64 | None = None
+    log_start_offset: Int64 | None = None
+    last_stable_offset: Int64 | None = None
+    leader_epoch: Int64 | None = None
     in_sync: bool | None = None
     # Lower bound of the leader's log end offset - this one; `inferred`: from the high watermark.
-    lag_records: int | None = None
-    lag_ms: float | None = None
+    lag_records: Int64 | None = None
+    lag_ms: Milliseconds | None = None
     inferred: bool = False
     error: str | None = None
-    sampled_at: float | None = None
-    lineage: list[tuple[int, int]] | None = None
+    sampled_at: Seconds | None = None
+    lineage: list[tuple[Int64, Int64]] | None = None
 
 
 class OpenAlert(Struct, kw_only=True, omit_defaults=True):
@@ -73,7 +84,7 @@ class OpenAlert(Struct, kw_only=True, omit_defaults=True):
     labels: dict[str, str]
     annotations: dict[str, str]
     evidence: dict[str, Any] = {}
-    starts_at: float
+    starts_at: Seconds
 
 
 class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=True):
@@ -82,58 +93,58 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     v: int = RECORD_VERSION
     scope: Literal["partition", "broker", "cluster"]
     kafka_cluster: str
-    at: float
-    pass_number: int
+    at: Seconds
+    pass_number: Int64
     collector: str
     topic: str | None = None
-    partition: int | None = None
+    partition: Int64 | None = None
     topic_id: str | None = None
-    leader: int | None = None
-    leader_epoch: int | None = None
+    leader: Int64 | None = None
+    leader_epoch: Int64 | None = None
     leaderless: bool = False
-    assigned: list[int] = []
-    in_sync_replicas: list[int] | None = None
-    eligible_leader_replicas: list[int] | None = None
-    adding: list[int] = []
-    removing: list[int] = []
-    effective_min_in_sync_replicas: int | None = None
+    assigned: list[Int64] = []
+    in_sync_replicas: list[Int64] | None = None
+    eligible_leader_replicas: list[Int64] | None = None
+    adding: list[Int64] = []
+    removing: list[Int64] = []
+    effective_min_in_sync_replicas: Int64 | None = None
     # The highest that the leader reported in its epoch; before the first one, of any epoch.
-    high_watermark: int | None = None
-    log_end_offset: int | None = None
-    log_start_offset: int | None = None
+    high_watermark: Int64 | None = None
+    log_end_offset: Int64 | None = None
+    log_start_offset: Int64 | None = None
     # Leader log end offset - high watermark, and the age of the oldest of these records.
-    uncommitted_records: int | None = None
-    uncommitted_ms: float | None = None
+    uncommitted_records: Int64 | None = None
+    uncommitted_ms: Milliseconds | None = None
     # (epoch, end offset), ascending; from `lineage_complete_from` on, none is missing.
-    lineage: list[tuple[int, int]] | None = None
-    lineage_complete_from: int | None = None
+    lineage: list[tuple[Int64, Int64]] | None = None
+    lineage_complete_from: Int64 | None = None
     replicas: list[ReplicaView] = []
     # Passes in a row that did not see the partition: it is blind, neither healthy nor lost.
-    missed_passes: int = 0
+    missed_passes: Int64 = 0
     # (time, in-sync replicas), newest last, at most 16.
-    isr_history: list[tuple[float, list[int]]] = []
+    isr_history: list[tuple[Seconds, list[Int64]]] = []
     alerts: list[OpenAlert] = []
     # scope "broker": its number and how it answered; scope "cluster": how each broker answered.
-    broker: int | None = None
+    broker: Int64 | None = None
     outcome: str | None = None
     # scope "broker": whether the controller has fenced it; partitions whose preferred leader it is,
     # and those that it leads; how long an orderly restart explains its absence; the incarnation of
     # its process.
     fenced: bool | None = None
-    preferred: int | None = None
-    preferred_led: int | None = None
-    in_grace_until: float | None = None
-    incarnation: int | None = None
+    preferred: Int64 | None = None
+    preferred_led: Int64 | None = None
+    in_grace_until: Seconds | None = None
+    incarnation: Int64 | None = None
     broker_outcomes: dict[str, str] = {}
     cluster_id: str | None = None
-    partitions: int | None = None
-    period_ms: float | None = None
-    quorum_leader: int | None = None
-    quorum_epoch: int | None = None
+    partitions: Int64 | None = None
+    period_ms: Milliseconds | None = None
+    quorum_leader: Int64 | None = None
+    quorum_epoch: Int64 | None = None
     # scope "cluster", by node of the metadata quorum, brokers included: how long ago the quorum's
     # leader last saw it caught up, and the end of its metadata log.
-    metadata_lag_ms: dict[str, float] = {}
-    metadata_log_end_offsets: dict[str, int] = {}
+    metadata_lag_ms: dict[str, Milliseconds] = {}
+    metadata_log_end_offsets: dict[str, Int64] = {}
 
 
 class DeadLetter(Struct, tag="dead_letter", tag_field="type", kw_only=True, omit_defaults=True):
@@ -165,8 +176,48 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_record(data: bytes | str) -> Record:
-    """Decodes one record. Raises `msgspec.DecodeError` when it is none."""
-    return _decoder.decode(data)
+    """Decodes one record. Raises WireError when it is none, or none that readers can show."""
+    try:
+        record = _decoder.decode(data)
+    except UNREADABLE as error:
+        raise WireError(str(error) or type(error).__name__) from None
+    if isinstance(record, View):
+        _check_view(record)
+    elif isinstance(record, Alert):
+        _check_alert(record, "$")
+    return record
+
+
+def _check_view(view: View) -> None:
+    if view.scope == "partition" and (view.topic is None or view.partition is None):
+        raise WireError("the view of a partition lacks topic or partition", "$.topic")
+    if view.scope == "broker" and view.broker is None:
+        raise WireError("the view of a broker lacks its number", "$.broker")
+    for index, alert in enumerate(view.alerts):
+        _check_alert(alert, f"$.alerts[{index}]")
+
+
+def _check_alert(alert: Alert | OpenAlert, field: str) -> None:
+    for name in _LABELS:
+        if name not in alert.labels:
+            raise WireError(f"the alert has no label {name}", f"{field}.labels")
+    for name in _ANNOTATIONS:
+        if name not in alert.annotations:
+            raise WireError(f"the alert has no annotation {name}", f"{field}.annotations")
+    # Evidence is free-form: level by level, because a recursion could go too deep.
+    level: list[Any] = [alert.evidence]
+    for _ in range(MAX_EVIDENCE_DEPTH):
+        if any(isinstance(v, int | float) and not abs(v) < 2**63 for v in level):
+            raise WireError("a number is beyond 64 bits", f"{field}.evidence")
+        nested = [v.values() if isinstance(v, dict) else v for v in level if _is_container(v)]
+        level = [value for values in nested for value in values]
+        if not level:
+            return
+    raise WireError(f"more than {MAX_EVIDENCE_DEPTH} levels deep", f"{field}.evidence")
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, dict | list)
 
 
 def view_key(

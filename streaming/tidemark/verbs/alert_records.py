@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
-import msgspec
-
+from tidemark.core.errors import WireError
 from tidemark.core.records import Alert, decode_record
 
 _ORDER: Final = {"firing": 0, "update": 1, "resolved": 2}
@@ -18,7 +17,7 @@ def decode_alerts(values: Iterable[bytes]) -> Iterator[Alert]:
     for value in values:
         try:
             record = decode_record(value)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except WireError:
             continue
         if isinstance(record, Alert):
             yield record

@@ -8,6 +8,8 @@ from typing import Final
 import click
 import msgspec
 
+from tidemark.core.codec import UNREADABLE
+from tidemark.core.errors import WireError
 from tidemark.core.records import Alert, DeadLetter, decode_record
 from tidemark.core.text import counted
 from tidemark.detect.thresholds import Detection
@@ -68,8 +70,8 @@ def alerts_of_file(source: str, detection: Detection) -> Iterator[Alert]:
         if line.fault is None and _type_of(line.data) in _RECORD_TYPES:
             try:
                 record = decode_record(line.data)
-            except msgspec.MsgspecError as error:
-                _report(unreadable(source, line.number, "$", error))
+            except WireError as error:
+                _report(unreadable(source, line.number, error.field, error))
             else:
                 if isinstance(record, Alert):
                     yield record
@@ -93,5 +95,5 @@ def _type_of(data: bytes) -> str | None:
     """The type of a record. A batch of events has none."""
     try:
         return msgspec.json.decode(data, type=_Typed).type
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return None

@@ -1,0 +1,143 @@
+"""Records that another writer put on the topics: no record ends the exporter or a page."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.pages.make import views
+from tests.pages.markup import ask
+from tidemark.core.errors import WireError
+from tidemark.core.records import Alert, View, decode_record, encode_record
+from tidemark.kafka.topic_reader import Message
+from tidemark.settings import Receiver, Settings
+from tidemark_exporters import process
+from tidemark_exporters.export.counters import EventCounters
+from tidemark_exporters.export.exposition import Renderer
+from tidemark_exporters.export.table import Table
+from tidemark_exporters.notify.delivery import Delivery, make_delivery
+from tidemark_exporters.pages.responses import Pages
+
+VIEW = json.loads(encode_record(views()[0]))
+ALERT = {**VIEW["alerts"][0], "type": "alert", "v": 1, "state": "firing", "at": VIEW["at"]}
+NUMBERS: list[Any] = [True, -1, 2**70, -(2**63), 1e308, -1e308]
+VALUES = [*NUMBERS, None, "", "x" * 300, "\u202e\x00", [], {}, [[]], {"": None}]
+DEEP = b'{"type":"view","evidence":' + b"[" * 200_000
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(value, dict | list):
+        for key, nested in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(nested, (*path, key))
+
+
+def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    changed = copy.deepcopy(document)
+    inner = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return changed
+
+
+@st.composite
+def records(draw: st.DrawFn) -> bytes:
+    document = draw(st.sampled_from([VIEW, ALERT]))
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from(sorted(places(document), key=str)))
+        document = replaced(document, path, draw(st.sampled_from(VALUES)))
+    return json.dumps(document).encode()
+
+
+class Clients:
+    name = "receiver"
+
+    def post(self, body: bytes, _message_id: str | None) -> None:
+        json.loads(body)
+
+
+def delivery() -> Delivery:
+    chosen = Settings()
+    chosen.notify.receivers = [Receiver(name="receiver", url="http://127.0.0.1:1/")]
+    store = mock.Mock(load=dict, save=lambda _: True)
+    return make_delivery(
+        chosen, {"receiver": [Clients()]}, {0: 10}, lambda *_: store, lambda: VIEW["at"] + 60.0
+    )
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@given(records())
+def test_a_record_is_refused_or_shown(data: bytes) -> None:
+    try:
+        record = decode_record(data)
+    except WireError:
+        return
+    table, sender = Table(), delivery()
+    table.live = True
+    if isinstance(record, View):
+        for _ in range(2):
+            table.apply("key", record, data)
+        sender.view(record)
+    if isinstance(record, Alert):
+        sender.alerts([(record, (0, 3))])
+    Renderer(Settings().export).render(table, EventCounters(), VIEW["at"])
+    sender.tick(dict(table.newest), table.open_alerts)
+    for each in sender.senders:
+        each.post_due(each.addresses[0])
+    pages = Pages(table, 30.0, list, lambda: VIEW["at"])
+    cluster = record.kafka_cluster if isinstance(record, View) else "east"
+    place = {"cluster": cluster, "topic": "payments", "partition": 3}
+    for path, parameters in (
+        ("/", {}),
+        ("/cluster", {"cluster": cluster}),
+        ("/partitions", {}),
+        ("/partition", place),
+        ("/alerts", {}),
+        ("/api/v1/partitions", {}),
+        ("/api/v1/alerts", {}),
+    ):
+        assert ask(pages, path, **parameters).status < 500
+
+
+@pytest.mark.parametrize(
+    "data",
+    [DEEP, b"\xff\xfe", b'{"type":"view","scope":"partition"}', b"", b"null"],
+    ids=["deep", "not UTF-8", "incomplete", "empty", "null"],
+)
+def test_what_is_no_record_is_a_typed_error(data: bytes) -> None:
+    with pytest.raises(WireError):
+        decode_record(data)
+
+
+def test_the_view_of_a_partition_names_it() -> None:
+    with pytest.raises(WireError, match="lacks topic or partition"):
+        decode_record(json.dumps({**VIEW, "topic": None}).encode())
+
+
+def test_evidence_is_bounded() -> None:
+    nested: Any = 1
+    for _ in range(17):
+        nested = [nested]
+    for evidence in ({"a": 1e308}, {"a": nested}, {"a": {"b": [2**63]}}):
+        with pytest.raises(WireError) as raised:
+            decode_record(json.dumps({**ALERT, "evidence": evidence}).encode())
+        assert raised.value.field == "$.evidence"
+
+
+def test_a_record_that_fails_after_its_checks_is_skipped() -> None:
+    exporter = mock.Mock(spec=process.Exporter)
+    failing = mock.Mock(side_effect=KeyError("x"))
+    message = Message(0, 7, b"key", b"{}")
+    assert process.Exporter._guarded(exporter, failing, message, "topic") is None
+    skipped, topic, error = exporter._skip.call_args.args
+    assert (skipped, topic, type(error)) == (message, "topic", KeyError)
