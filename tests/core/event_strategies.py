@@ -54,7 +54,7 @@ observations = st.builds(
     effective_min_in_sync_replicas=optional(st.integers(1, 2**31 - 1)),
     metadata_from=broker_lists,
     metadata_at=optional(seconds),
-    samples=st.lists(replicas, max_size=4),
+    samples=st.lists(replicas, max_size=4, unique_by=lambda sample: sample.broker),
     leader_log_end_offset_before=optional(offsets),
     leader_log_end_offset_after=optional(offsets),
     leader_before_at=optional(seconds),
@@ -75,7 +75,7 @@ passes = st.builds(
     ended_at=seconds,
     monotonic=seconds,
     period_ms=st.floats(0.1, 1e7, allow_nan=False),
-    brokers=st.lists(answers, max_size=4),
+    brokers=st.lists(answers, max_size=4, unique_by=lambda answer: answer.broker),
     missed=st.just("all")
     | st.dictionaries(topics, st.lists(st.tuples(partitions, partitions), max_size=3), max_size=3),
 )

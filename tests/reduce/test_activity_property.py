@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from hypothesis import given, target
-from msgspec.structs import replace
 
 from tests.reduce.histories import DETECTION, histories
 from tests.scenarios.scenario import Scenario
 from tidemark.core.activity import Activity
 from tidemark.core.cluster import ClusterState
-from tidemark.core.events import Batch, Observation, Pass
+from tidemark.core.events import Batch, Event, Observation, Pass
 from tidemark.core.identity import partition_key
 from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert
@@ -68,11 +67,13 @@ class CheckedFold(Fold):
         self._judge = CheckedJudge(DETECTION)
         self.fast = 0
 
-    def batch(self, batch: Batch) -> None:
-        for event in batch.events:
-            super().batch(replace(batch, events=[event]))
-            for watched in self._decoded.values():
-                assert watched.flags == activity_of(watched.state)
+    def _skip(self, record: RawRecord, event: Event, error: Exception) -> None:
+        raise error
+
+    def _fold(self, batch: Batch, event: Event) -> None:
+        super()._fold(batch, event)
+        for watched in self._decoded.values():
+            assert watched.flags == activity_of(watched.state)
 
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
         """Every partition is checked at every pass, also one that is not judged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -13,10 +14,14 @@ from tidemark.core.events import (
     MAX_EVENTS,
     VERSION,
     Batch,
+    BrokerAnswer,
     ClusterName,
     Count,
     Event,
     Name,
+    Observation,
+    Pass,
+    Replica,
 )
 
 # Writers keep to MAX_BYTES. Readers accept more, up to this bound.
@@ -63,9 +68,12 @@ def decode_batch(data: bytes) -> Batch:
     """Decodes a whole batch. Raises WireError for the first field that does not fit."""
     _check_size(data)
     try:
-        return _batches.decode(data)
+        batch = _batches.decode(data)
     except UNREADABLE as error:
         raise _wire_error(error, data) from None
+    for index, event in enumerate(batch.events):
+        _check_brokers(event, f"$.events[{index}]")
+    return batch
 
 
 def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
@@ -87,10 +95,15 @@ def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
     bad: list[BadEvent] = []
     for index, raw in enumerate(envelope.events):
         payload = bytes(raw)
+        prefix = f"$.events[{index}]"
         try:
-            good.append(_events.decode(payload))
+            event = _events.decode(payload)
+            _check_brokers(event, prefix)
+            good.append(event)
+        except WireError as error:
+            bad.append(BadEvent(error, payload))
         except UNREADABLE as error:
-            bad.append(BadEvent(_wire_error(error, payload, prefix=f"$.events[{index}]"), payload))
+            bad.append(BadEvent(_wire_error(error, payload, prefix), payload))
     batch = Batch(
         v=1,
         cluster=envelope.cluster,
@@ -110,6 +123,19 @@ def json_schema() -> dict[str, Any]:
         "title": "Tidemark replica-state, version 1",
         **schema,
     }
+
+
+def _check_brokers(event: Event, prefix: str) -> None:
+    """A broker gives one answer in a pass: a second one contradicts it."""
+    answers: Sequence[Replica | BrokerAnswer]
+    if isinstance(event, Observation):
+        field, answers = "samples", event.samples
+    elif isinstance(event, Pass):
+        field, answers = "brokers", event.brokers
+    else:
+        return
+    if len({answer.broker for answer in answers}) != len(answers):
+        raise WireError("a broker is named twice", f"{prefix}.{field}")
 
 
 def _check_size(data: bytes) -> None:

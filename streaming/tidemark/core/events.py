@@ -30,6 +30,9 @@ Broker = Annotated[int, Meta(ge=0, lt=2**31)]
 PartitionNumber = Annotated[int, Meta(ge=0, lt=2**31)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0, lt=1e11)]
+Milliseconds = Annotated[float, Meta(ge=-1e15, le=1e15)]
+# Of partitions, log directories or waiting requests; sums of them stay within 64 bits.
+SmallCount = Annotated[int, Meta(ge=0, lt=2**31)]
 # The rule of org.apache.kafka.common.internals.Topic. Keys rely on the absence of a slash.
 Topic = Annotated[str, Meta(max_length=249, pattern="^[A-Za-z0-9._-]+$")]
 ClusterName = Annotated[str, Meta(max_length=100, pattern="^[A-Za-z0-9._-]+$")]
@@ -66,8 +69,8 @@ class Replica(Struct, kw_only=True, omit_defaults=True, gc=False):
     # True: the broker answered a request that only leaders answer. False: it denied to lead.
     leads: bool | None = None
     # When it was asked and when its answer was read, since the beginning of the pass.
-    requested_ms: float | None = None
-    answered_ms: float | None = None
+    requested_ms: Milliseconds | None = None
+    answered_ms: Milliseconds | None = None
     # Null when it answered without error; then the offsets above are known.
     error: Outcome | None = None
     # The newest epochs of its own log, ascending; read only when they may have changed.
@@ -175,17 +178,17 @@ class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_def
     broker: Broker
     observed_at: Seconds
     # Changes with each restart of the process (the broker epoch), where it is known.
-    incarnation: int | None = None
+    incarnation: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
     is_voter: bool | None = None
     metadata_log_end_offset: Offset | None = None
     # How long ago the quorum's leader last saw it caught up.
-    metadata_lag_ms: Annotated[float, Meta(ge=0)] | None = None
+    metadata_lag_ms: Annotated[float, Meta(ge=0, le=1e15)] | None = None
     log_dirs: Annotated[list[Name], Meta(max_length=64)] | None = None
-    offline_log_dirs: Annotated[int, Meta(ge=0)] | None = None
-    produce_purgatory: Annotated[int, Meta(ge=0)] | None = None
-    fetch_purgatory: Annotated[int, Meta(ge=0)] | None = None
+    offline_log_dirs: SmallCount | None = None
+    produce_purgatory: SmallCount | None = None
+    fetch_purgatory: SmallCount | None = None
 
 
 class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=True):
@@ -198,7 +201,7 @@ class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=T
     brokers: Brokers
     offset: Offset
     leader_epoch: Epoch | None = None
-    crcs: Annotated[list[int], Meta(max_length=MAX_REPLICAS)]
+    crcs: Annotated[list[Count], Meta(max_length=MAX_REPLICAS)]
 
 
 class PartitionDeleted(Struct, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True):
@@ -229,19 +232,19 @@ class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
     host: Annotated[str, Meta(max_length=255)] | None = None
     port: Annotated[int, Meta(ge=0, lt=65536)] | None = None
     rack: Annotated[str, Meta(max_length=255)] | None = None
-    answered_ms: float | None = None
+    answered_ms: Milliseconds | None = None
     # Partitions of this collector's share whose preferred leader (the first assigned replica) it
     # is, and those of them that it leads.
-    preferred: Annotated[int, Meta(ge=0)] | None = None
-    preferred_led: Annotated[int, Meta(ge=0)] | None = None
+    preferred: SmallCount | None = None
+    preferred_led: SmallCount | None = None
     # Partitions of the share in whose in-sync set it is.
-    in_sync: Annotated[int, Meta(ge=0)] | None = None
+    in_sync: SmallCount | None = None
     # Partitions of the share that it leads, or in whose in-sync set it is beside others: none for a
     # broker that was stopped in good order, also where it has the only replica.
-    serving: Annotated[int, Meta(ge=0)] | None = None
+    serving: SmallCount | None = None
     # Partitions of the share whose in-sync set it left since the last pass without a reassignment,
     # and those of them that it left most often.
-    left: Annotated[int, Meta(ge=0)] | None = None
+    left: SmallCount | None = None
     left_most: Annotated[list[PartitionName], Meta(max_length=MAX_LEFT_NAMES)] = []
 
 
@@ -260,12 +263,12 @@ class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=Tru
     number: Count
     started_at: Seconds
     ended_at: Seconds
-    monotonic: float
-    period_ms: Annotated[float, Meta(gt=0)]
+    monotonic: Annotated[float, Meta(ge=-1e12, le=1e12)]
+    period_ms: Annotated[float, Meta(gt=0, le=1e15)]
     brokers: Annotated[list[BrokerAnswer], Meta(max_length=4096)] = []
     missed: Ranges | Literal["all"] = {}
     cluster_id: Name | None = None
-    partitions: Annotated[int, Meta(ge=0)] | None = None
+    partitions: SmallCount | None = None
     # DescribeQuorum. The leader is null while the epoch is known: the quorum has no leader, or none
     # that answers. Both are null: the quorum was not asked, or cannot be (ZooKeeper, missing
     # right).

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from tidemark.core.codec import UNREADABLE
 from tidemark.core.errors import WireError
-from tidemark.core.events import Seconds
+from tidemark.core.events import Milliseconds, Seconds
 from tidemark.core.identity import partition_key
 
 RECORD_VERSION: Final = 1
@@ -26,7 +26,6 @@ _ANNOTATIONS: Final = ("description",)
 
 # Bounds that no reader computes beyond; the meaning of a number is its writer's.
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Milliseconds = Annotated[float, Meta(ge=-1e15, le=1e15)]
 
 Severity = Literal["critical", "warning", "info"]
 AlertState = Literal["firing", "update", "resolved"]

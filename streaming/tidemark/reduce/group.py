@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tidemark.core import activity
 from tidemark.core.cluster import ClusterState
-from tidemark.core.codec import salvage_batch
+from tidemark.core.codec import encode_event, salvage_batch
 from tidemark.core.errors import WireError
 from tidemark.core.events import (
     Ack,
@@ -19,6 +19,7 @@ from tidemark.core.events import (
     Batch,
     BrokerState,
     Checkpoint,
+    Event,
     MetadataChange,
     Observation,
     PartitionDeleted,
@@ -116,25 +117,37 @@ class Fold:
             self.rows.append(dead_letter_row(record, error, record.value or b""))
             return
         self.rows += [dead_letter_row(record, event.error, event.payload) for event in bad]
-        self.batch(batch)
+        for event in batch.events:
+            try:
+                self._fold(batch, event)
+            except Exception as error:
+                self._skip(record, event, error)
 
     def batch(self, batch: Batch) -> None:
-        """One decoded batch."""
-        cluster = self.state.clusters.setdefault(batch.cluster, ClusterState())
+        """One decoded batch. Raises what `record` turns into a dead letter."""
         for event in batch.events:
-            match event:
-                case Observation():
-                    self._observe(batch, cluster, event)
-                case Pass():
-                    self._pass(batch, cluster, event)
-                case PartitionDeleted():
-                    self._delete(batch, event)
-                case Ack():
-                    self._acknowledge(batch, event)
-                case BrokerState():
-                    apply_broker(cluster, event)
-                case MetadataChange() | Checkpoint() | Audit():
-                    self._apply_unsampled(batch, cluster, event)
+            self._fold(batch, event)
+
+    def _skip(self, record: RawRecord, event: Event, error: Exception) -> None:
+        """The last line of defence: an event that passed every check stops no query."""
+        reason = WireError(f"the reducer failed: {error!r}")
+        self.rows.append(dead_letter_row(record, reason, encode_event(event)))
+
+    def _fold(self, batch: Batch, event: Event) -> None:
+        cluster = self.state.clusters.setdefault(batch.cluster, ClusterState())
+        match event:
+            case Observation():
+                self._observe(batch, cluster, event)
+            case Pass():
+                self._pass(batch, cluster, event)
+            case PartitionDeleted():
+                self._delete(batch, event)
+            case Ack():
+                self._acknowledge(batch, event)
+            case BrokerState():
+                apply_broker(cluster, event)
+            case MetadataChange() | Checkpoint() | Audit():
+                self._apply_unsampled(batch, cluster, event)
 
     def partition(self, key: str) -> PartitionState | None:
         """The state of a partition, decoded."""

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from tidemark.core.cluster import ClusterState
+from tidemark.core.errors import TidemarkError
 
 GROUP_VERSION: Final = 1
 
@@ -35,8 +36,15 @@ def encode_group(state: GroupState) -> bytes:
 
 
 def decode_group(blob: bytes | None) -> GroupState:
-    """The inverse of `encode_group`; None is an empty group. Older versions are upcast here."""
+    """The inverse of `encode_group`; None is an empty group. Older versions are upcast here.
+
+    Raises TidemarkError for the state of a newer release.
+    """
     if not blob:
         return GroupState()
-    assert blob[0] == GROUP_VERSION, f"group state version {blob[0]}"
+    if blob[0] != GROUP_VERSION:
+        raise TidemarkError(
+            f"the checkpoint has states of version {blob[0]}; this Tidemark reads "
+            f"{GROUP_VERSION}. Run the release that wrote it, or start with a new checkpoint."
+        )
     return _decoder.decode(memoryview(blob)[1:])
