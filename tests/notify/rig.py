@@ -22,9 +22,9 @@ from tidemark_exporters.notify.receiver_state import ReceiverState
 from tidemark_exporters.notify.retrying_sender import Sender
 
 WEBHOOK, ALERTMANAGER = "webhook", "alertmanager"
-DOWN = NotDeliveredError("HTTP 503", again=True, status=503)
-UNAUTHORIZED = NotDeliveredError("HTTP 401", again=False, status=401)
-GONE = NotDeliveredError("HTTP 404", again=False, status=404)
+DOWN = NotDeliveredError("HTTP 503", status=503)
+UNAUTHORIZED = NotDeliveredError("HTTP 401", status=401)
+REFUSED = NotDeliveredError("HTTP 400", status=400)
 LOSS: dict[str, Any] = {
     "name": "KafkaCommittedDataLoss",
     "severity": "critical",
@@ -93,7 +93,7 @@ class FakeWebhook:
         document = json.loads(body)
         bad = {"partition": self.bad_partition}.items()
         if any(bad <= each["labels"].items() for each in alerts_in(document)):
-            raise NotDeliveredError("HTTP 400", again=False, status=400, text="invalid label set")
+            raise NotDeliveredError("HTTP 400", status=400, text="invalid label set")
         self.posts.append(document)
         self.ids.append(message_id)
         self.take(alerts_in(document))
@@ -327,7 +327,7 @@ class Rig:
             case "forget":
                 self.addresses[amount].restart()
             case _:
-                failures = {"down": DOWN, "refuse": GONE}
+                failures = {"down": DOWN, "refuse": REFUSED}
                 self.addresses[amount].failure = failures.get(action)
                 self.addresses[amount].bad_partition = "3" if action == "picky" else None
 

@@ -189,12 +189,16 @@ def test_a_refused_loss_is_posted_again_each_minute_and_before_its_end(queue: Gr
     push(queue, LOSS, partition="1")
     push(queue, "KafkaOffline", partition="2")
     assert len(take(queue, NOW)) == 2
-    assert partitions(queue.refused(NOW, of_content=False)) == ["1", "2"]
+    assert queue.refused(NOW) == []
+    assert len(take(queue, NOW)) == 1
+    assert partitions(queue.refused(NOW)) == ["1"]
+    assert len(take(queue, NOW)) == 1
+    assert partitions(queue.refused(NOW)) == ["2"]
     retry_at = NOW + REFUSED_SECONDS
     assert queue.take(retry_at - 1) is None
     assert queue.next_at() == retry_at
     assert partitions(take(queue, retry_at)) == ["1"]
-    queue.refused(retry_at, of_content=True)
+    queue.refused(retry_at)
     push(queue, LOSS, partition="1", state="resolved", now=retry_at)
     states = [[entry.alert.state for entry in batch] for batch in drain(queue, retry_at + 10)]
     assert states == [["firing"], ["resolved"]]
@@ -206,7 +210,7 @@ def test_a_split_batch_keeps_its_place_and_its_order(queue: GroupedQueue) -> Non
         push(queue, partition=str(number))
     push(queue, broker="3")
     assert len(take(queue, NOW + 2)) == 3
-    assert queue.refused(NOW + 2, of_content=True) == []
+    assert queue.refused(NOW + 2) == []
     assert [partitions(batch) for batch in drain(queue)] == [["0"], ["1", "2"], ["0"]]
 
 

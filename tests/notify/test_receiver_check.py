@@ -36,8 +36,8 @@ def test_a_receiver_that_takes_it(tmp_path: Path) -> None:
     ("status", "expected"),
     [
         (HTTPStatus.UNAUTHORIZED, "HTTP 401. It does not know who posts: check authorization_file"),
-        (HTTPStatus.BAD_GATEWAY, "HTTP 502. It failed by itself; delivery would try again."),
-        (HTTPStatus.GONE, "HTTP 410. Delivery would not try again."),
+        (HTTPStatus.BAD_GATEWAY, "HTTP 502. Delivery would try again."),
+        (HTTPStatus.GONE, "HTTP 410. Delivery would try again."),
     ],
 )
 def test_a_receiver_that_refuses_it(tmp_path: Path, status: HTTPStatus, expected: str) -> None:

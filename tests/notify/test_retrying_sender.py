@@ -195,7 +195,7 @@ def test_a_failure_and_its_end_are_logged_once(
 
 def test_retry_after_is_respected() -> None:
     rig = Rig()
-    rig.address.failure = type(DOWN)("HTTP 429", again=True, status=429, after_seconds=20.0)
+    rig.address.failure = type(DOWN)("HTTP 429", status=429, after_seconds=20.0)
     rig.deliver(alert(), after=2)
     assert rig.address.attempts == 1
     rig.run(18)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.export.make import NOW, alert
 from tests.notify.rig import (
     DOWN,
-    GONE,
     LOSS,
+    REFUSED,
     AlertSequence,
     Rig,
     Steps,
@@ -22,6 +22,7 @@ from tests.notify.rig import (
     transitions,
 )
 from tidemark_exporters.notify.groups import is_loss
+from tidemark_exporters.notify.http_client import NotDeliveredError
 
 # After the first post of a group, its next one comes within this.
 PAUSE = 10
@@ -56,7 +57,7 @@ def test_urgent_alerts_of_one_poll_are_one_post_at_once(rig: Rig) -> None:
 def test_a_refused_batch_is_given_up_and_does_not_block_the_next(rig: Rig) -> None:
     """Nor is the resolution of a refused alert posted."""
     fired, ended = episode(partition="0")
-    rig.address.failure = GONE
+    rig.address.failure = REFUSED
     rig.deliver(fired)
     rig.address.failure = None
     rig.deliver(ended, alert(partition="1"), after=PAUSE)
@@ -68,8 +69,21 @@ def test_a_refused_batch_is_given_up_and_does_not_block_the_next(rig: Rig) -> No
     assert rig.committed == 3
 
 
+@pytest.mark.parametrize("status", [302, 401, 403, 404, 410])
+def test_no_alert_is_given_up_while_the_address_or_the_token_is_wrong(
+    rig: Rig, status: int
+) -> None:
+    rig.address.failure = NotDeliveredError(f"HTTP {status}", status=status)
+    fired = [alert("KafkaOffline", severity="critical", partition=str(n)) for n in range(70)]
+    rig.deliver(*fired, after=120)
+    rig.address.failure = None
+    rig.run(60)
+    assert sorted(rig.address.notified) == sorted(transitions(fired))
+    assert rig.sender.report().outcomes == {"delivered": 70}
+
+
 def test_a_loss_is_kept_where_the_receiver_refuses_everything(rig: Rig) -> None:
-    rig.address.failure = GONE
+    rig.address.failure = REFUSED
     rig.deliver(alert(**LOSS), alert())
     rig.address.failure = None
     rig.deliver(alert(partition="1"), after=PAUSE)
@@ -168,7 +182,7 @@ def test_a_heartbeat_that_failed_is_replaced_by_the_next() -> None:
     rig.address.failure = None
     rig.run(60)
     assert len(rig.address.posts) == 1
-    rig.address.failure = GONE
+    rig.address.failure = REFUSED
     rig.run(60)
     rig.address.failure = None
     rig.deliver(alert())
@@ -246,6 +260,6 @@ def test_alerts_refused_after_an_outage_are_committed(rig: Rig) -> None:
     rig.address.failure = DOWN
     rig.deliver(*episode())
     assert rig.committed is None
-    rig.address.failure = GONE
+    rig.address.failure = REFUSED
     rig.run(6)
     assert rig.committed == 2

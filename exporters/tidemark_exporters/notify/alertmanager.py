@@ -257,11 +257,8 @@ class AlertmanagerState(ReceiverState):
                 current.end_after = now + RESEND_SECONDS if current.is_resolved else 0.0
             self._settle_all(current, "delivered", item.posted_as)
 
-    def refused(self, number: int, now: float, *, of_content: bool) -> list[Alert]:
+    def refused(self, number: int, now: float) -> list[Alert]:
         instance = self._instances[number]
-        if not of_content:
-            self.failed(number)
-            return []
         batch = instance.batches.pop(0)
         middle = len(batch) // 2
         if middle:

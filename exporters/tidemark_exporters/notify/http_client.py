@@ -24,37 +24,35 @@ ALERTMANAGER_PATH: Final = "/api/v2/alerts"
 # Bounds on Retry-After.
 MIN_RETRY_AFTER_SECONDS: Final = 0.5
 MAX_RETRY_AFTER_SECONDS: Final = 30.0
-# Besides all from 500: the receiver was too slow or is overloaded.
-TRY_AGAIN: Final = frozenset({408, 425, 429})
-# The content is at fault: malformed, too large, not understood.
+# The content is at fault: malformed, too large, not understood. No other answer is a refusal: a
+# token, an address or a proxy on the way may be mended.
 CONTENT: Final = frozenset({400, 413, 422})
 MAX_ANSWER_BYTES: Final = 512
 
 
 class NotDeliveredError(Exception):
-    """A post did not succeed. `again`: another attempt can help, after `after_seconds` if set.
+    """A post did not succeed.
 
-    `status` is the HTTP status where there was an answer, and `text` the beginning of that answer.
+    `after_seconds`: when the receiver asks to try again. `status` is the HTTP status where there
+    was an answer, and `text` the beginning of that answer.
     """
 
     def __init__(
         self,
         reason: str,
         *,
-        again: bool,
         after_seconds: float | None = None,
         status: int | None = None,
         text: str = "",
     ) -> None:
         super().__init__(reason)
-        self.again = again
         self.after_seconds = after_seconds
         self.status = status
         self.text = text
 
     @property
-    def of_content(self) -> bool:
-        """Whether fewer or other alerts might be taken."""
+    def refused(self) -> bool:
+        """Whether the receiver never takes this content: only fewer or other alerts."""
         return self.status in CONTENT
 
 
@@ -102,8 +100,7 @@ class HttpClient:
     def post(self, body: bytes, message_id: str | None) -> Answer:
         """Posts once, signed where there is a secret. Raises NotDeliveredError.
 
-        No message of it contains the URL, which may hold a secret. Only an answer is a refusal:
-        other failures (no route, a CA file that is being replaced) may pass.
+        No message of it contains the URL, which may hold a secret.
         """
         try:
             # Only the beginning of the answer is read: a receiver cannot make us hold it.
@@ -114,13 +111,14 @@ class HttpClient:
                 timeout=self._route.timeout_seconds,
                 stream=True,
                 verify=True if self._route.ca_file is None else self._route.ca_file,
-                auth=None if self._authorization is None else self._authorize,
+                # Without it the library would send credentials of ~/.netrc.
+                auth=self._authorize,
             ) as answer:
                 return _judge(answer)
         except requests.exceptions.SSLError:
-            raise NotDeliveredError("the TLS certificate is not trusted", again=True) from None
+            raise NotDeliveredError("the TLS certificate is not trusted") from None
         except (OSError, ValueError, HTTPError) as error:
-            raise NotDeliveredError(_reason(error), again=True) from None
+            raise NotDeliveredError(_reason(error)) from None
 
     def _headers(self, body: bytes, message_id: str | None) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "User-Agent": f"tidemark/{__version__}"}
@@ -134,10 +132,10 @@ class HttpClient:
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Reads the file again, as tokens are replaced. An unusable file changes nothing."""
-        assert self._authorization is not None
-        with suppress(ConfigError):
-            self._authorization = _authorization(self._route)
-        request.headers["Authorization"] = self._authorization
+        if self._authorization is not None:
+            with suppress(ConfigError):
+                self._authorization = _authorization(self._route)
+            request.headers["Authorization"] = self._authorization
         return request
 
 
@@ -176,10 +174,8 @@ def _judge(answer: requests.Response) -> Answer:
     status, text = answer.status_code, _beginning(answer)
     if 200 <= status < 300:
         return Answer(status, text)
-    again = status >= 500 or status in TRY_AGAIN
-    after = _retry_after(answer) if again else None
     raise NotDeliveredError(
-        f"HTTP {status}", again=again, after_seconds=after, status=status, text=text
+        f"HTTP {status}", after_seconds=_retry_after(answer), status=status, text=text
     )
 
 

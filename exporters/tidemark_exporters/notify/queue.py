@@ -172,24 +172,26 @@ class Queue:
         """The alerts that the receiver has taken."""
         return self._replace()
 
-    def refused(self, now: float, *, of_content: bool) -> list[Entry]:
-        """The refused alerts. Losses stay, one by one, to be posted again; others are given up.
+    def refused(self, now: float) -> list[Entry]:
+        """The refused alert, which is given up; a loss stays, to be posted again.
 
-        Where the content is at fault and of several alerts, its halves take the batch's place.
+        Of several alerts none is returned: the halves of the batch take its place.
         """
         assert self._in_flight is not None
         entries = list(self._in_flight.entries.items())
         middle = len(entries) // 2
-        if of_content and middle:
+        if middle:
             self._replace(entries[:middle], entries[middle:], due_at=now)
             return []
-        losses = {fingerprint: entry for fingerprint, entry in entries if is_loss(entry.alert)}
+        ((fingerprint, entry),) = entries
+        if not is_loss(entry.alert):
+            return self._replace()
         again_at = now + REFUSED_SECONDS
         for each in self._batches:
             # The end of a loss waits until the loss is taken.
-            if not losses.keys().isdisjoint(each.entries):
+            if fingerprint in each.entries:
                 each.due_at = max(each.due_at, again_at)
-        return self._replace(*([loss] for loss in losses.items()), due_at=again_at)
+        return self._replace(entries, due_at=again_at)
 
     def _replace(self, *parts: list[tuple[str, Entry]], due_at: float = 0.0) -> list[Entry]:
         """Puts parts of the posted batch in its place. Returns its alerts."""

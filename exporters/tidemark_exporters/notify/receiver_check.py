@@ -14,6 +14,7 @@ from tidemark_exporters.notify.groups import Group
 from tidemark_exporters.notify.http_client import HttpClient, NotDeliveredError, make_clients
 from tidemark_exporters.notify.payload import alertmanager_alert, webhook_body
 
+CURE_OF_OTHERS: Final = "Delivery would try again."
 TEST: Final = "TidemarkTest"
 # At Alertmanager it ends by itself after this long.
 ENDS_AFTER_SECONDS: Final = 60.0
@@ -74,8 +75,7 @@ def _post(settings: Settings, route: Route, client: HttpClient) -> str:
 def _reason(error: NotDeliveredError, route: Route) -> str:
     if error.status is None:
         return f"{error} (time-out {route.timeout_seconds:g} s)."
-    again, never = "It failed by itself; delivery would try again.", "Delivery would not try again."
-    cure = CURES.get(error.status, again if error.again else never)
+    cure = CURES.get(error.status, CURE_OF_OTHERS)
     return f"HTTP {error.status}{_quote(error.text)}. {cure}"
 
 

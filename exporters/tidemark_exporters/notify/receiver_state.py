@@ -255,10 +255,10 @@ class ReceiverState(ABC):
         """The receiver has taken the request."""
 
     @abstractmethod
-    def refused(self, number: int, now: float, *, of_content: bool) -> list[Alert]:
-        """Not taken: the alerts at fault, none where the address takes no alerts at all.
+    def refused(self, number: int, now: float) -> list[Alert]:
+        """Not taken, because of the content. Returns the alerts at fault, given up but for losses.
 
-        Where the content is at fault, smaller requests follow, down to one alert.
+        While they are several, none is returned: smaller requests follow, down to one alert.
         """
 
     @abstractmethod

@@ -23,8 +23,6 @@ from tidemark_exporters.notify.receiver_state import ReceiverState
 IDLE_SECONDS: Final = 1.0
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 5.0
-# After an answer that refuses all alerts, such as 401.
-REFUSED_WAIT_SECONDS: Final = 30.0
 # How many refused alerts the log names.
 NAMED: Final = 5
 
@@ -221,17 +219,16 @@ class Sender:
             self._state.delivered(address.number, now)
             address.attempts["ok"] += 1
             address.succeeded_at = now
-        elif error.again:
+        elif error.refused:
+            refused = self._state.refused(address.number, now)
+            address.attempts["rejected"] += 1
+        else:
             self._state.failed(address.number)
             address.attempts["again"] += 1
             backoff = FIRST_WAIT_SECONDS * 2 ** min(address.failures, 10)
             wait = error.after_seconds or min(LONGEST_WAIT_SECONDS, backoff)
-        else:
-            refused = self._state.refused(address.number, now, of_content=error.of_content)
-            address.attempts["rejected"] += 1
-            wait = 0.0 if refused or error.of_content else REFUSED_WAIT_SECONDS
         address.not_before = now + wait
-        failing = error is not None and not (refused or error.of_content)
+        failing = error is not None and not error.refused
         address.failures = address.failures + 1 if failing else 0
         return refused
 
@@ -251,7 +248,7 @@ class Sender:
                 alerts=len(refused),
                 fingerprints=[alert.fingerprint for alert in refused[:NAMED]],
             )
-        elif error is not None and not (failures or error.of_content):
+        elif error is not None and not (failures or error.refused):
             log.warning(
                 "receiver does not take alerts, retrying",
                 receiver=address.client.name,

@@ -145,10 +145,10 @@ class WebhookState(ReceiverState):
             if entry.position is None:
                 self.offsets.remember(entry.alert)
 
-    def refused(self, _number: int, now: float, *, of_content: bool) -> list[Alert]:
+    def refused(self, _number: int, now: float) -> list[Alert]:
         if self._beat is not None:
             return [self._beat]
-        refused = self._queue.refused(now, of_content=of_content)
+        refused = self._queue.refused(now)
         for entry in refused:
             if not is_loss(entry.alert):
                 self._drop(entry, "rejected")
