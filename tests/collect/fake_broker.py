@@ -71,6 +71,8 @@ class FakeBroker:
         )
         self.hangs: Callable[[int], bool] = lambda _: False
         self.log_start = 0
+        # Error code of every partition in Fetch.
+        self.fetch_error = 0
         self.versions = versions or VERSIONS
         self.requests: list[Any] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -206,7 +208,12 @@ class FakeBroker:
             topic_class(
                 topic=topic.topic,
                 partitions=[
-                    _fetched(self.logs.get((topic.topic, asked.partition)), asked, self.log_start)
+                    _fetched(
+                        self.logs.get((topic.topic, asked.partition)),
+                        asked,
+                        self.log_start,
+                        self.fetch_error,
+                    )
                     for asked in topic.partitions
                 ],
             )
@@ -242,9 +249,9 @@ def _offset_of(log: Log | None, replica: int, asked: Any) -> Any:
     )
 
 
-def _fetched(log: Log | None, asked: Any, log_start: int) -> Any:
+def _fetched(log: Log | None, asked: Any, log_start: int, error: int) -> Any:
     part_class = FetchResponse.FetchableTopicResponse.PartitionData
-    code = 6 if log is None else _fence(log, asked.current_leader_epoch)
+    code = error or (6 if log is None else _fence(log, asked.current_leader_epoch))
     extra: dict[str, Any] = {}
     if not code and log is not None and asked.last_fetched_epoch >= 0:
         older = [(epoch, end) for epoch, end in log.epochs if epoch <= asked.last_fetched_epoch]

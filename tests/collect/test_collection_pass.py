@@ -131,6 +131,22 @@ def test_a_follower_without_the_newest_epoch_is_sampled(cluster: FakeCluster) ->
         assert observed.samples[1].lineage == [(0, 7)]
 
 
+def test_without_the_right_to_read_the_log_ends_remain(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    for broker in cluster.brokers:
+        broker.fetch_error = 29
+    observed = cluster.one(3)
+    assert [(s.log_end_offset, s.high_watermark, s.error) for s in observed.samples] == [
+        (7, None, None)
+    ] * 3
+    assert (observed.committed, observed.lineage) == (7, None)
+    before = len(cluster.brokers[0].requests)
+    cluster.run(30)
+    per_pass = (len(cluster.brokers[0].requests) - before) / 30
+    # Lineages are not asked for in every pass.
+    assert per_pass <= 6
+
+
 def test_an_empty_follower_without_any_epoch_is_sampled(cluster: FakeCluster) -> None:
     cluster.topic("t", 0)
     for broker in cluster.brokers[1:]:

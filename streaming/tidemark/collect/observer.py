@@ -18,6 +18,8 @@ from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import OK, UNREACHABLE, Observation, Replica
 
 NOT_LEADER: Final = 6
+# Fetch needs the right to read the topic. ListOffsets does not: its answer counts alone.
+TOPIC_AUTHORIZATION_FAILED: Final = 29
 FENCED_LEADER_EPOCH: Final = 74
 UNKNOWN_LEADER_EPOCH: Final = 75
 OFFSET_NOT_AVAILABLE: Final = 78
@@ -115,7 +117,8 @@ class Observer:
         _, fetch_error, high_watermark, last_stable_offset, log_start_offset, _, epoch_end = (
             answers.fetched[index] or NO_FETCH
         )
-        error = latest_error or fetch_error
+        may_not_read = fetch_error == TOPIC_AUTHORIZATION_FAILED
+        error = latest_error or (0 if may_not_read else fetch_error)
         self.found_stale |= error in STALE_CODES or (committed is not None and claim in STALE_CODES)
         if error == UNANSWERED:
             return Replica(broker=broker, leads=leads, error=self._failure(broker, answers.outcome))
@@ -127,7 +130,7 @@ class Observer:
         # Above the epoch of the metadata: that is old.
         self.found_stale |= watched.leader_epoch is not None and epoch > watched.leader_epoch
         epochless, led = index in answers.epochless, index in answers.led
-        if not epochless:
+        if not (epochless or may_not_read):
             end = epoch_end
         elif high_watermark > end:
             # It was read after the end offset and has passed it: they are not of one instant.
@@ -135,7 +138,7 @@ class Observer:
         if end < watched.log_end_offsets.get(broker, 0):
             watched.lineage.restart(watched.metadata.replicas)
         watched.log_end_offsets[broker] = end
-        requested_ms, answered_ms = self._request_times(answers, led, epochless)
+        requested_ms, answered_ms = self._request_times(answers, led, epochless or may_not_read)
         lineage, _ = (None, None) if led else answers.lineages.get(index, (None, None))
         return Replica(
             broker=broker,
@@ -206,7 +209,7 @@ class Observer:
     def _add_leader(self, observation: Observation, watched: WatchedPartition) -> bool:
         """Adds the committed offset, the leader's end offsets and its lineage.
 
-        Returns whether the lineage was read as far as it is due, or the log has none.
+        Returns whether the lineage was read as far as it is due, or none can be had.
         """
         slot = watched.slots.get(watched.metadata.leader)
         if slot is None:
@@ -216,6 +219,8 @@ class Observer:
             return False
         self._add_leader_offsets(observation, watched, answers, index)
         _, error, *_, epoch, end = answers.fetched[index] or NO_FETCH
+        if error == TOPIC_AUTHORIZATION_FAILED:
+            return True
         if error:
             return False
         if end < 0 or index in answers.epochless:
