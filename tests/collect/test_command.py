@@ -11,7 +11,7 @@ from tidemark.cli import main
 from tidemark.collect import command
 from tidemark.collect.command import select_clusters
 from tidemark.core.errors import ConfigError
-from tidemark.settings import Cluster, Settings
+from tidemark.settings import Cluster, Connection, Settings
 
 
 @pytest.fixture(autouse=True)
@@ -82,3 +82,15 @@ def test_flags_select_one_cluster() -> None:
     assert settings.kafka.bootstrap_servers == ["a:1", "b:2"]
     both = Settings(clusters=[Cluster(name="a"), Cluster(name="b")])
     assert [c.name for c in select_clusters(both, None, "b").clusters] == ["b"]
+
+
+def test_other_servers_keep_the_security_options_of_the_file() -> None:
+    client = {"security_protocol": "SSL"}
+    for settings, name in (
+        (Settings(clusters=[Cluster(name="a", client=client)]), None),
+        (Settings(clusters=[Cluster(name="a", client=client), Cluster(name="b")]), "a"),
+        (Settings(kafka=Connection(client=client)), "new"),
+    ):
+        (cluster,) = select_clusters(settings, "x:1", name).clusters
+        assert (cluster.name, cluster.bootstrap_servers) == (name or "a", ["x:1"])
+        assert cluster.client == client

@@ -130,6 +130,18 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
         load_settings(latin, {})
 
 
+def test_what_is_not_yaml_is_named_by_its_place_and_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text("kafka:\n  client:\n    sasl_plain_password: [hunter2\n    x: }\n")
+    for path, environ in (
+        (file, {}),
+        (None, {"TIDEMARK_KAFKA_CLIENT": "{sasl_plain_password: hunter2"}),
+    ):
+        with pytest.raises(ConfigError, match=r"is not YAML: line \d+, column \d+: ") as raised:
+            load_settings(path, environ)
+        assert "hunter2" not in str(raised.value)
+
+
 def test_the_first_matching_override_wins_and_keeps_other_thresholds(tmp_path: Path) -> None:
     text = (
         "detect: {thresholds: {lag_ms: 1000}, overrides: "

@@ -91,8 +91,9 @@ def test_key_of_the_old_form_is_refused_with_the_conversion(tmp_path: Path) -> N
     (tmp_path / "cert.pem").write_text(CERTIFICATE)
     key = tmp_path / "key.pem"
     key.write_text("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\n")
+    client = {"ssl_certfile": str(tmp_path / "cert.pem"), "ssl_keyfile": str(key)}
     with pytest.raises(ConfigError, match=r"kafka\.client\.ssl_keyfile: .*openssl pkcs8 -topk8"):
-        java_client(connection(ssl_certfile=str(tmp_path / "cert.pem"), ssl_keyfile=str(key)), {})
+        java_client(connection(security_protocol="SSL", **client), {})
 
 
 def test_unreadable_file_is_named() -> None:
@@ -103,8 +104,7 @@ def test_unreadable_file_is_named() -> None:
 @pytest.mark.parametrize(
     ("client", "cure"),
     [
-        ({"ssl_ciphers": "A"}, "kafka.ssl.cipher.suites"),
-        ({"sasl_oauth_token_provider": object()}, "kafka.sasl.jaas.config"),
+        ({"security_protocol": "SSL", "ssl_ciphers": "A"}, "kafka.ssl.cipher.suites"),
         ({"socks5_proxy": "x"}, "stream.spark"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "kafka.sasl.jaas.config"),
     ],
@@ -122,7 +122,7 @@ def test_java_option_in_stream_spark_replaces_and_wins() -> None:
     stream = Stream(
         spark={"kafka.ssl.cipher.suites": "B", "kafka.acks": "all", "spark.driver.memory": "2g"}
     )
-    options = sink_options(connection(ssl_ciphers="A"), stream)
+    options = sink_options(connection(security_protocol="SSL", ssl_ciphers="A"), stream)
     assert options["kafka.ssl.cipher.suites"] == "B"
     assert options["kafka.acks"] == "all"
     assert not any(key.startswith("spark.") for key in options)

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 import structlog
+from msgspec.structs import replace
 
 from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
@@ -82,7 +83,7 @@ def select_clusters(settings: Settings, bootstrap: str | None, name: str | None)
         servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
         if not servers:
             raise ConfigError("--bootstrap is empty; write host:port.")
-        settings.clusters = [Cluster(name=name or "local", bootstrap_servers=servers)]
+        settings.clusters = [_cluster_at(servers, settings, name)]
         if settings.kafka.bootstrap_servers == ["127.0.0.1:9092"]:
             settings.kafka.bootstrap_servers = servers
     elif name is not None:
@@ -96,6 +97,17 @@ def select_clusters(settings: Settings, bootstrap: str | None, name: str | None)
             "or give --bootstrap HOST:PORT."
         )
     return settings
+
+
+def _cluster_at(servers: list[str], settings: Settings, name: str | None) -> Cluster:
+    """The configured cluster of that name, or the only one, at other servers; else a new one.
+
+    A new one has the security options of `kafka`.
+    """
+    same = [cluster for cluster in settings.clusters if name in (None, cluster.name)]
+    if len(same) == 1:
+        return replace(same[0], bootstrap_servers=servers)
+    return Cluster(name=name or "local", bootstrap_servers=servers, client=settings.kafka.client)
 
 
 def _check_clusters(settings: Settings) -> None:

@@ -1,41 +1,142 @@
-"""kafka-python's options for a configured connection."""
+"""kafka-python's options for a configured connection, checked before anything connects.
+
+kafka-python ignores a security protocol that it does not know and speaks plaintext: every value is
+checked here. No message shows a value that may be a secret.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Connection
 
-KNOWN: Final = frozenset(
-    KafkaAdminClient.DEFAULT_CONFIG.keys()
-    | KafkaConsumer.DEFAULT_CONFIG.keys()
-    | KafkaProducer.DEFAULT_CONFIG.keys()
+CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "security_protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    "sasl_mechanism": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "AWS_MSK_IAM"),
+    "client_dns_lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+}
+SECRETS: Final = ("sasl_plain_password", "ssl_password")
+TEXTS: Final = (
+    *("client_id", "sasl_plain_username", "sasl_kerberos_name", "sasl_kerberos_service_name"),
+    *("sasl_kerberos_domain_name", "ssl_ciphers", "socks5_proxy", "proxy_url"),
 )
+PATHS: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile")
+BOOLEANS: Final = ("ssl_check_hostname",)
+NUMBERS: Final = (
+    *("connections_max_idle_ms", "max_in_flight_requests_per_connection", "metadata_max_age_ms"),
+    *("receive_buffer_bytes", "receive_message_max_bytes", "send_buffer_bytes"),
+    *("reconnect_backoff_ms", "reconnect_backoff_max_ms", "request_timeout_ms"),
+    *("retry_backoff_ms", "bootstrap_timeout_ms"),
+)
+API_VERSION: Final = "api_version"
+KNOWN: Final = frozenset({*CHOICES, *SECRETS, *TEXTS, *PATHS, *BOOLEANS, *NUMBERS, API_VERSION})
+# Mechanisms that send a user and a password.
+WITH_PASSWORD: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def client_options(connection: Connection) -> dict[str, Any]:
     """The bootstrap servers and the options of `client`, with the secrets of `…_file` options read.
 
-    Raises ConfigError for an option that kafka-python does not have or a file that cannot be read.
+    Raises ConfigError for an option that kafka-python does not have, a value that it does not take,
+    a file that cannot be read, and security options that contradict each other.
     """
     options: dict[str, Any] = {"bootstrap_servers": connection.bootstrap_servers}
     for key, value in connection.client.items():
-        name = key.removesuffix("_file")
+        is_file = key not in KNOWN and key.endswith("_file")
+        name = key.removesuffix("_file") if is_file else key
         if name not in KNOWN:
             close = get_close_matches(name, KNOWN, n=1)
             hint = f"; did you mean `{close[0]}`?" if close else ""
-            raise ConfigError(f"configuration: client.{key} is not an option of kafka-python{hint}")
-        try:
-            options[name] = (
-                value if name == key else Path(value).read_text(encoding="utf-8").strip()
-            )
-        except OSError as error:
-            raise ConfigError(
-                f"configuration: client.{key}: cannot read {value}: {error.strerror}."
-            ) from None
+            raise _error(f"client.{key} is not an option of kafka-python{hint}")
+        if value is None:
+            continue
+        if is_file:
+            value = _read(key, value)  # noqa: PLW2901
+        options[name] = _checked(name, value)
+    _check_security(options)
     return options
+
+
+def _read(key: str, path: Any) -> str:
+    if not isinstance(path, str):
+        raise _error(f"client.{key} must be a path; write it in quotes")
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise _error(f"client.{key}: cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _error(f"client.{key}: {path} is not UTF-8 text") from None
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name in CHOICES:
+        return _choice(name, value)
+    if name == API_VERSION:
+        return _version(value)
+    if name in BOOLEANS:
+        if not isinstance(value, bool):
+            raise _error(f"client.{name} must be true or false")
+    elif name in NUMBERS:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise _error(f"client.{name} must be a whole number above 0")
+    elif not isinstance(value, str):
+        raise _error(f"client.{name} must be text; write it in quotes")
+    elif name in PATHS:
+        _check_readable(name, value)
+    return value
+
+
+def _choice(name: str, value: Any) -> str:
+    choices = CHOICES[name]
+    if isinstance(value, str) and value in choices:
+        return value
+    close = get_close_matches(str(value).upper(), choices, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise _error(f"client.{name} must be one of {', '.join(choices)}{hint}")
+
+
+def _version(value: Any) -> tuple[int, ...]:
+    parts = value if isinstance(value, list | tuple) else []
+    if not 2 <= len(parts) <= 3 or any(not isinstance(part, int) for part in parts):
+        raise _error(f"client.{API_VERSION} must be a list of numbers, such as [2, 5]")
+    return tuple(parts)
+
+
+def _check_readable(name: str, path: str) -> None:
+    try:
+        with Path(path).open("rb"):
+            pass
+    except OSError as error:
+        raise _error(f"client.{name}: cannot read {path}: {error.strerror}") from None
+
+
+def _check_security(options: Mapping[str, Any]) -> None:
+    protocol = options.get("security_protocol", "PLAINTEXT")
+    mechanism = options.get("sasl_mechanism")
+    has_sasl, has_tls = protocol.startswith("SASL_"), protocol.endswith("SSL")
+    if has_sasl and mechanism is None:
+        raise _error(f"client.security_protocol {protocol} needs client.sasl_mechanism")
+    for name in options:
+        if name.startswith("sasl_") and not has_sasl:
+            raise _error(
+                f"client.{name} has no effect with security_protocol {protocol}; "
+                "set SASL_SSL or SASL_PLAINTEXT"
+            )
+        if name.startswith("ssl_") and not has_tls:
+            raise _error(
+                f"client.{name} has no effect with security_protocol {protocol}; "
+                "set SSL or SASL_SSL"
+            )
+    for name in ("sasl_plain_username", "sasl_plain_password"):
+        if mechanism in WITH_PASSWORD and not options.get(name):
+            raise _error(f"client.sasl_mechanism {mechanism} needs client.{name} (or {name}_file)")
+    if options.get("ssl_keyfile") and not options.get("ssl_certfile"):
+        raise _error("client.ssl_keyfile needs client.ssl_certfile")
+
+
+def _error(message: str) -> ConfigError:
+    return ConfigError(f"configuration: {message}.")

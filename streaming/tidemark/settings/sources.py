@@ -61,7 +61,7 @@ def read_document(path: Path) -> dict[str, Any]:
             "Give an existing file with --config."
         ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML: {_one_line(error)}") from None
+        raise ConfigError(f"{path} is not YAML: {_problem(error)}.") from None
     if not isinstance(document, dict | None):
         raise ConfigError(
             f"{path}: the top level must be a mapping, found {type(document).__name__}."
@@ -89,7 +89,7 @@ def _parse_variable(name: str, text: str, kind: inspect.Type) -> Any:
         try:
             return yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise ConfigError(f"{name} is not YAML: {_one_line(error)}") from None
+            raise ConfigError(f"{name} is not YAML: {_problem(error)}.") from None
     return None if text == "" and isinstance(kind, inspect.UnionType) else text
 
 
@@ -107,5 +107,10 @@ def _set(document: dict[str, Any], path: Sequence[str], value: Any) -> None:
     document[option] = value
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _problem(error: Exception) -> str:
+    """The place and the kind of the error. The parser's own text quotes lines, secrets included."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+    return f"{where}{problem or type(error).__name__}"

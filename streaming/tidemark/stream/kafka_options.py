@@ -48,8 +48,6 @@ LOGIN_MODULES: Final = {
 # Options without a Java form, and the Java option that replaces them.
 REPLACED_BY: Final = {
     "ssl_ciphers": "kafka.ssl.cipher.suites",
-    "ssl_context": "kafka.ssl.truststore.certificates",
-    "sasl_oauth_token_provider": "kafka.sasl.jaas.config",
     "sasl_kerberos_name": "kafka.sasl.jaas.config",
     "sasl_kerberos_domain_name": "kafka.sasl.jaas.config",
 }

@@ -1,0 +1,80 @@
+"""Client options: what is wrong is one line that names the option, and shows no secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidemark.core.errors import ConfigError
+from tidemark.kafka.options import client_options
+from tidemark.settings import Connection
+
+PLAIN = {
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "PLAIN",
+    "sasl_plain_username": "tidemark",
+    "sasl_plain_password": "hunter2",
+}
+
+
+def options(**client: Any) -> dict[str, Any]:
+    return client_options(Connection(bootstrap_servers=["a:1"], client=client))
+
+
+def test_secrets_are_read_from_files(tmp_path: Path) -> None:
+    secret, authority = tmp_path / "password", tmp_path / "ca.pem"
+    secret.write_text("hunter2\n", encoding="utf-8")
+    authority.write_text("x")
+    client = {key: value for key, value in PLAIN.items() if key != "sasl_plain_password"}
+    files = {"sasl_plain_password_file": str(secret), "ssl_cafile": str(authority)}
+    assert options(**client, **files) == {
+        "bootstrap_servers": ["a:1"],
+        **PLAIN,
+        "ssl_cafile": str(authority),
+    }
+
+
+def test_a_version_is_a_tuple_and_null_is_the_default() -> None:
+    found = options(api_version=[2, 5], client_id=None)
+    assert found == {"bootstrap_servers": ["a:1"], "api_version": (2, 5)}
+
+
+@pytest.mark.parametrize(
+    ("client", "message"),
+    [
+        ({"security_protocol": "SASL_SSLL"}, "client.security_protocol must be one of PLAINTEXT, "),
+        ({"security_protocol": "SASL_SSLL"}, "did you mean SASL_SSL?"),
+        ({"security_protocol": "ssl"}, "did you mean SSL?"),
+        ({**PLAIN, "sasl_mechanism": "SCRAM-SHA-521"}, "did you mean SCRAM-SHA-512?"),
+        ({**PLAIN, "sasl_mechanism": 5}, "client.sasl_mechanism must be one of PLAIN, "),
+        ({"security_protocoll": "SSL"}, "client.security_protocoll is not an option of kafka-"),
+        ({"security_protocoll": "SSL"}, "did you mean `security_protocol`?"),
+        ({"key_serializer": "x"}, "client.key_serializer is not an option"),
+        ({"api_version": 2.5}, "client.api_version must be a list of numbers, such as [2, 5]"),
+        ({"api_version": ["2", "5"]}, "client.api_version must be a list of numbers"),
+        ({"request_timeout_ms": "3000"}, "client.request_timeout_ms must be a whole number"),
+        ({"request_timeout_ms": True}, "client.request_timeout_ms must be a whole number"),
+        ({"ssl_check_hostname": "no"}, "client.ssl_check_hostname must be true or false"),
+        ({**PLAIN, "sasl_plain_password": 12345}, "client.sasl_plain_password must be text"),
+        ({"ssl_password_file": 55}, "client.ssl_password_file must be a path"),
+        ({"ssl_password_file": "/no/such"}, "client.ssl_password_file: cannot read /no/such: No"),
+        ({"security_protocol": "SSL", "ssl_cafile": "/no/such.pem"}, "cannot read /no/such.pem"),
+        ({"security_protocol": "SASL_SSL"}, "SASL_SSL needs client.sasl_mechanism"),
+        ({**PLAIN, "security_protocol": "SSL"}, "client.sasl_mechanism has no effect with"),
+        ({"sasl_mechanism": "PLAIN"}, "has no effect with security_protocol PLAINTEXT"),
+        ({"ssl_check_hostname": False}, "client.ssl_check_hostname has no effect with"),
+        ({**PLAIN, "sasl_plain_username": None}, "PLAIN needs client.sasl_plain_username (or "),
+        ({"security_protocol": "SSL", "ssl_keyfile": "/dev/null"}, "needs client.ssl_certfile"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_option(client: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        options(**client)
+    text = str(raised.value)
+    assert message in text
+    assert text.startswith("configuration: client.")
+    assert text.count("\n") == 0
+    assert "hunter2" not in text
+    assert "12345" not in text
