@@ -13,8 +13,9 @@ import structlog
 from msgspec.structs import replace
 
 from tidemark.collect.collector import Collector
+from tidemark.collect.kafka_publisher import KafkaPublisher
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.publish import KafkaPublisher, LinePublisher, Publisher
+from tidemark.collect.publish import LinePublisher, Publisher
 from tidemark.collect.watchdog import CANNOT_PUBLISH, NO_BROKER, CollectorWatchdog, Key
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.kafka.client import check_reachable, quiet_client_logs

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import Any, Final
@@ -70,6 +71,18 @@ def make_admin(connection: Connection, **options: Any) -> Any:
 def make_producer(connection: Connection, **options: Any) -> Any:
     """A KafkaProducer with kafka-python's `options`; the caller closes it."""
     return _make(KafkaProducer, connection, (), {"allow_auto_create_topics": False, **options})
+
+
+def close_producer(producer: Any, seconds: float) -> None:
+    """Delivers for at most `seconds`, then closes it whatever is left. Raises nothing.
+
+    kafka-python's own close raises where records are left, and leaves its thread running.
+    """
+    with contextlib.suppress(Exception):
+        producer.flush(seconds)
+    producer.flush = lambda _timeout=None: None
+    with contextlib.suppress(Exception):
+        producer.close(timeout=0)
 
 
 def make_consumer(connection: Connection, *topics: str, **options: Any) -> Any:

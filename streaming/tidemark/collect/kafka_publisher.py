@@ -1,0 +1,242 @@
+"""Publishes records to the event topic: an idempotent producer behind a bounded queue.
+
+Observing never waits for Kafka. Records that do not fit the queue are dropped, oldest first; their
+partitions are reported as missed. A record that was not acknowledged is sent again, by a new
+producer: kafka-python's idempotent producer does not recover after a batch expired.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from typing import Any, Final
+
+import structlog
+from kafka import errors as kafka_errors
+
+from tidemark.collect.metadata_image import TopicPartition
+from tidemark.collect.pack import EventRecord
+from tidemark.collect.publish import Publisher
+from tidemark.core.errors import TidemarkError
+from tidemark.kafka.client import close_producer, make_producer, reason_of
+from tidemark.settings import Settings
+
+log = structlog.get_logger()
+
+# Bytes of records not yet given to the client (about four minutes of 10,000 busy partitions,
+# uncompressed), and given but not yet acknowledged.
+QUEUE_BYTES: Final = 64 * 1024 * 1024
+IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
+DELIVERY_MS: Final = 15_000
+# Without an acknowledgement for so long, the producer is replaced although nothing failed.
+STUCK_SECONDS: Final = 20.0
+RETRY_SECONDS: Final = 1.0
+# The record itself is at fault: it would fail again.
+REFUSALS: Final = (
+    kafka_errors.MessageSizeTooLargeError,
+    kafka_errors.RecordListTooLargeError,
+    kafka_errors.InvalidRecordError,
+    kafka_errors.UnsupportedForMessageFormatError,
+)
+
+
+class KafkaPublisher(Publisher):
+    """Runs in a thread of its own. At least once: an acknowledgement may be lost."""
+
+    def __init__(
+        self, settings: Settings, make: Any = make_producer, queue_bytes: int = QUEUE_BYTES
+    ) -> None:
+        super().__init__(settings.topics.partitions)
+        self._settings = settings
+        self._make = make
+        self._queue_bytes = queue_bytes
+        self._queue: deque[EventRecord] = deque()
+        self._queued = 0
+        # Records of the present producer without an acknowledgement, by the order of sending.
+        self._unacknowledged: dict[int, EventRecord] = {}
+        self._in_flight = 0
+        # How many records were sent, and when the oldest of those without acknowledgement was.
+        self._sent = 0
+        self._sent_at = 0.0
+        # Why the present producer cannot go on.
+        self._failure: BaseException | None = None
+        self._missed: dict[str, set[TopicPartition]] = {}
+        self._changed = threading.Condition(threading.RLock())
+        self._closing_at = math.inf
+        self._thread = threading.Thread(target=self._run, name="tidemark-publish", daemon=True)
+        self._thread.start()
+
+    def put(self, records: list[EventRecord]) -> None:
+        with self._changed:
+            for record in records:
+                self._queue.append(record)
+                self._queued += _size(record)
+            self._bound_queue()
+            self._changed.notify_all()
+
+    def take_missed(self, cluster: str) -> set[TopicPartition]:
+        with self._changed:
+            return self._missed.pop(cluster, set())
+
+    def close(self, seconds: float) -> None:
+        with self._changed:
+            self._closing_at = time.monotonic() + seconds
+            self._changed.notify_all()
+        self._thread.join(seconds + 1.0)
+
+    def _bound_queue(self) -> None:
+        """Drops the oldest observations first; pass records only when no observation is left."""
+        for only_droppable in (True, False):
+            if self._queued <= self._queue_bytes:
+                return
+            kept: deque[EventRecord] = deque()
+            for record in self._queue:
+                if self._queued > self._queue_bytes and (record.droppable or not only_droppable):
+                    self._queued -= _size(record)
+                    self._lose(record)
+                else:
+                    kept.append(record)
+            self._queue = kept
+
+    def _lose(self, record: EventRecord) -> None:
+        self.dropped += 1
+        self._missed.setdefault(record.cluster, set()).update(record.partitions)
+
+    def _run(self) -> None:
+        producer: Any = None
+        while not self._is_done():
+            if producer is not None and self._must_replace():
+                close_producer(producer, 0.0)
+                self._take_back()
+                producer = None
+            if producer is None:
+                producer = self._connect() if self._queue else None
+            if producer is None:
+                self._wait(RETRY_SECONDS)
+            elif (record := self._next()) is not None:
+                self._send(producer, record)
+        if producer is not None:
+            close_producer(producer, max(self._closing_at - time.monotonic(), 0.1))
+
+    def _is_done(self) -> bool:
+        """Whether it is closed, and nothing waits or the time is over."""
+        with self._changed:
+            now = time.monotonic()
+            is_empty = not self._queue and self._failure is None
+            return now >= self._closing_at or (self._closing_at < math.inf and is_empty)
+
+    def _must_replace(self) -> bool:
+        with self._changed:
+            silent = time.monotonic() - max(self.published_at, self._sent_at)
+            if self._failure is None and self._unacknowledged and silent > STUCK_SECONDS:
+                self._failure = TimeoutError(f"no acknowledgement for {silent:.0f} s")
+            return self._failure is not None
+
+    def _take_back(self) -> None:
+        """What the producer did not deliver comes first again."""
+        with self._changed:
+            waiting = [record for _, record in sorted(self._unacknowledged.items())]
+            log.warning(
+                "records are not acknowledged, sending them again",
+                reason=reason_of(self._failure or TimeoutError()),
+                records=len(waiting),
+            )
+            self._unacknowledged, self._in_flight, self._failure = {}, 0, None
+            self._queue.extendleft(reversed(waiting))
+            self._queued += sum(map(_size, waiting))
+            self._bound_queue()
+
+    def _wait(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait(seconds)
+
+    def _next(self) -> EventRecord | None:
+        """The next record to send; null when there is none for now."""
+        with self._changed:
+            if not self._queue or self._in_flight >= IN_FLIGHT_BYTES:
+                self._changed.wait(0.5)
+            if self._failure or not self._queue or self._in_flight >= IN_FLIGHT_BYTES:
+                return None
+            record = self._queue.popleft()
+            self._queued -= _size(record)
+            return record
+
+    def _send(self, producer: Any, record: EventRecord) -> None:
+        with self._changed:
+            self._sent += 1
+            number = self._sent
+            if not self._unacknowledged:
+                self._sent_at = time.monotonic()
+            self._unacknowledged[number] = record
+            self._in_flight += _size(record)
+        try:
+            future = producer.send(
+                self._settings.topics.replica_state,
+                value=record.payload,
+                partition=record.group,
+            )
+        except Exception as error:
+            # Metadata timed out, the buffer is full, or the producer id was fenced.
+            self._settle(number, error)
+        else:
+            future.add_callback(self._settle, number, None)
+            future.add_errback(self._settle, number)
+
+    def _settle(self, number: int, error: Any, *_: Any) -> None:
+        """After a record was acknowledged (`error` is null), or was not.
+
+        An answer to a producer that was replaced counts for nothing: its record was sent again.
+        """
+        with self._changed:
+            record = self._unacknowledged.get(number)
+            if record is None:
+                return
+            if error is None:
+                self.published += 1
+                self.published_at = time.monotonic()
+            elif isinstance(error, REFUSALS):
+                self._lose(record)
+            else:
+                self._failure = self._failure or error
+            if error is None or isinstance(error, REFUSALS):
+                del self._unacknowledged[number]
+                self._in_flight -= _size(record)
+            self._changed.notify_all()
+        if isinstance(error, REFUSALS):
+            partitions = len(record.partitions)
+            log.warning("record not published", reason=reason_of(error), partitions=partitions)
+
+    def _connect(self) -> Any:
+        """A producer that knows the topic, or None.
+
+        kafka-python asks any broker for the topic, even a paused one. A record sent before would
+        wait and be lost.
+        """
+        compression = self._settings.collect.compression
+        producer: Any = None
+        try:
+            producer = self._make(
+                self._settings.kafka,
+                acks="all",
+                enable_idempotence=True,
+                compression_type=None if compression == "none" else compression,
+                delivery_timeout_ms=DELIVERY_MS,
+                request_timeout_ms=10_000,
+                max_block_ms=5_000,
+                linger_ms=5,
+                max_request_size=4 * 1024 * 1024,
+            )
+            producer.partitions_for(self._settings.topics.replica_state)
+        except (TidemarkError, kafka_errors.KafkaError) as error:
+            log.warning("cannot publish", reason=reason_of(error), queued_bytes=self._queued)
+            if producer is not None:
+                close_producer(producer, 0.0)
+            return None
+        return producer
+
+
+def _size(record: EventRecord) -> int:
+    # The payload, and the size of the record around it.
+    return len(record.payload) + 64 * (len(record.partitions) + 8)

@@ -1,0 +1,71 @@
+"""The event topic under its min ISR, and all its brokers paused: publishing goes on afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tidemark.collect.kafka_publisher import KafkaPublisher
+from tidemark.collect.pack import EventRecord
+from tidemark.kafka.topic_reader import TopicReader
+from tidemark.kafka.topics import ensure_topics
+from tidemark.local.cluster import LocalCluster
+from tidemark.settings import Settings
+
+OUTAGE_SECONDS = 45.0
+RECOVERY_SECONDS = 30.0
+
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
+
+
+class Feed:
+    """Puts a numbered record each 100 ms."""
+
+    def __init__(self, publisher: KafkaPublisher) -> None:
+        self.publisher = publisher
+        self.number = 0
+
+    def run_until(self, done: Callable[[], bool], seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            payload = f"{self.number:08}".encode()
+            self.publisher.put([EventRecord(self.number % 4, payload, "c", (), False)])
+            self.number += 1
+            if done():
+                return True
+            time.sleep(0.1)
+        return False
+
+
+@pytest.mark.parametrize("outage", ["two brokers killed", "all brokers paused"])
+def test_publishing_goes_on_after_an_outage(outage: str) -> None:
+    with LocalCluster() as cluster:
+        settings = Settings()
+        settings.kafka.bootstrap_servers = cluster.bootstrap_servers
+        settings.topics.partitions = 4
+        ensure_topics(settings.kafka, settings.topics)
+        publisher = KafkaPublisher(settings)
+        feed = Feed(publisher)
+        assert feed.run_until(lambda: publisher.published >= 20, 30)
+        brokers = (2, 3) if outage == "two brokers killed" else (1, 2, 3)
+        for broker in brokers:
+            (cluster.kill_broker if len(brokers) == 2 else cluster.pause_broker)(broker)
+        feed.run_until(lambda: False, OUTAGE_SECONDS)
+        for broker in brokers:
+            (cluster.start_broker if len(brokers) == 2 else cluster.resume_broker)(broker)
+        healed, before = time.monotonic(), publisher.published
+        assert feed.run_until(lambda: publisher.published > before + 20, RECOVERY_SECONDS)
+        print(f"published again after {time.monotonic() - healed:.1f} s")
+        # All of it, and in the order of each partition.
+        assert feed.run_until(lambda: publisher.published >= feed.number - 5, 30)
+        publisher.close(20.0)
+        assert publisher.dropped == 0
+        with TopicReader(settings.kafka, settings.topics.replica_state) as reader:
+            values = [message.value for message in reader.read_to_end()]
+        first_seen = list(dict.fromkeys(int(value) for value in values if value is not None))
+        assert sorted(first_seen) == list(range(feed.number))
+        for group in range(4):
+            numbers = [number for number in first_seen if number % 4 == group]
+            assert numbers == sorted(numbers)

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaTimeoutError, MessageSizeTooLargeError
+from kafka.future import Future
+
+from tidemark.collect import kafka_publisher
+from tidemark.collect.kafka_publisher import KafkaPublisher
+from tidemark.collect.pack import EventRecord
+from tidemark.core.errors import ClusterError
+from tidemark.settings import Settings
+
+
+class Producer:
+    """Records what is sent. Futures are completed at once, or by the test."""
+
+    def __init__(self, at_once: bool = True) -> None:
+        self.at_once = at_once
+        self.sent: list[tuple[int, bytes]] = []
+        self.futures: list[Any] = []
+        self.fails = False
+        self.knows_the_topic = True
+        self.closed = False
+
+    def partitions_for(self, topic: str) -> set[int]:
+        assert topic == "tidemark.replica-state"
+        if not self.knows_the_topic:
+            raise KafkaTimeoutError("no metadata")
+        return {0, 1}
+
+    def send(self, topic: str, value: bytes, partition: int) -> Any:
+        if self.fails:
+            raise RuntimeError("fenced")
+        assert topic == "tidemark.replica-state"
+        self.sent.append((partition, value))
+        future = Future()
+        self.futures.append(future)
+        if self.at_once:
+            future.success(None)
+        return future
+
+    def flush(self, timeout: float) -> None:
+        pass
+
+    def close(self, timeout: float) -> None:
+        self.closed = True
+
+
+def record(text: str, droppable: bool = True, size: int = 10) -> EventRecord:
+    return EventRecord(
+        1, text.encode().ljust(size), "c", (("t", int(text)),) if droppable else (), droppable
+    )
+
+
+def until(condition: Any) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_records_reach_their_partition_in_order() -> None:
+    producer = Producer()
+    publisher = KafkaPublisher(Settings(), make=lambda *_, **__: producer)
+    publisher.put([record("1"), record("2"), record("3", droppable=False)])
+    publisher.close(5.0)
+    assert [value.strip() for _, value in producer.sent] == [b"1", b"2", b"3"]
+    assert {group for group, _ in producer.sent} == {1}
+    assert (publisher.published, publisher.dropped, producer.closed) == (3, 0, True)
+
+
+def test_records_that_do_not_fit_are_dropped_oldest_first_and_missed() -> None:
+    started = threading.Event()
+
+    def unreachable(*_: Any, **__: Any) -> Any:
+        started.set()
+        raise ClusterError("no bootstrap server can be used")
+
+    publisher = KafkaPublisher(Settings(), make=unreachable, queue_bytes=3 * 2_000)
+    publisher.put([record("0", size=1_000)])
+    started.wait(5)
+    # Pass records are dropped last.
+    publisher.put(
+        [record(str(n), size=1_000) for n in range(1, 4)]
+        + [record("9", droppable=False, size=1_000)]
+    )
+    publisher.put([record("4", size=1_000), record("5", size=1_000)])
+    assert publisher.dropped == 4
+    assert publisher.take_missed("other") == set()
+    assert publisher.take_missed("c") == {("t", number) for number in range(4)}
+    assert publisher.take_missed("c") == set()
+    publisher.close(0.0)
+
+
+class Producers:
+    """Makes producers; the first ones as given, then good ones."""
+
+    def __init__(self, *made: Producer) -> None:
+        self.made: list[Producer] = []
+        self._next = list(made)
+
+    def __call__(self, *_: Any, **__: Any) -> Producer:
+        self.made.append(self._next.pop(0) if self._next else Producer())
+        return self.made[-1]
+
+
+def texts(producer: Producer) -> list[bytes]:
+    return [value.strip() for _, value in producer.sent]
+
+
+def test_what_expired_is_sent_again_in_order_by_a_new_producer() -> None:
+    expiring = Producer(at_once=False)
+    producers = Producers(expiring)
+    publisher = KafkaPublisher(Settings(), make=producers)
+    publisher.put([record("1"), record("2"), record("3", droppable=False)])
+    until(lambda: len(expiring.futures) == 3)
+    expiring.futures[0].success(None)
+    expiring.futures[1].failure(KafkaTimeoutError("expired"))
+    until(lambda: publisher.published == 3)
+    assert expiring.closed
+    assert texts(producers.made[1]) == [b"2", b"3"]
+    # A late answer to the first producer counts for nothing.
+    expiring.futures[2].success(None)
+    assert (publisher.published, publisher.dropped) == (3, 0)
+    assert publisher.take_missed("c") == set()
+    publisher.close(5.0)
+
+
+def test_a_producer_that_acknowledges_nothing_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kafka_publisher, "STUCK_SECONDS", 0.05)
+    stuck = Producer(at_once=False)
+    producers = Producers(stuck)
+    publisher = KafkaPublisher(Settings(), make=producers)
+    publisher.put([record("1"), record("2")])
+    until(lambda: publisher.published == 2)
+    assert texts(producers.made[1]) == [b"1", b"2"]
+    publisher.close(5.0)
+
+
+def test_a_record_that_kafka_refuses_is_missed_and_the_next_is_sent() -> None:
+    producer = Producer(at_once=False)
+    publisher = KafkaPublisher(Settings(), make=lambda *_, **__: producer)
+    publisher.put([record("1"), record("2")])
+    until(lambda: len(producer.futures) == 2)
+    producer.futures[0].failure(MessageSizeTooLargeError("too large"))
+    producer.futures[1].success(None)
+    until(lambda: publisher.published == 1)
+    assert (publisher.dropped, publisher.take_missed("c")) == (1, {("t", 1)})
+    publisher.close(5.0)
+    assert producer.closed
+
+
+def test_a_broken_producer_is_replaced() -> None:
+    broken = Producer()
+    broken.fails = True
+    producers = Producers(broken)
+    publisher = KafkaPublisher(Settings(), make=producers)
+    publisher.put([record("1"), record("2")])
+    until(lambda: publisher.published == 2)
+    publisher.close(5.0)
+    assert [texts(producer) for producer in producers.made] == [[], [b"1", b"2"]]
+    assert broken.closed
+    assert publisher.take_missed("c") == set()
+
+
+def test_what_is_sent_again_keeps_the_queue_within_its_bound() -> None:
+    expiring = Producer(at_once=False)
+    ready = threading.Event()
+
+    def make(*_: Any, **__: Any) -> Producer:
+        if expiring.closed:
+            assert ready.wait(10)
+            return Producer()
+        return expiring
+
+    publisher = KafkaPublisher(Settings(), make=make, queue_bytes=3 * 2_000)
+    publisher.put([record(str(n), size=1_000) for n in range(1, 4)])
+    until(lambda: len(expiring.futures) == 3)
+    expiring.futures[0].failure(KafkaTimeoutError("expired"))
+    until(lambda: expiring.closed)
+    publisher.put([record("4", size=1_000)])
+    ready.set()
+    until(lambda: publisher.published == 3)
+    assert publisher.take_missed("c") == {("t", 1)}
+    publisher.close(5.0)
+
+
+def test_no_record_is_lost_while_the_topic_has_no_metadata(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kafka_publisher, "RETRY_SECONDS", 0.01)
+    made: list[Producer] = []
+
+    def make(*_: Any, **__: Any) -> Producer:
+        made.append(Producer())
+        made[-1].knows_the_topic = len(made) == 3
+        return made[-1]
+
+    publisher = KafkaPublisher(Settings(), make=make)
+    publisher.put([record("1"), record("2")])
+    until(lambda: publisher.published == 2)
+    assert [(len(producer.sent), producer.closed) for producer in made] == [
+        (0, True),
+        (0, True),
+        (2, False),
+    ]
+    assert publisher.take_missed("c") == set()
+    publisher.close(5.0)
