@@ -13,6 +13,10 @@ last is `<!-- end -->`:
         a committed result of `tidemark model check`
     <!-- model list protocols -->
         a table of the protocols
+    <!-- model list offsets -->
+        which events move which of the five values, in all scenarios under one protocol
+    <!-- model list completions -->
+        which events complete which requests that wait, in the same runs
     <!-- kafka links -->
         the definitions of the links to KIPs and to Kafka's sources
 
@@ -26,7 +30,8 @@ import re
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from textwrap import wrap
 from typing import Final, NamedTuple, NoReturn
 
@@ -36,7 +41,9 @@ from tests.model.golden import FOLDER
 from tidemark.core.text import counted, table
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.render import draw_cluster, table_cells, verdict, wrap_last_column
+from tidemark.model.scenarios.effects import REQUESTS, VALUES, effects
+from tidemark.model.scenarios.layout import without_epochs, wrap_last_column
+from tidemark.model.scenarios.render import draw_cluster, table_cells, verdict
 from tidemark.model.scenarios.run import ScenarioRun
 
 PAGE: Final = ROOT / "docs" / "replication.md"
@@ -60,6 +67,28 @@ OPTIONS: Final = {
 }
 
 
+# The events of the generated tables, with the methods of a scenario that stand for each.
+EVENTS: Final = {
+    "The leader appends ([`Partition.scala:1363-1387`])": ("write", "write_in", "end"),
+    "A follower's fetch reaches the leader ([`Partition.scala:918-958`])": ("fetch", "read"),
+    "The follower gets the response ([`ReplicaFetcherThread.scala:107-151`])": ("receive",),
+    "A change of the ISR takes effect ([`Partition.scala:1238-1267`])": ("grant",),
+    "A broker becomes leader ([`Partition.scala:733-829`])": ("learn to lead",),
+    "A broker becomes follower ([`Partition.scala:839-883`])": ("learn to follow",),
+    "A broker stops, and starts from its checkpoint ([`Partition.scala:490-497`])": (
+        "kill",
+        "shut_down",
+        "start",
+    ),
+    "A machine loses power ([`LogLoader.java:466-518`])": ("lose_power",),
+    "A fetch that found nothing is added to the watcher list "
+    "([`DelayedOperationPurgatory.java:123-175`])": ("watch",),
+    "Time passes ([`DelayedOperation.java:147-149`])": ("pass",),
+}
+# The consumer that the generated tables add to every scenario.
+READER: Final = 9
+
+
 class StepTable(NamedTuple):
     """The table of a scenario, cell by cell. `steps[0]` is the initial state."""
 
@@ -75,14 +104,7 @@ def step_table(run: ScenarioRun) -> StepTable:
 
 def _without_epochs(whole: StepTable) -> StepTable:
     """The table with broker columns that end with the high watermark."""
-    ends = [
-        len(name.removesuffix(" epochs")) if name.endswith(" epochs") else None
-        for name in whole.heading
-    ]
-    heading, *steps = (
-        tuple(cell[:end].rstrip() for cell, end in zip(row, ends, strict=True))
-        for row in (whole.heading, *whole.steps)
-    )
+    heading, *steps = without_epochs([whole.heading, *whole.steps])
     return StepTable(heading, tuple(steps))
 
 
@@ -147,7 +169,7 @@ def _parse(order: str) -> Namespace:
     ends.add_argument("name", choices=SCENARIOS)
     ends.add_argument("--protocol", nargs="+", choices=PROTOCOLS, required=True)
     verbs.add_parser("counterexample").add_argument("name")
-    verbs.add_parser("list").add_argument("what", choices=("protocols",))
+    verbs.add_parser("list").add_argument("what", choices=("protocols", "offsets", "completions"))
     return parser.parse_args(shlex.split(order))
 
 
@@ -164,7 +186,9 @@ def block(text: str, page: str = "") -> list[str]:
         case "links":
             return ["", *definitions(page), ""]
         case _:
-            return _protocols()
+            return {"protocols": _protocols, "offsets": _offsets, "completions": _completions}[
+                order.what
+            ]()
 
 
 def _run(order: Namespace, ranges: list[range]) -> tuple[ScenarioRun, str]:
@@ -206,7 +230,7 @@ def _ends(order: Namespace) -> list[str]:
     clusters = {PROTOCOLS[name]: SCENARIOS[order.name].run(name).cluster for name in order.protocol}
     lines = _side_by_side(
         [
-            (f"{protocol.name}, Kafka {protocol.kafka}", draw_cluster(cluster))
+            (f"{protocol.name}, {protocol.releases}", draw_cluster(cluster))
             for protocol, cluster in clusters.items()
         ]
     )
@@ -245,12 +269,54 @@ def _protocols() -> list[str]:
         f"| Protocol of the model | Kafka | {column} |",
         "|---|---|---|",
         *(
-            f"| `{each.name}` | {each.kafka} | "
+            f"| `{each.name}` | {each.kafka or 'none'} | "
             f"{', '.join(_counterexample_links(each.name)) or 'none found'} |"
             for each in PROTOCOLS.values()
         ),
         "",
     ]
+
+
+def _offsets() -> list[str]:
+    return _matrix(VALUES, lambda changes: " or ".join(sorted(changes)))
+
+
+def _completions() -> list[str]:
+    return _matrix(REQUESTS, lambda changes: "yes" if changes else "")
+
+
+def _matrix(columns: Sequence[str], cell: Callable[[set[str]], str]) -> list[str]:
+    """A row for each event that has an effect in one of the columns."""
+    found = effects(_watched_runs())
+    rows = []
+    for event, methods in EVENTS.items():
+        cells = [
+            cell({change for each in methods for change in found.get((each, column), ())})
+            for column in columns
+        ]
+        if any(cells):
+            rows.append(f"| {event} | {' | '.join(text or '–' for text in cells)} |")
+    names = (f"{name[0].upper()}{name[1:]}" for name in columns)
+    return ["", f"| Event | {' | '.join(names)} |", "|---" * (len(columns) + 1) + "|", *rows, ""]
+
+
+@cache
+def _watched_runs() -> tuple[ScenarioRun, ...]:
+    """Every scenario under the present protocol, with a consumer that fetches after each step.
+
+    So each step finds a consumer's fetch to complete, if it can complete one.
+    """
+    runs = []
+    for scenario in SCENARIOS.values():
+        lines = [f"subscribe {READER}"]
+        for line in filter(str.strip, scenario.script.splitlines()):
+            lines += [line, f"poll {READER}"]
+        # At the end, requests wait until their deadlines.
+        for broker in range(1, scenario.brokers + 1):
+            lines += [f"delete_records {broker} 1", f"write {broker}"]
+        script = "\n".join((*lines, "wait 30000"))
+        runs.append(scenario._replace(script=script).run("kip-966"))
+    return tuple(runs)
 
 
 def _counterexample_links(protocol: str) -> Iterator[str]:

@@ -8,12 +8,23 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.docs.kafka_links import FOLDERS, KIP, KIPS, REFERENCE, SOURCE, VERSION, definitions
-from tests.docs.replication import BLOCK, OPTIONS, PAGE, WIDTH, block, filled, stale, step_table
+from tests.docs.replication import (
+    BLOCK,
+    EVENTS,
+    OPTIONS,
+    PAGE,
+    WIDTH,
+    block,
+    filled,
+    stale,
+    step_table,
+)
 from tests.model.golden import FOLDER
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.scenarios import SCENARIOS
+from tidemark.model.scenarios.effects import effects
 
 TEXT = PAGE.read_text(encoding="utf-8")
 # The page without its code blocks and without the definitions of its links.
@@ -24,7 +35,7 @@ STEP = re.compile(
     r", step (?P<step>\d+)(?:: “(?P<words>[^”]+)”)?"
 )
 # Words of a heading that begin with a capital, besides the first one.
-NAMES = {"Kafka", "Tidemark"}
+NAMES = {"ISR", "Kafka", "Tidemark"}
 
 
 def table_rows(text: str) -> list[list[str]]:
@@ -216,3 +227,34 @@ def test_all_rows_of_a_table_have_the_same_number_of_cells() -> None:
     assert tables
     for table in tables:
         assert len({line.count("|") for line in table.splitlines()}) == 1, table
+
+
+def test_the_table_of_the_five_values_follows_from_the_scenarios() -> None:
+    rows = {row[0].split(" ([")[0]: row[1:] for row in table_rows("\n".join(_listed("offsets")))}
+    # Within a leadership the leader's values only rise, and only a fetch shows a follower's LEO.
+    leader = {cell for row in rows.values() for cell in (row[0], row[3])}
+    assert leader == {"rises", "–"}
+    assert [event for event, row in rows.items() if "known" in row[2]] == [
+        "A follower's fetch reaches the leader",
+        "A broker becomes leader",
+    ]
+    assert [event for event, row in rows.items() if "rises" in row[4]] == [
+        "The follower gets the response"
+    ]
+
+
+def test_the_table_of_completions_follows_from_the_scenarios() -> None:
+    rows = {
+        row[0].split(" ([")[0]: row[1:] for row in table_rows("\n".join(_listed("completions")))
+    }
+    assert rows["A follower's fetch reaches the leader"] == ["yes", "–", "yes", "yes"]
+    assert rows["The follower gets the response"] == ["–", "–", "yes", "–"]
+    assert rows["Time passes"] == ["yes"] * 4
+    # Every kind of step that completes a request has a row.
+    methods = {each for methods in EVENTS.values() for each in methods} | {"wait", "poll"}
+    found = effects(scenario.run("kip-966") for scenario in SCENARIOS.values())
+    assert {kind for kind, _ in found} <= methods
+
+
+def _listed(what: str) -> list[str]:
+    return block(f"model list {what}")

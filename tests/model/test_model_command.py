@@ -26,6 +26,15 @@ EXPECTED_SCENARIOS = {
     "last-replica-standing",
     "unclean-election",
     "zombie-leader",
+    "uneven-followers",
+    "consumer-visibility",
+    "purgatory-race",
+    "last-stable-offset",
+    "replica-read",
+    "hw-truncation-loss-acks-1",
+    "rejoin-isr",
+    "delete-records",
+    "power-failure",
 }
 
 
@@ -53,6 +62,27 @@ def test_show_runs_a_scenario_under_a_protocol(capsys: Captured) -> None:
     assert "LOST: m1 committed, but not in the leader's log." in capsys.readouterr().out
     assert run("show", "hw-truncation-loss", "--protocol", "kip-101") == 0
     assert "No committed record is lost." in capsys.readouterr().out
+
+
+def test_show_runs_a_scenario_with_another_min_isr(capsys: Captured) -> None:
+    assert run("show", "hw-truncation-divergence", "--min-isr", "2") == 0
+    out = capsys.readouterr().out
+    assert "2 brokers, min ISR 2." in out and "rejected, NOT_ENOUGH_REPLICAS" in out
+    assert run("show", "hw-truncation-divergence", "--min-isr", "0") == 2
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED_SCENARIOS))
+def test_show_fits_a_terminal_of_80_columns(
+    name: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run("show", name) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    heading = next(line for line in lines if line.startswith("step"))
+    assert heading.endswith("what happens") and "1 LEO HW" in heading
+    # What is not in the heading is named.
+    assert "epochs" in heading or any(line.startswith("A wider terminal") for line in lines)
 
 
 def test_show_of_an_unknown_scenario_lists_the_known_ones(capsys: Captured) -> None:

@@ -247,7 +247,7 @@ def test_a_request_to_add_a_broker_that_has_registered_again_is_rejected() -> No
 def test_a_delayed_fetch_that_expires_returns_only_the_high_watermark() -> None:
     run = new_run(brokers=2, min_isr=1)
     run.execute("fetch 2", "wait 499")
-    assert [fetch.follower for fetch in leader_of(run).fetch_purgatory] == [2]
+    assert [fetch.reader for fetch in leader_of(run).fetch_purgatory] == [2]
     run.wait(1)
     response = run.cluster.broker(2).response
     assert leader_of(run).fetch_purgatory == ()
@@ -257,7 +257,7 @@ def test_a_delayed_fetch_that_expires_returns_only_the_high_watermark() -> None:
 def test_a_record_can_be_committed_after_its_produce_request_has_timed_out() -> None:
     run = new_run(brokers=2, min_isr=1)
     run.execute("write 1", "wait 29999")
-    assert [waiting.record for waiting in leader_of(run).produce_purgatory] == [0]
+    assert [waiting.records for waiting in leader_of(run).produce_purgatory] == [(0,)]
     run.wait(1)
     assert run.steps[-1].effects == ("m0: REQUEST_TIMED_OUT",)
     run.catch_up(2)

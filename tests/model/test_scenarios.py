@@ -10,7 +10,8 @@ import pytest
 from tests.model.golden import assert_golden
 from tidemark.model.log import first_difference
 from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.replica_manager.state import FETCH_WAIT_MS, ClusterModel
+from tidemark.model.replica_manager.delayed import FETCH_WAIT_MS
+from tidemark.model.replica_manager.state import ClusterModel
 from tidemark.model.scenarios import SCENARIOS
 from tidemark.model.scenarios.render import missing_records, render_scenario, render_table, verdict
 from tidemark.model.scenarios.run import RunStep, ScenarioRun
@@ -103,7 +104,7 @@ def test_two_replica_write_needs_two_fetches_to_commit() -> None:
     assert earlier.broker(2).log_end_offset == 1
     assert earlier.broker(1).remotes[2].log_end_offset == 0
     assert earlier.broker(1).high_watermark == 0
-    assert [waiting.record for waiting in earlier.broker(1).produce_purgatory] == [0]
+    assert [waiting.records for waiting in earlier.broker(1).produce_purgatory] == [(0,)]
     assert later.broker(1).remotes[2].log_end_offset == 1
     assert later.broker(1).produce_purgatory == ()
     assert ids(later.acked) == [0]
@@ -134,7 +135,7 @@ def test_each_acks_setting_keeps_its_guarantee() -> None:
     assert after["m0 sent to 1, acks=0"].broker(1).produce_purgatory == ()
     assert ids(after["m1 sent to 1, acks=1"].acked_with_acks_1) == [1]
     waiting = after["m2 sent to 1, acks=all"].broker(1).produce_purgatory
-    assert [each.record for each in waiting] == [2]
+    assert [each.records for each in waiting] == [(2,)]
     # m3 was acknowledged with acks=1 and is gone. m4 was not acknowledged.
     leader = run.cluster.broker(2)
     assert leader.leads and ids(leader.log) == [0, 1, 2]

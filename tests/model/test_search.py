@@ -10,14 +10,14 @@ from random import Random
 
 import pytest
 
-from tests.model.golden import assert_golden
+from tests.model.golden import FOLDER, assert_golden
 from tidemark.model.action import Action, Successors, Trace, successors
 from tidemark.model.invariants import INVARIANTS, Invariant
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.protocols.protocol import Protocol
-from tidemark.model.render import trace_lines
+from tidemark.model.render import action_text, trace_lines
 from tidemark.model.search import SearchResult, check, walk
-from tidemark.model.state import Constants, ModelState, true_leader
+from tidemark.model.state import Constants, ModelState, initial, true_leader
 from tidemark.model.traces import extend_to_leader, random_traces, shortest_traces
 
 # Two replicas, logs of two records, two records in total, leader epochs 0 to 2.
@@ -67,7 +67,7 @@ def test_the_other_invariants_hold_over_the_whole_space(protocol: str) -> None:
     assert (verdict.holds, verdict.complete, verdict.invariant) == (True, True, None)
 
 
-@pytest.mark.parametrize("protocol", ["kip-279", "kip-320", "kip-966"])
+@pytest.mark.parametrize("protocol", ["kip-279", "kip-320-first-try", "kip-320", "kip-966"])
 def test_two_replicas_keep_every_invariant_over_the_whole_space(protocol: str) -> None:
     verdict = check(PROTOCOLS[protocol], SMALL, ALL)
     assert (verdict.holds, verdict.complete, verdict.trace) == (True, True, None)
@@ -89,6 +89,17 @@ THREE_REPLICAS = SMALL._replace(replicas=3)
         ("kip-101", "AckedNeverLost", "epochs-to-3", LONGER, 13),
         ("kip-279", "WeakIsr", "three-replicas", THREE_REPLICAS, 10),
         ("kip-279", "StrongIsr", "three-replicas", THREE_REPLICAS, 10),
+        *(
+            pytest.param(
+                "kip-320-first-try",
+                invariant,
+                "three-replicas",
+                THREE_REPLICAS,
+                steps,
+                marks=pytest.mark.soak,
+            )
+            for invariant, steps in (("WeakIsr", 11), ("StrongIsr", 12))
+        ),
     ],
 )
 def test_a_larger_space_breaks_more_invariants(
@@ -98,6 +109,32 @@ def test_a_larger_space_breaks_more_invariants(
     assert verdict.trace is not None and len(verdict.trace.steps) == steps
     assert "kip-101" not in INVARIANTS[invariant].holds_where
     assert_golden(f"counterexamples/{protocol}.{invariant}.{space}", trace_lines(verdict.trace))
+
+
+@pytest.mark.parametrize("invariant", ["WeakIsr", "StrongIsr"])
+def test_the_rejected_design_of_kip_320_breaks_as_its_counterexample_says(invariant: str) -> None:
+    """Plays the committed counterexample, which a search in `make soak` finds.
+
+    KIP-320 itself does not allow its steps: a fetch of an older leadership is fenced.
+    """
+    rejected, protocol = PROTOCOLS["kip-320-first-try"], PROTOCOLS["kip-320"]
+    path = FOLDER / "counterexamples" / f"kip-320-first-try.{invariant}.three-replicas.txt"
+    rows = [row for row in path.read_text(encoding="utf-8").splitlines() if row[:1].isdigit()]
+    trace = Trace(initial(THREE_REPLICAS), ())
+    for row in rows[1:]:
+        step = next(
+            step
+            for step in successors(rejected.actions, THREE_REPLICAS, trace.last)
+            if f" {action_text(step.action)} " in row
+        )
+        trace = Trace(trace.initial, (*trace.steps, step))
+    holds = [INVARIANTS[invariant].holds(THREE_REPLICAS, state) for state in trace.states]
+    assert holds == [True] * len(trace.steps) + [False]
+    assert trace_lines(trace) == path.read_text(encoding="utf-8").splitlines()
+    # A follower of an older leadership of the same broker fetches.
+    fetch = [step.action.name for step in trace.steps].index("FollowerFetch")
+    fenced = successors(protocol.actions, THREE_REPLICAS, trace.states[fetch])
+    assert "FencedFollowerFetch" not in {step.action.name for step in fenced}
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ class LabelledLog(NamedTuple):
     label: str
     log: Log
     high_watermark: int
+    log_start_offset: int = 0
 
 
 def draw_logs(replicas: Sequence[LabelledLog]) -> list[str]:
@@ -32,7 +33,10 @@ def draw_logs(replicas: Sequence[LabelledLog]) -> list[str]:
     offsets = "".join(str(offset).ljust(width) for offset in range(longest + 1)).rstrip()
     lines = [f"{'offset':{label}}  {offsets}"]
     for replica in replicas:
-        row = "".join(f"|{_box(record):{width - 1}}" for record in replica.log)
+        row = "".join(
+            f"|{_box(record):{width - 1}}" if offset >= replica.log_start_offset else " " * width
+            for offset, record in enumerate(replica.log)
+        )
         lines += [
             f"{replica.label:{label}}  {row}|",
             f"{'':{label}}  {_marks(replica, width)}",

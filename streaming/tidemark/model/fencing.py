@@ -30,15 +30,19 @@ def is_following_leader_epoch(state: ModelState, leader: int, follower: int) -> 
 
 def may_join(state: ModelState, leader: int, follower: int) -> bool:
     """HasFollowerReachedHighWatermark, once HasHighWatermarkReachedCurrentEpoch: rule 4 above."""
+    return (
+        high_watermark_is_current(state, leader)
+        and is_following_leader_epoch(state, leader, follower)
+        and len(state.logs[follower]) >= state.replicas[leader].high_watermark
+    )
+
+
+def high_watermark_is_current(state: ModelState, leader: int) -> bool:
+    """HasHighWatermarkReachedCurrentEpoch: it is at the log end, or at a record of this epoch."""
     log, local = state.logs[leader], state.replicas[leader]
     high_watermark = local.high_watermark
-    current = high_watermark == len(log) or (
+    return high_watermark == len(log) or (
         high_watermark < len(log) and log[high_watermark].epoch == local.leader_epoch
-    )
-    return (
-        current
-        and is_following_leader_epoch(state, leader, follower)
-        and len(state.logs[follower]) >= high_watermark
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from tidemark.model.kraft_controller import max_partition_epoch
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.render import trace_document, trace_lines
 from tidemark.model.scenarios import SCENARIOS
+from tidemark.model.scenarios.layout import WIDTH
 from tidemark.model.scenarios.render import render_scenario
 from tidemark.model.search import MAX_STATES, Progress, SearchResult, check, walk
 from tidemark.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, MAX_REPLICAS, Constants
@@ -39,7 +41,7 @@ def model() -> None:
 def list_all() -> None:
     """List scenarios, protocols and invariants."""
     scenarios = [(scenario.name, ", ".join(scenario.protocols)) for scenario in SCENARIOS.values()]
-    protocols = [(protocol.name, f"Kafka {protocol.kafka}") for protocol in PROTOCOLS.values()]
+    protocols = [(protocol.name, protocol.releases) for protocol in PROTOCOLS.values()]
     click.echo("Scenarios (tidemark model show NAME --protocol P), with their main protocols:")
     for line, scenario in zip(table(scenarios), SCENARIOS.values(), strict=True):
         indent = " " * 6
@@ -57,11 +59,16 @@ def list_all() -> None:
 @model.command()
 @click.argument("name")
 @click.option("--protocol", type=click.Choice(list(PROTOCOLS)), help="Use another protocol.")
-def show(name: str, protocol: str | None) -> None:
-    """Show a scenario as a table of steps and drawings of the logs."""
+@click.option("--min-isr", type=click.IntRange(1, MAX_REPLICAS), help="Use another min ISR.")
+def show(name: str, protocol: str | None, min_isr: int | None) -> None:
+    """Show a scenario as a table of steps and drawings of the logs.
+
+    A narrow terminal omits columns that the last one describes too.
+    """
     if name not in SCENARIOS:
         raise ConfigError(f"unknown scenario {name}. Known scenarios: {', '.join(SCENARIOS)}.")
-    click.echo("\n".join(render_scenario(SCENARIOS[name], protocol)))
+    width = shutil.get_terminal_size((WIDTH, 0)).columns
+    click.echo("\n".join(render_scenario(SCENARIOS[name], protocol, min_isr, width)))
 
 
 def _invariant(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:

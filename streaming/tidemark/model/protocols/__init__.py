@@ -1,10 +1,20 @@
-"""The protocols, oldest first. Two neighbouring modules differ by one KIP."""
+"""The protocols, oldest first. Two neighbouring modules differ by one KIP.
+
+`kip_320_first_try` is an exception: Kafka never released it.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tidemark.model.protocols import kip_101, kip_279, kip_320, kip_966, truncate_to_hw
+from tidemark.model.protocols import (
+    kip_101,
+    kip_279,
+    kip_320,
+    kip_320_first_try,
+    kip_966,
+    truncate_to_hw,
+)
 from tidemark.model.protocols.protocol import Protocol
 
 PROTOCOLS: Final[dict[str, Protocol]] = {
@@ -13,6 +23,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
         truncate_to_hw.PROTOCOL,
         kip_101.PROTOCOL,
         kip_279.PROTOCOL,
+        kip_320_first_try.PROTOCOL,
         kip_320.PROTOCOL,
         kip_966.PROTOCOL,
     )

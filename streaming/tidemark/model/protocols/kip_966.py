@@ -24,6 +24,7 @@ PROTOCOL = Protocol(
     kafka="4.0 and later",
     truncation=truncation_offset,
     kraft=True,
+    truncates_in_fetch=True,
     actions=(
         kraft_controller.controller_elect_leader,
         kraft_controller.controller_shrink_isr,

@@ -8,11 +8,8 @@ from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.model.protocols.protocol import Protocol
 from tidemark.model.replica_manager import controller, epoch_cache
 from tidemark.model.replica_manager.follower import truncate_to
-from tidemark.model.replica_manager.leader import (
-    complete_fetches,
-    expire_produces,
-    maybe_increment_leader_hw,
-)
+from tidemark.model.replica_manager.leader import maybe_increment_leader_hw
+from tidemark.model.replica_manager.purgatory import expire
 from tidemark.model.replica_manager.state import (
     Broker,
     ClusterModel,
@@ -92,11 +89,13 @@ def make_follower(cluster: ClusterModel, broker: int) -> ClusterModel:
     The producers that wait here get an error.
     """
     before, decision, protocol = cluster.broker(broker), cluster.controller, cluster.protocol
-    asks = protocol.leader_epochs and not protocol.kraft and decision.leader is not None
+    asks = (
+        protocol.leader_epochs and not protocol.truncates_in_fetch and decision.leader is not None
+    )
     after = _without_delayed_operations(_apply_decision(cluster, before))
     cluster = cluster.with_broker(replace(after, remotes={}, truncating=asks))
     if before.produce_purgatory:
-        records = tuple(waiting.record for waiting in before.produce_purgatory)
+        records = tuple(record for each in before.produce_purgatory for record in each.records)
         cluster = cluster.with_notes(
             f"the producers of {record_names(records)} get NOT_LEADER_OR_FOLLOWER"
         )
@@ -124,16 +123,21 @@ def _apply_decision(cluster: ClusterModel, local: Broker) -> Broker:
 
 
 def _without_delayed_operations(local: Broker) -> Broker:
-    return replace(local, response=None, produce_purgatory=(), fetch_purgatory=())
+    return replace(
+        local,
+        response=None,
+        produce_purgatory=(),
+        fetch_purgatory=(),
+        delete_purgatory=(),
+        unwatched=(),
+    )
 
 
 def pass_time(cluster: ClusterModel, ms: int) -> ClusterModel:
-    """Time passes. Delayed fetches and produces that reach their deadlines complete."""
-    now_ms = cluster.now_ms + ms
-    cluster = replace(cluster, now_ms=now_ms)
-    for leader in cluster.assigned:
-        cluster = complete_fetches(cluster, leader, lambda waiting: waiting.deadline_ms <= now_ms)
-        cluster = expire_produces(cluster, leader)
+    """Time passes. Requests that reach their deadlines complete."""
+    cluster = replace(cluster, now_ms=cluster.now_ms + ms)
+    for each in cluster.assigned:
+        cluster = expire(cluster, each)
     return cluster
 
 
@@ -147,12 +151,32 @@ def checkpoint(cluster: ClusterModel, broker: int) -> ClusterModel:
 
 
 def flush(cluster: ClusterModel, broker: int) -> ClusterModel:
-    """The operating system writes the log's pages: they now survive a power failure."""
+    """The operating system writes the log's pages: they now survive a power failure.
+
+    The broker does not know that: the recovery point stays.
+    """
     before = cluster.broker(broker)
     end = before.log_end_offset
     disk = replace(before.disk, flushed=end)
     return cluster.with_broker(replace(before, disk=disk)).with_notes(
         f"everything below offset {end} is on its disk"
+    )
+
+
+def force(cluster: ClusterModel, broker: int) -> ClusterModel:
+    """UnifiedLog.flush, as after a segment is rolled: the recovery point becomes the log end."""
+    cluster = flush(cluster, broker)
+    local = replace(cluster.broker(broker), recovery_point=cluster.broker(broker).log_end_offset)
+    return cluster.with_broker(local).with_notes(f"its recovery point is {local.recovery_point}")
+
+
+def checkpoint_log(cluster: ClusterModel, broker: int) -> ClusterModel:
+    """LogManager.checkpointLogRecoveryOffsets and checkpointLogStartOffsets, every 60 s."""
+    before = cluster.broker(broker)
+    point, start = before.recovery_point, before.log_start_offset
+    disk = replace(before.disk, recovery_point_checkpoint=point, log_start_offset_checkpoint=start)
+    return cluster.with_broker(replace(before, disk=disk)).with_notes(
+        f"recovery point {point} and log start {start} of {broker} are on its disk"
     )
 
 
@@ -168,8 +192,12 @@ def lose_power(cluster: ClusterModel, broker: int) -> ClusterModel:
 
 
 def shut_down(cluster: ClusterModel, broker: int) -> ClusterModel:
-    """A controlled shutdown: log and high watermark reach the disk, and leadership moves away."""
-    cluster = controller.fence(checkpoint(flush(cluster, broker), broker), broker)
+    """A controlled shutdown: log and high watermark reach the disk, and leadership moves away.
+
+    The broker writes all checkpoints, and `.kafka_cleanshutdown` last.
+    """
+    cluster = checkpoint_log(force(cluster, broker), broker)
+    cluster = controller.fence(checkpoint(cluster, broker), broker)
     end = cluster.broker(broker).log_end_offset
     return stop(replace(cluster, notes=()), broker, end, clean=True)
 
@@ -177,12 +205,19 @@ def shut_down(cluster: ClusterModel, broker: int) -> ClusterModel:
 def start(cluster: ClusterModel, broker: int) -> ClusterModel:
     """Starts with the high watermark of the checkpoint and the epochs of the epoch file.
 
-    It knows no leader until it learns the newest decision.
+    It knows no leader until it learns the newest decision. After an unclean shutdown it checks its
+    log from the recovery point on (LogLoader.recoverLog).
     """
     before = cluster.broker(broker)
-    disk = replace(before.disk, flushed=before.log_end_offset)
+    end, point = before.log_end_offset, before.disk.recovery_point_checkpoint
+    disk = replace(before.disk, flushed=end)
     started = replace(before, running=True, leader=None, leader_epoch=NO_EPOCH, disk=disk)
+    started = replace(started, recovery_point=end)
     cluster = cluster.with_broker(started).with_notes(
-        f"LEO {before.log_end_offset}, HW {before.high_watermark} from its checkpoint"
+        f"LEO {end}, HW {before.high_watermark} from its checkpoint"
     )
+    if point is not None and not before.disk.clean:
+        cluster = cluster.with_notes(
+            f"no .kafka_cleanshutdown: it checks its log from {min(point, end)} on"
+        )
     return controller.register(cluster, broker)

@@ -23,6 +23,18 @@ def truncate_from_end(cache: Cache, end: int) -> Cache:
     return tuple((epoch, start) for epoch, start in cache if start < end)
 
 
+def truncate_from_start(cache: Cache, start: int) -> Cache:
+    """Removes the epochs that end at `start` or earlier. The first one that is left starts there.
+
+    Mirrors LeaderEpochFileCache.truncateFromStartAsyncFlush.
+    """
+    earlier = [epoch for epoch, begin in cache if begin < start]
+    later = tuple((epoch, begin) for epoch, begin in cache if begin >= start)
+    if not earlier or any(begin == start for _, begin in later):
+        return later
+    return ((earlier[-1], start), *later)
+
+
 def end_offset_for(cache: Cache, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
     """(largest epoch <= `epoch`, start of the next one); None if `epoch` is later than all."""
     if not cache:

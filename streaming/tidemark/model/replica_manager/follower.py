@@ -8,19 +8,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark.model import kraft
-from tidemark.model.replica_manager import epoch_cache
+from tidemark.model.replica_manager import epoch_cache, log_start
+from tidemark.model.replica_manager.delayed import FetchIsolation, FetchResponse
 from tidemark.model.replica_manager.in_sync import maybe_expand_isr
-from tidemark.model.replica_manager.leader import (
+from tidemark.model.replica_manager.leader import maybe_increment_leader_hw
+from tidemark.model.replica_manager.purgatory import (
+    complete_deletes,
+    complete_fetches,
+    delayed_fetch,
     describe_response,
-    maybe_increment_leader_hw,
+    first_attempt,
     read,
+    watch,
 )
 from tidemark.model.replica_manager.state import (
-    FETCH_WAIT_MS,
     Broker,
     ClusterModel,
-    DelayedFetch,
-    FetchResponse,
     RemoteReplica,
     record_names,
 )
@@ -38,6 +41,7 @@ def truncate_to(cluster: ClusterModel, broker: int, end: int) -> ClusterModel:
             epoch_cache=epoch_cache.truncate_from_end(before.epoch_cache, end),
             high_watermark=min(before.high_watermark, end),
             disk=replace(before.disk, flushed=min(before.disk.flushed, end)),
+            recovery_point=min(before.recovery_point, end),
         )
     )
     if not removed:
@@ -70,6 +74,17 @@ def fetch_messages(cluster: ClusterModel, follower: int) -> ClusterModel:
 
     The response has the high watermark from before this fetch. A fetch that finds no records waits.
     """
+    cluster = read_messages(cluster, follower, "no new records: the fetch waits")
+    leader = cluster.broker(follower).leader
+    if leader is None or not cluster.broker(leader).unwatched:
+        return cluster
+    return watch(cluster, leader, follower)
+
+
+def read_messages(
+    cluster: ClusterModel, follower: int, note: str = "no new records"
+) -> ClusterModel:
+    """The first half of a fetch: the leader reads. A fetch without records is not watched yet."""
     local = cluster.broker(follower)
     leader, end = local.leader, local.log_end_offset
     if leader is None or leader == follower or not local.running:
@@ -84,18 +99,10 @@ def fetch_messages(cluster: ClusterModel, follower: int) -> ClusterModel:
         response = read(source, end)
         cluster = _update_follower_fetch_state(cluster, leader, follower, end)
         if not response.records:
-            return _delay_fetch(cluster, leader, follower, end)
+            fetch = delayed_fetch(cluster, follower, end, FetchIsolation.LOG_END)
+            return first_attempt(cluster.with_notes(note), leader, fetch)
     cluster = cluster.with_broker(replace(cluster.broker(follower), response=response))
     return cluster.with_notes(f"response: {describe_response(response)}")
-
-
-def _delay_fetch(cluster: ClusterModel, leader: int, follower: int, offset: int) -> ClusterModel:
-    local = cluster.broker(leader)
-    waiting = DelayedFetch(follower, offset, cluster.now_ms + FETCH_WAIT_MS)
-    others = (each for each in local.fetch_purgatory if each.follower != follower)
-    return cluster.with_broker(replace(local, fetch_purgatory=(*others, waiting))).with_notes(
-        "no new records: the fetch waits"
-    )
 
 
 def _rejection(cluster: ClusterModel, leader: Broker, follower: Broker) -> FetchResponse | None:
@@ -107,7 +114,7 @@ def _rejection(cluster: ClusterModel, leader: Broker, follower: Broker) -> Fetch
         late = follower.leader_epoch < leader.leader_epoch
         error = "FENCED_LEADER_EPOCH" if late else "UNKNOWN_LEADER_EPOCH"
         return FetchResponse(leader.id, end, error=error)
-    if cluster.protocol.kraft and follower.log:
+    if cluster.protocol.truncates_in_fetch and follower.log:
         # KIP-595: the fetch carries the epoch of the follower's last record.
         last_epoch = follower.log[-1].epoch
         answer = epoch_cache.end_offset_for(leader.epoch_cache, last_epoch, leader.log_end_offset)
@@ -115,7 +122,7 @@ def _rejection(cluster: ClusterModel, leader: Broker, follower: Broker) -> Fetch
             epoch, epoch_end = answer
             if epoch != last_epoch or epoch_end < end:
                 return FetchResponse(leader.id, end, diverging=answer)
-    if end > leader.log_end_offset:
+    if not leader.log_start_offset <= end <= leader.log_end_offset:
         return FetchResponse(leader.id, end, error="OFFSET_OUT_OF_RANGE")
     return None
 
@@ -136,9 +143,11 @@ def _update_follower_fetch_state(
     elif remote.last_fetch_ms is not None and offset >= remote.last_fetch_leader_log_end_offset:
         caught_up = max(caught_up or 0, remote.last_fetch_ms)
     end = max(remote.last_fetch_leader_log_end_offset, local.log_end_offset)
-    remote = RemoteReplica(offset, caught_up, cluster.now_ms, end)
+    start = cluster.broker(follower).log_start_offset
+    remote = RemoteReplica(offset, caught_up, cluster.now_ms, end, start)
     cluster = cluster.with_broker(replace(local, remotes={**local.remotes, follower: remote}))
-    return maybe_increment_leader_hw(maybe_expand_isr(cluster, leader, follower), leader)
+    cluster = maybe_increment_leader_hw(maybe_expand_isr(cluster, leader, follower), leader)
+    return complete_deletes(cluster, leader)
 
 
 def process_partition_data(cluster: ClusterModel, follower: int) -> ClusterModel:
@@ -162,7 +171,7 @@ def process_partition_data(cluster: ClusterModel, follower: int) -> ClusterModel
 
 
 def _handle_offset_out_of_range(cluster: ClusterModel, follower: int) -> ClusterModel:
-    """The leader's log is shorter: AbstractFetcherThread.fetchOffsetAndTruncate.
+    """The leader's log is shorter, or starts later: AbstractFetcherThread.fetchOffsetAndTruncate.
 
     Until 2.0 the broker exits instead, unless the topic allows unclean elections:
     ReplicaFetcherThread.handleOffsetOutOfRange.
@@ -173,8 +182,29 @@ def _handle_offset_out_of_range(cluster: ClusterModel, follower: int) -> Cluster
             f"{follower} exits: log truncation is not allowed without unclean elections"
         )
     assert local.leader is not None
-    leader_end = cluster.broker(local.leader).log_end_offset
+    source = cluster.broker(local.leader)
+    if local.log_end_offset < source.log_start_offset:
+        return _truncate_fully_and_start_at(cluster, local, source)
+    leader_end = source.log_end_offset
     return truncate_to(cluster, follower, min(leader_end, local.log_end_offset))
+
+
+def _truncate_fully_and_start_at(
+    cluster: ClusterModel, local: Broker, leader: Broker
+) -> ClusterModel:
+    """UnifiedLog.truncateFullyAndStartAt: the follower starts again at the leader's log start."""
+    start = leader.log_start_offset
+    emptied = replace(
+        local,
+        log=leader.log[:start],
+        log_start_offset=start,
+        high_watermark=start,
+        epoch_cache=(),
+        recovery_point=start,
+    )
+    return cluster.with_broker(emptied).with_notes(
+        f"{local.id} empties its log and starts again at {start}"
+    )
 
 
 def _append(cluster: ClusterModel, follower: int, response: FetchResponse) -> ClusterModel:
@@ -188,4 +218,9 @@ def _append(cluster: ClusterModel, follower: int, response: FetchResponse) -> Cl
     if high_watermark != before.high_watermark:
         notes.append(f"HW of {follower}: {before.high_watermark}→{high_watermark}")
     after = replace(before, log=log, epoch_cache=cache, high_watermark=high_watermark)
-    return cluster.with_broker(after).with_notes(*(notes or [f"{follower} learns nothing new"]))
+    after = log_start.increment(after, response.log_start_offset)
+    if after.log_start_offset != before.log_start_offset:
+        notes.append(f"the log of {follower} starts at {after.log_start_offset}")
+    cluster = cluster.with_broker(after).with_notes(*(notes or [f"{follower} learns nothing new"]))
+    # ReplicaFetcherThread.completeDelayedFetchRequests: consumers that read from this follower.
+    return complete_fetches(cluster, follower)

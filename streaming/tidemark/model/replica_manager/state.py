@@ -11,14 +11,20 @@ from typing import Final
 from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.model.log import EpochStart, Log
 from tidemark.model.protocols.protocol import Protocol
+from tidemark.model.replica_manager.delayed import (
+    DelayedDeleteRecords,
+    DelayedFetch,
+    DelayedProduce,
+    FetchIsolation,
+    FetchResponse,
+)
 
-# Kafka's defaults: how long a fetch waits for records (replica.fetch.wait.max.ms), how long a
-# producer waits for its response (request.timeout.ms), and how long a member of the ISR may lag
-# (replica.lag.time.max.ms: 30 s since 2.5, 10 s before).
-FETCH_WAIT_MS: Final = 500
-PRODUCE_WAIT_MS: Final = 30_000
+# Kafka's default of replica.lag.time.max.ms: how long a member of the ISR may lag.
 LAG_TIME_MS: Final = 30_000
 LAG_TIME_BEFORE_2_5_MS: Final = 10_000
+
+# Longer runs of records are written as a range.
+MOST_NAMES: Final = 3
 
 Brokers = tuple[int, ...]
 
@@ -34,51 +40,22 @@ class RemoteReplica:
     last_caught_up_ms: int | None = None
     last_fetch_ms: int | None = None
     last_fetch_leader_log_end_offset: int = 0
-
-
-@dataclass(frozen=True)
-class DelayedProduce:
-    """A produce request with acks=all. It waits until the high watermark is `required_offset`."""
-
-    record: int
-    required_offset: int
-    deadline_ms: int
-
-
-@dataclass(frozen=True)
-class DelayedFetch:
-    """A follower's fetch that found no records. It waits for an append, at most FETCH_WAIT_MS."""
-
-    follower: int
-    offset: int
-    deadline_ms: int
-
-
-@dataclass(frozen=True)
-class FetchResponse:
-    """A fetch response in transit: records from `offset` and the high watermark, or why not.
-
-    `diverging` is (epoch, its end offset) if the logs diverge.
-    """
-
-    leader: int
-    offset: int
-    records: Log = ()
-    high_watermark: int = 0
-    diverging: tuple[int, int] | None = None
-    error: str | None = None
+    log_start_offset: int | None = None
 
 
 @dataclass(frozen=True)
 class Disk:
-    """What survives a crash: the log up to `flushed`, and replication-offset-checkpoint.
+    """What survives a crash: the log up to `flushed`, and the checkpoint files.
 
-    `clean` says whether the last shutdown was clean.
+    `clean` says whether the last shutdown was clean: it left `.kafka_cleanshutdown`. The files of
+    the recovery point and the log start are None until they are first written.
     """
 
     flushed: int = 0
     high_watermark_checkpoint: int = 0
     clean: bool = True
+    recovery_point_checkpoint: int | None = None
+    log_start_offset_checkpoint: int | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +79,12 @@ class Broker:
     # Until KIP-595, a new follower must ask where to truncate before it can fetch.
     truncating: bool = False
     disk: Disk = Disk()
+    # The offset from which on the log is not known to be on disk (UnifiedLog.recoveryPoint).
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    delete_purgatory: tuple[DelayedDeleteRecords, ...] = ()
+    # Fetches that found nothing at their first attempt, and that no watcher list has yet.
+    unwatched: tuple[DelayedFetch, ...] = ()
 
     @property
     def log_end_offset(self) -> int:
@@ -132,6 +115,33 @@ class Controller:
 
 
 @dataclass(frozen=True)
+class Consumer:
+    """A consumer without a group. `position` is the offset that it fetches next.
+
+    `rack` is the broker in its rack (client.rack), where the brokers have a replica selector.
+    """
+
+    id: int
+    isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK
+    position: int = 0
+    rack: int | None = None
+    preferred_read_replica: int | None = None
+
+    @property
+    def reader(self) -> int:
+        return -self.id
+
+
+@dataclass(frozen=True)
+class TransactionalRecord:
+    """A record of a transaction, or the marker that ends it: `kind` is data, commit or abort."""
+
+    record: int
+    producer: str
+    kind: str
+
+
+@dataclass(frozen=True)
 class ClusterModel:
     """The whole cluster. `notes` describe what the last call did.
 
@@ -150,6 +160,8 @@ class ClusterModel:
     acked: Log = ()
     acked_with_acks_1: Log = ()
     notes: tuple[str, ...] = ()
+    consumers: tuple[Consumer, ...] = ()
+    transactional: tuple[TransactionalRecord, ...] = ()
 
     def broker(self, broker: int) -> Broker:
         return self.brokers[broker - 1]
@@ -172,13 +184,23 @@ class ClusterModel:
         before, after = self.brokers[: changed.id - 1], self.brokers[changed.id :]
         return replace(self, brokers=(*before, changed, *after))
 
+    def consumer(self, consumer: int) -> Consumer:
+        return next(each for each in self.consumers if each.id == consumer)
+
+    def with_consumer(self, changed: Consumer) -> ClusterModel:
+        others = (each for each in self.consumers if each.id != changed.id)
+        return replace(self, consumers=tuple(sorted((*others, changed), key=lambda c: c.id)))
+
     def with_notes(self, *notes: str) -> ClusterModel:
         return replace(self, notes=(*self.notes, *notes))
 
 
 def record_names(records: Log | tuple[int, ...]) -> str:
-    """The records as output shows them: m0, m1, …"""
-    return ", ".join(f"m{record if isinstance(record, int) else record.id}" for record in records)
+    """The records as output shows them: m0, m1, …, or m0–m4 for more than three in a row."""
+    ids = [record if isinstance(record, int) else record.id for record in records]
+    if len(ids) > MOST_NAMES and ids == list(range(ids[0], ids[-1] + 1)):
+        return f"m{ids[0]}–m{ids[-1]}"
+    return ", ".join(f"m{each}" for each in ids)
 
 
 def broker_list(brokers: Brokers) -> str:

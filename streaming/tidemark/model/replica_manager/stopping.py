@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark.model.replica_manager import epoch_cache
-from tidemark.model.replica_manager.state import Broker, ClusterModel, Disk
+from tidemark.model.replica_manager.state import Broker, ClusterModel
 
 
 def stop(cluster: ClusterModel, broker: int, end: int, *, clean: bool) -> ClusterModel:
@@ -14,18 +14,26 @@ def stop(cluster: ClusterModel, broker: int, end: int, *, clean: bool) -> Cluste
     The fetches that it sent get no response.
     """
     before = cluster.broker(broker)
-    high_watermark = min(before.disk.high_watermark_checkpoint, end)
+    start = min(before.disk.log_start_offset_checkpoint or 0, end)
+    # UnifiedLog.updateHighWatermarkMetadata: never below the log start.
+    high_watermark = max(start, min(before.disk.high_watermark_checkpoint, end))
     stopped = Broker(
         broker,
         running=False,
         log=before.log[:end],
         high_watermark=high_watermark,
         epoch_cache=epoch_cache.truncate_from_end(before.epoch_cache, end),
-        disk=Disk(min(before.disk.flushed, end), high_watermark, clean),
+        disk=replace(
+            before.disk,
+            flushed=min(before.disk.flushed, end),
+            high_watermark_checkpoint=high_watermark,
+            clean=clean,
+        ),
+        log_start_offset=start,
     )
     cluster = cluster.with_broker(stopped)
     for each in cluster.brokers:
-        waiting = tuple(fetch for fetch in each.fetch_purgatory if fetch.follower != broker)
+        waiting = tuple(fetch for fetch in each.fetch_purgatory if fetch.reader != broker)
         cluster = cluster.with_broker(replace(each, fetch_purgatory=waiting))
     return cluster
 

@@ -28,6 +28,18 @@ _RESTART_1: Final = """
     grant 1 2
 """
 
+_LOSS: Final = """
+    draw m1 is committed and acknowledged; the high watermark of 2 trails by one round
+    kill 2
+    start 2
+    learn 1 2
+    ask 2
+    draw 2 has restarted and has not fetched from 1 yet
+    kill 1
+    fence 1
+    learn 2
+"""
+
 SCENARIOS: Final = (
     Scenario(
         "hw-truncation-loss",
@@ -37,18 +49,23 @@ SCENARIOS: Final = (
         2,
         f"""
         {_TWO_RECORDS}
-        draw m1 is committed and acknowledged; the high watermark of 2 trails by one round
-        kill 2
-        start 2
-        learn 1 2
-        ask 2
-        draw 2 has restarted and has not fetched from 1 yet
-        kill 1
-        fence 1
-        learn 2
+        {_LOSS}
         {_RESTART_1}
         """,
         # The default until 0.10. Without it broker 1 exits where it truncates here.
+        unclean_leader_election=("truncate-to-hw",),
+    ),
+    Scenario(
+        "hw-truncation-loss-acks-1",
+        "Does the same loss need acks=all? No. With acks=1, the default until 2.8, both records "
+        "are acknowledged earlier, are in both logs before the restart, and one is gone after it.",
+        ALL_PROTOCOLS,
+        2,
+        f"""
+        {_TWO_RECORDS.replace("write 1", "write 1 acks=1")}
+        {_LOSS}
+        {_RESTART_1}
+        """,
         unclean_leader_election=("truncate-to-hw",),
     ),
     Scenario(

@@ -47,6 +47,28 @@ SCENARIOS: Final = (
         min_in_sync_replicas=2,
     ),
     Scenario(
+        "uneven-followers",
+        "Two followers fetch from different offsets, in any order. Can the high watermark rise to "
+        "the higher one and fall to the lower one? No: it is the minimum, and it only rises.",
+        ("kip-966", "truncate-to-hw"),
+        3,
+        """
+        write 1 5
+        fetch 2 3
+        receive 2 3
+        write 1 2
+        fetch 2
+        receive 2
+        write 1 2
+        fetch 2
+        draw 2 has seven records, and 1 knows it; 1 does not know yet that 3 has five
+        fetch 3
+        draw the slower follower sets the high watermark: 5, not 7
+        receive_and_fetch 3
+        receive_and_fetch 2
+        """,
+    ),
+    Scenario(
         "acks-0-1-all",
         "What does acks guarantee? acks=0: nothing. acks=1: one copy. acks=all: the record is "
         "below the high watermark.",
@@ -94,6 +116,38 @@ SCENARIOS: Final = (
         grant 1
         """,
         min_in_sync_replicas=2,
+    ),
+    Scenario(
+        "rejoin-isr",
+        "When may a follower join the ISR again? Once it has reached the high watermark, and the "
+        "start of the leader's epoch. Until 2.0.0 the high watermark was enough, and that of a "
+        "new leader trails.",
+        ("kip-966", "kip-279"),
+        4,
+        """
+        write 1
+        catch_up 2 3 4
+        kill 3
+        fence 3
+        learn 1
+        wait 31000 2 4
+        write 1 2
+        receive_and_fetch 2 4
+        start 3
+        learn 1 3
+        ask 3
+        fetch 3
+        draw 3 has reached the start of epoch 0, and not the high watermark of 1
+        kill 1
+        fence 1
+        learn 2 3 4
+        ask 3 4
+        fetch 3
+        grant 2
+        draw 3 has reached the high watermark of 2, and not the start of its epoch
+        receive_and_fetch 3
+        grant 2
+        """,
     ),
     Scenario(
         "min-isr-gate",

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tidemark.core.text import table
 from tidemark.model.drawing import LEGEND, LabelledLog, draw_logs
 from tidemark.model.log import Log, first_difference
+from tidemark.model.replica_manager.delayed import reader_name
+from tidemark.model.replica_manager.purgatory import low_watermark
 from tidemark.model.replica_manager.state import Broker, ClusterModel, broker_list, record_names
+from tidemark.model.replica_manager.transactions import last_stable_offset
+from tidemark.model.scenarios.layout import WIDTH, fit, legend
 from tidemark.model.scenarios.run import RunStep, ScenarioRun
 from tidemark.model.scenarios.scenario import Scenario
 
-# The width of a row, where that is possible. The last column continues on further lines. It is at
-# least as wide as the longest error name.
-WIDTH = 140
-MIN_LAST_COLUMN_WIDTH = 31
 DOWN_LEGEND = "a broker that is down has the high watermark of its checkpoint, not its last one"
 TABLE_LEGEND = (
     (
@@ -31,62 +30,55 @@ TABLE_LEGEND = (
         "ISR",
         "the controller's ISR; →1,2? is the ISR that a leader asks for; elr is the ELR",
     ),
+    ("LSO", "the leader's last stable offset, where consumers with read_committed stop"),
+    (
+        "consumers",
+        "C1:2: consumer C1 fetches from offset 2 next; C1@2: a fetch waits at broker 2",
+    ),
+    ("log starts", "the first offset of each broker's log; low is the low watermark"),
     ("produce", "records that wait in the leader's produce purgatory for the high watermark"),
     ("fetch", "followers with a fetch that waits in the leader's fetch purgatory"),
+    ("delete", "DeleteRecords requests that wait for the low watermark, with their offsets"),
     ("cut", "2→1: the log of broker 2 became shorter and now ends at offset 1"),
 )
 
 
-def render_scenario(scenario: Scenario, protocol: str | None = None) -> list[str]:
-    """The lines of `tidemark model show`."""
-    run = scenario.run(protocol)
-    chosen = run.cluster.protocol
-    steps = render_table(run)
+def render_scenario(
+    scenario: Scenario,
+    protocol: str | None = None,
+    min_in_sync_replicas: int | None = None,
+    width: int = WIDTH,
+) -> list[str]:
+    """The lines of `tidemark model show`, for a terminal of `width` columns."""
+    run = scenario.run(protocol, min_in_sync_replicas)
+    chosen, min_isr = run.cluster.protocol, run.cluster.min_in_sync_replicas
+    steps, omitted = fit(table_cells(run), width)
     unclean = ", unclean elections allowed" * run.cluster.unclean_leader_election
     lines = [
-        f"{scenario.name} under {chosen.name} (Kafka {chosen.kafka})",
-        *wrap(scenario.question, WIDTH),
-        f"{scenario.brokers} brokers, min ISR {scenario.min_in_sync_replicas}{unclean}.",
+        *wrap(f"{scenario.name} under {chosen.name} ({chosen.releases})", width),
+        *wrap(scenario.question, min(width, WIDTH)),
+        f"{scenario.brokers} brokers, min ISR {min_isr}{unclean}.",
         "",
         *steps,
         "",
-        *table([column for column in TABLE_LEGEND if column[0] in steps[0]]),
+        *legend([column for column in TABLE_LEGEND if column[0] in steps[0]], width),
     ]
+    if omitted:
+        lines += ["", *wrap(f"A wider terminal also shows: {', '.join(omitted)}.", width)]
     for number, title in (*run.drawings, (len(run.steps) - 1, "the end")):
         drawing = (f"  {line}" for line in draw_cluster(run.steps[number].cluster))
-        lines += ["", f"After step {number}: {title}", "", *drawing]
+        lines += ["", *wrap(f"After step {number}: {title}", width), "", *drawing]
     legends = [LEGEND]
     if not all(broker.running for step in run.steps for broker in step.cluster.brokers):
         legends.append(DOWN_LEGEND)
-    return [*lines, "", *(f"  {legend}" for legend in legends), "", *verdict(run.cluster)]
+    indented = (f"  {line}" for legend in legends for line in wrap(legend, width - 2))
+    verdicts = (part for line in verdict(run.cluster) for part in wrap(line, width))
+    return [*lines, "", *indented, "", *verdicts]
 
 
 def render_table(run: ScenarioRun) -> list[str]:
     """The table of steps, without columns that are empty in every row."""
-    heading, *steps = table_cells(run)
-    kept = [
-        at for at, name in enumerate(heading) if name == "step" or any(step[at] for step in steps)
-    ]
-    return table(wrap_last_column(heading, steps, kept, WIDTH, MIN_LAST_COLUMN_WIDTH))
-
-
-def wrap_last_column(
-    heading: tuple[str, ...],
-    steps: list[tuple[str, ...]],
-    kept: list[int],
-    width: int,
-    narrowest: int,
-) -> list[tuple[str, ...]]:
-    """The kept columns as rows of at most `width`; the last one continues on further rows."""
-    widths = [max(len(row[at]) for row in (heading, *steps)) for at in kept[:-1]]
-    last = max(narrowest, width - sum(widths) - 2 * len(widths))
-    rows = [tuple(heading[at] for at in kept)]
-    for step in steps:
-        first = [step[at] for at in kept[:-1]]
-        for text in wrap(step[-1], last) or [""]:
-            rows.append((*first, text))
-            first = [""] * len(first)
-    return rows
+    return fit(table_cells(run), WIDTH)[0]
 
 
 def table_cells(run: ScenarioRun) -> list[tuple[str, ...]]:
@@ -96,7 +88,8 @@ def table_cells(run: ScenarioRun) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (
             *("step", *brokers),
-            *("remote LEOs", "ISR", "produce", "fetch", "cut", "what happens"),
+            *("remote LEOs", "ISR", "LSO", "consumers", "log starts"),
+            *("produce", "fetch", "delete", "cut", "what happens"),
         )
     ]
     before = run.cluster if not run.steps else run.steps[0].cluster
@@ -115,13 +108,27 @@ def _cells(step: RunStep, before: ClusterModel) -> Iterator[str]:
     leaders.sort(key=lambda broker: -broker.leader_epoch)
     yield " | ".join(_remote_end_offsets(broker) for broker in leaders) or "-"
     yield _isr_cell(cluster)
+    yield (
+        " | ".join(str(last_stable_offset(cluster, broker)) for broker in leaders)
+        if cluster.transactional
+        else ""
+    )
+    yield " ".join(f"{reader_name(each.reader)}:{each.position}" for each in cluster.consumers)
+    yield _log_starts(cluster, leaders)
     yield " | ".join(
-        record_names(tuple(waiting.record for waiting in broker.produce_purgatory))
+        record_names(
+            tuple(each for waiting in broker.produce_purgatory for each in waiting.records)
+        )
         for broker in leaders
         if broker.produce_purgatory
     )
     yield ",".join(
-        str(waiting.follower) for broker in leaders for waiting in broker.fetch_purgatory
+        reader_name(waiting.reader) + ("" if broker.leads else f"@{broker.id}")
+        for broker in cluster.brokers
+        for waiting in broker.fetch_purgatory
+    )
+    yield ",".join(
+        str(waiting.required_offset) for broker in leaders for waiting in broker.delete_purgatory
     )
     yield " ".join(
         f"{new.id}→{new.log_end_offset}"
@@ -135,6 +142,14 @@ def _broker_cell(broker: Broker, *, epochs: bool) -> str:
     mark = "-" if not broker.running else "*" if broker.leads else " "
     cache = " ".join(f"{epoch}@{start}" for epoch, start in broker.epoch_cache if epochs)
     return f"{mark} {broker.log_end_offset:>3} {broker.high_watermark:>2} {cache}".rstrip()
+
+
+def _log_starts(cluster: ClusterModel, leaders: list[Broker]) -> str:
+    if not any(broker.log_start_offset for broker in cluster.brokers):
+        return ""
+    starts = " ".join(f"{broker.id}:{broker.log_start_offset}" for broker in cluster.brokers)
+    low = low_watermark(cluster, leaders[0].id) if leaders else None
+    return f"{starts} low {'?' if low is None else low}"
 
 
 def _remote_end_offsets(broker: Broker) -> str:
@@ -163,7 +178,7 @@ def draw_cluster(cluster: ClusterModel) -> list[str]:
     """The logs of all brokers."""
     return draw_logs(
         [
-            LabelledLog(_label(broker), broker.log, broker.high_watermark)
+            LabelledLog(_label(broker), broker.log, broker.high_watermark, broker.log_start_offset)
             for broker in cluster.brokers
         ]
     )

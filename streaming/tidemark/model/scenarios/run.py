@@ -7,19 +7,30 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tidemark.model.replica_manager import broker as broker_actions
-from tidemark.model.replica_manager import controller, follower, in_sync, leader, stopping
-from tidemark.model.replica_manager.state import FETCH_WAIT_MS, ClusterModel
+from tidemark.model.replica_manager import (
+    consumer,
+    controller,
+    follower,
+    in_sync,
+    leader,
+    log_start,
+    purgatory,
+    stopping,
+)
+from tidemark.model.replica_manager.delayed import FETCH_WAIT_MS, FetchIsolation
+from tidemark.model.replica_manager.state import ClusterModel, Consumer, record_names
 
 # A follower needs fewer fetches than this to catch up in any scenario.
 MAX_FETCHES = 8
 
 
 class RunStep(NamedTuple):
-    """One step: the event, its effects, and the cluster afterwards."""
+    """One step: the event, its effects, the cluster afterwards, and the method that made it."""
 
     event: str
     effects: tuple[str, ...]
     cluster: ClusterModel
+    method: str = ""
 
 
 @dataclass
@@ -29,6 +40,7 @@ class ScenarioRun:
     cluster: ClusterModel
     steps: list[RunStep] = field(default_factory=list)
     drawings: list[tuple[int, str]] = field(default_factory=list)
+    _method: str = ""
 
     def __post_init__(self) -> None:
         self.steps.append(RunStep("initial state", (), self.cluster))
@@ -41,32 +53,88 @@ class ScenarioRun:
         for line in filter(str.strip, lines):
             name, *arguments = line.split()
             method = getattr(self, name)
+            self._method = name
             if name == "draw":
                 method(" ".join(arguments))
             else:
-                numbers = [int(text) for text in arguments if text.isdecimal()]
-                options = dict(text.split("=") for text in arguments if not text.isdecimal())
-                method(*numbers, **options)
+                options = dict(text.split("=") for text in arguments if "=" in text)
+                plain = (text for text in arguments if "=" not in text)
+                method(*(int(text) if text.isdecimal() else text for text in plain), **options)
 
     def draw(self, title: str) -> None:
         """Marks the current state to be drawn."""
         self.drawings.append((len(self.steps) - 1, title))
 
-    def write(self, broker: int, acks: str = "all") -> None:
-        """A producer sends one record to the broker that it considers the leader."""
+    def write(self, broker: int, count: int = 1, acks: str = "all") -> None:
+        """A producer sends a request to the broker that it considers the leader."""
+        first = self.cluster.next_record
         self._step(
-            f"m{self.cluster.next_record} sent to {broker}, acks={acks}",
-            lambda cluster: leader.append_records_to_leader(cluster, broker, acks),
+            f"{record_names(tuple(range(first, first + count)))} sent to {broker}, acks={acks}",
+            lambda cluster: leader.append_records_to_leader(cluster, broker, acks, count),
+        )
+
+    def write_in(self, broker: int, transaction: str) -> None:
+        """A producer sends one record of its open transaction, with acks=all."""
+        self._step(
+            f"m{self.cluster.next_record} of transaction {transaction} sent to {broker}",
+            lambda cluster: leader.append_transactional(cluster, broker, transaction, "data"),
+        )
+
+    def end(self, broker: int, transaction: str, marker: str) -> None:
+        """The transaction coordinator writes the marker that ends a transaction."""
+        self._step(
+            f"the coordinator writes m{self.cluster.next_record}, the {marker} marker of "
+            f"{transaction}",
+            lambda cluster: leader.append_transactional(cluster, broker, transaction, marker),
+        )
+
+    def subscribe(self, number: int, isolation: str = "read_uncommitted", rack: str = "") -> None:
+        """A consumer starts at offset 0. `rack` is the broker in its rack. This is no step."""
+        until = {
+            "read_uncommitted": FetchIsolation.HIGH_WATERMARK,
+            "read_committed": FetchIsolation.TXN_COMMITTED,
+        }[isolation]
+        started = Consumer(number, until, rack=int(rack) if rack else None)
+        self.cluster = self.cluster.with_consumer(started)
+        self.steps[-1] = self.steps[-1]._replace(cluster=self.cluster)
+
+    def poll(self, *numbers: int) -> None:
+        """Consumers fetch. One that still has a fetch at a broker does nothing."""
+        for each in numbers:
+            reader = self.cluster.consumer(each)
+            source = reader.preferred_read_replica or self.cluster.controller.leader
+            event = f"C{{}} fetches from offset {reader.position} of {source}"
+            self._each((each,), event, consumer.poll)
+
+    def read(self, *followers: int) -> None:
+        """The first half of a fetch: the leader reads, and has not added it to a watcher list."""
+        for each in followers:
+            offset = self.cluster.broker(each).log_end_offset
+            event = f"{{}} fetches from offset {offset}: the first attempt"
+            self._each((each,), event, follower.read_messages)
+
+    def watch(self, *brokers: int) -> None:
+        """The second half of a fetch: a broker watches it, and tries again."""
+        event = "{} adds the fetch to its watcher list: the second attempt"
+        self._each(brokers, event, purgatory.watch)
+
+    def delete_records(self, broker: int, offset: int) -> None:
+        """An operator deletes the records below an offset."""
+        self._step(
+            f"DeleteRecords below offset {offset} sent to {broker}",
+            lambda cluster: log_start.delete_records(cluster, broker, offset),
         )
 
     def fetch(self, *followers: int) -> None:
         """A follower's fetch reaches its leader."""
+        self._method = "fetch"
         for each in followers:
             offset = self.cluster.broker(each).log_end_offset
             self._each((each,), f"{{}} fetches from offset {offset}", follower.fetch_messages)
 
     def receive(self, *followers: int) -> None:
         """A follower receives the response to its fetch."""
+        self._method = "receive"
         self._each(followers, "{} gets the response", follower.process_partition_data)
 
     def receive_and_fetch(self, *followers: int) -> None:
@@ -123,6 +191,8 @@ class ScenarioRun:
             # Every round of an idle partition has the same effects.
             return replace(cluster, notes=tuple(dict.fromkeys(cluster.notes)))
 
+        # With followers that fetch it is several events.
+        self._method = "wait" if fetching else "pass"
         verb = "fetch" if len(fetching) > 1 else "fetches"
         meanwhile = f" while {' and '.join(map(str, fetching))} {verb}" if fetching else ""
         self._step(f"{ms:,} ms pass{meanwhile}", change)
@@ -134,6 +204,14 @@ class ScenarioRun:
     def flush(self, *brokers: int) -> None:
         """The operating system writes a log's pages to disk."""
         self._each(brokers, "the log of {} is flushed", broker_actions.flush)
+
+    def force(self, *brokers: int) -> None:
+        """A broker flushes its log, and knows it."""
+        self._each(brokers, "{} flushes its log", broker_actions.force)
+
+    def checkpoint_log(self, *brokers: int) -> None:
+        """Brokers write their recovery points and log starts to disk."""
+        self._each(brokers, "{} writes its log checkpoints", broker_actions.checkpoint_log)
 
     def kill(self, *brokers: int) -> None:
         """A broker process dies. Its machine does not."""
@@ -193,7 +271,7 @@ class ScenarioRun:
         after = change(replace(before, notes=()))
         after = after.with_notes(*_decision_notes(before, after))
         self.cluster = replace(after, notes=())
-        self.steps.append(RunStep(event, after.notes, self.cluster))
+        self.steps.append(RunStep(event, after.notes, self.cluster, self._method))
 
 
 def _decision_notes(before: ClusterModel, after: ClusterModel) -> tuple[str, ...]:

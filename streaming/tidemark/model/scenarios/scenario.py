@@ -24,13 +24,15 @@ class Scenario(NamedTuple):
     min_in_sync_replicas: int = 1
     unclean_leader_election: tuple[str, ...] = ()
 
-    def run(self, protocol: str | None = None) -> ScenarioRun:
-        """Runs the scenario under any protocol."""
+    def run(
+        self, protocol: str | None = None, min_in_sync_replicas: int | None = None
+    ) -> ScenarioRun:
+        """Runs the scenario under any protocol, with its own min ISR or another one."""
         chosen = PROTOCOLS[protocol or self.protocols[0]]
         cluster = create(
             chosen,
             self.brokers,
-            self.min_in_sync_replicas,
+            min_in_sync_replicas or self.min_in_sync_replicas,
             unclean_leader_election=chosen.name in self.unclean_leader_election,
         )
         run = ScenarioRun(cluster)
