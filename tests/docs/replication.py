@@ -74,7 +74,7 @@ EVENTS: Final = {
     "The follower gets the response ([`ReplicaFetcherThread.scala:107-151`])": ("receive",),
     "A change of the ISR takes effect ([`Partition.scala:1238-1267`])": ("grant",),
     "A broker becomes leader ([`Partition.scala:733-829`])": ("learn to lead",),
-    "A broker becomes follower ([`Partition.scala:839-883`])": ("learn to follow",),
+    "A broker becomes follower ([`Partition.scala:839-883`])": ("learn to follow", "learn_late"),
     "A broker stops, and starts from its checkpoint ([`Partition.scala:490-497`])": (
         "kill",
         "shut_down",

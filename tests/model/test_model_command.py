@@ -35,6 +35,7 @@ EXPECTED_SCENARIOS = {
     "rejoin-isr",
     "delete-records",
     "power-failure",
+    "fetch-without-leader-epoch",
 }
 
 

@@ -253,6 +253,24 @@ def test_a_consumer_never_reads_a_record_that_is_lost(
         assert all(each.position <= len(cluster.committed) for each in cluster.consumers)
 
 
+def test_a_fetch_without_the_leader_epoch_loses_what_a_fenced_one_keeps() -> None:
+    run = run_of("fetch-without-leader-epoch", "kip-320-first-try")
+    assert lost(run.cluster) == [2] and 2 in ids(run.cluster.acked)
+    elected = only_step(run, "decision: 3 becomes leader in epoch 3")
+    # The election is clean: 3 is the ISR.
+    assert before(run, elected).controller.in_sync_replicas == (1, 3)
+    assert not elected.cluster.controller.recovering
+    for protocol in ("kip-320", "kip-966"):
+        fenced = run_of("fetch-without-leader-epoch", protocol)
+        assert steps_with(fenced, "FENCED_LEADER_EPOCH") and lost(fenced.cluster) == []
+
+
+def test_a_broker_without_leadership_checks_no_follower() -> None:
+    run = run_of("two-replica-write")
+    run.execute("shrink 2")
+    assert run.steps[-1].effects == ("no follower is out of sync",)
+
+
 def test_deleted_records_are_gone_once_every_live_replica_has_deleted_them() -> None:
     run = run_of("delete-records")
     asked = only_step(run, "the low watermark is 0: the request waits").cluster

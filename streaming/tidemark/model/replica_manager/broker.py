@@ -55,6 +55,13 @@ def learn(cluster: ClusterModel, broker: int) -> ClusterModel:
     return cluster.with_notes(f"{broker} knows it already")
 
 
+def learn_late(cluster: ClusterModel, broker: int, leader_epoch: int) -> ClusterModel:
+    """A broker learns a decision after the controller has replaced it."""
+    newest = cluster.controller
+    old = next(each for each in cluster.decisions if each.leader_epoch == leader_epoch)
+    return replace(learn(replace(cluster, controller=old), broker), controller=newest)
+
+
 def make_leader(cluster: ClusterModel, broker: int) -> ClusterModel:
     """Partition.makeLeader: the epoch starts at its log end, before any write.
 

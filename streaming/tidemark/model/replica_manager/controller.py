@@ -39,7 +39,7 @@ def decide(
             cluster.effective_min_in_sync_replicas, known, members, unclean
         )
         after = replace(after, eligible_leader_replicas=() if recovering else eligible)
-    return replace(cluster, controller=after)
+    return replace(cluster, controller=after, decisions=(*cluster.decisions, after))
 
 
 def fence(cluster: ClusterModel, broker: int) -> ClusterModel:

@@ -177,7 +177,9 @@ def _handle_offset_out_of_range(cluster: ClusterModel, follower: int) -> Cluster
     ReplicaFetcherThread.handleOffsetOutOfRange.
     """
     local = cluster.broker(follower)
-    if not (cluster.protocol.fenced or cluster.unclean_leader_election):
+    protocol = cluster.protocol
+    may_truncate = protocol.fenced or protocol.truncates_in_fetch
+    if not (may_truncate or cluster.unclean_leader_election):
         return kill(cluster, follower).with_notes(
             f"{follower} exits: log truncation is not allowed without unclean elections"
         )

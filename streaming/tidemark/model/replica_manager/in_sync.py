@@ -16,13 +16,13 @@ from tidemark.model.replica_manager.state import Broker, Brokers, ClusterModel, 
 def maybe_shrink_isr(cluster: ClusterModel, leader: int) -> ClusterModel:
     """Removes every member that is out of sync. Brokers check twice per replica.lag.time.max.ms."""
     local = cluster.broker(leader)
+    if not local.leads or local.pending_in_sync_replicas is not None:
+        return cluster.with_notes("no follower is out of sync")
     members = tuple(
         each
         for each in local.in_sync_replicas
         if each == leader or not _is_out_of_sync(cluster, local, each)
     )
-    if not local.leads or local.pending_in_sync_replicas is not None:
-        members = local.in_sync_replicas
     if members == local.in_sync_replicas:
         return cluster.with_notes("no follower is out of sync")
     return _alter(cluster, leader, members)

@@ -162,6 +162,8 @@ class ClusterModel:
     notes: tuple[str, ...] = ()
     consumers: tuple[Consumer, ...] = ()
     transactional: tuple[TransactionalRecord, ...] = ()
+    # Every decision, oldest first: a broker can learn one late, after it was replaced.
+    decisions: tuple[Controller, ...] = ()
 
     def broker(self, broker: int) -> Broker:
         return self.brokers[broker - 1]

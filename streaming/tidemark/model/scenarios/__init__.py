@@ -26,6 +26,7 @@ _ORDER: Final = (
     "preferred-leader",
     "last-replica-standing",
     "unclean-election",
+    "fetch-without-leader-epoch",
     "zombie-leader",
     "delete-records",
     "power-failure",

@@ -171,6 +171,48 @@ SCENARIOS: Final = (
         """,
     ),
     Scenario(
+        "fetch-without-leader-epoch",
+        "Why does a fetch carry the leader epoch? Without it a leader counts a follower that still "
+        "follows its earlier leadership. That follower may follow another broker next, and "
+        "truncate what was committed.",
+        ("kip-320-first-try", "kip-320"),
+        3,
+        """
+        write 1
+        catch_up 2 3
+        fence 1
+        learn 2
+        write 2
+        register 1
+        learn 1
+        ask 1
+        catch_up 1
+        grant 2
+        elect_preferred
+        learn 1
+        draw 3 has learned neither election, 2 has not learned the second one
+        write 1
+        wait 11000 3
+        shrink 1
+        grant 1
+        fetch 3
+        receive_and_fetch 3
+        grant 1
+        draw 1 leads in epoch 2, and 3 fetches as a follower of epoch 0
+        learn_late 3 1
+        ask 3
+        fetch 3
+        receive 3
+        kill 1
+        fence 1
+        learn 3
+        start 1
+        learn 1 2 3
+        ask 1 2 3
+        catch_up 1 2 3
+        """,
+    ),
+    Scenario(
         "zombie-leader",
         "What can a leader do before it learns that it was replaced? It can acknowledge acks=1. It "
         "cannot commit: its successor is in its ISR and no longer fetches from it.",

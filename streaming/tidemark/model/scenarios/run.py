@@ -175,6 +175,13 @@ class ScenarioRun:
             if not same and not follows:
                 self._each((each,), "{} learns the decision", broker_actions.learn)
 
+    def learn_late(self, broker: int, leader_epoch: int) -> None:
+        """A broker learns a decision of an earlier leader epoch."""
+        self._step(
+            f"{broker} learns the decision of epoch {leader_epoch}, late",
+            lambda cluster: broker_actions.learn_late(cluster, broker, leader_epoch),
+        )
+
     def wait(self, ms: int, *fetching: int) -> None:
         """Time passes.
 
