@@ -55,6 +55,7 @@ FOLDERS: Final = {
     "KafkaController.scala": "core/src/main/scala/kafka/controller",
     "LeaderEpochFileCache.java": "storage/src/main/java/org/apache/kafka/storage/internals/epoch",
     "LeaderEpochFileCache.scala": "core/src/main/scala/kafka/server/epoch",
+    "LocalLog.java": "storage/src/main/java/org/apache/kafka/storage/internals/log",
     "LogCleanerManager.java": "storage/src/main/java/org/apache/kafka/storage/internals/log",
     "LogFileUtils.java": "storage/src/main/java/org/apache/kafka/storage/internals/log",
     "LogLoader.java": "storage/src/main/java/org/apache/kafka/storage/internals/log",

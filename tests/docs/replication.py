@@ -83,6 +83,8 @@ EVENTS: Final = {
     "A machine loses power ([`LogLoader.java:466-518`])": ("lose_power",),
     "A fetch that found nothing is added to the watcher list "
     "([`DelayedOperationPurgatory.java:123-175`])": ("watch",),
+    "A record is appended to another partition of the fetch": ("append_elsewhere",),
+    "The last partition of a produce request is committed": ("commit_elsewhere",),
     "Time passes ([`DelayedOperation.java:147-149`])": ("pass",),
 }
 # The consumer that the generated tables add to every scenario.

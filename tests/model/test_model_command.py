@@ -35,6 +35,7 @@ EXPECTED_SCENARIOS = {
     "rejoin-isr",
     "delete-records",
     "power-failure",
+    "request-of-two-partitions",
     "fetch-without-leader-epoch",
 }
 

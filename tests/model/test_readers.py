@@ -107,6 +107,27 @@ def test_no_order_of_events_leaves_a_fetch_waiting_for_records_that_are_there(
     assert missed == 1
 
 
+def test_a_fetch_that_another_partition_completed_is_watched_until_a_purge() -> None:
+    run = run_of("request-of-two-partitions")
+    (entry,) = run.steps[2].cluster.broker(1).fetch_purgatory
+    assert entry.completed and run.steps[2].cluster.broker(2).response is not None
+    assert run.steps[3].cluster.broker(1).fetch_purgatory == ()
+    # A check of the key drops the entry too, and it completes nothing twice.
+    run = ScenarioRun(broker.create(KIP_966, 2))
+    run.execute("fetch 2", "append_elsewhere 1", "wait 500")
+    assert len(run.cluster.broker(1).fetch_purgatory) == 1
+    run.execute("write 1")
+    assert run.cluster.broker(1).fetch_purgatory == ()
+    assert not any("the fetch of 2" in effect for effect in run.steps[-1].effects)
+
+
+def test_a_produce_request_waits_for_all_its_partitions() -> None:
+    run = run_of("request-of-two-partitions")
+    committed = only_step(run, "HW of 1: 0→1").cluster
+    assert committed.acked == () and ids(committed.committed) == [0]
+    assert ids(run.cluster.acked) == [0]
+
+
 def test_an_open_transaction_holds_the_last_stable_offset() -> None:
     run = run_of("last-stable-offset")
     open_one = only_step(run, "C1 reads m0, m1").cluster

@@ -27,11 +27,15 @@ class FetchIsolation(Enum):
 
 @dataclass(frozen=True)
 class DelayedProduce:
-    """A produce request with acks=all. It waits until the high watermark is `required_offset`."""
+    """A produce request with acks=all. It waits until the high watermark is `required_offset`.
+
+    `elsewhere`: it also waits for a partition that the model does not have.
+    """
 
     records: tuple[int, ...]
     required_offset: int
     deadline_ms: int
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,14 @@ class DelayedFetch:
     """A fetch of a follower or a consumer that found nothing. It waits at most FETCH_WAIT_MS.
 
     A consumer's number is negative, so that it differs from every broker: see `reader_name`.
+    `completed`: another partition completed it, and the list of this one still has its entry.
     """
 
     reader: int
     offset: int
     deadline_ms: int
     isolation: FetchIsolation = FetchIsolation.LOG_END
+    completed: bool = False
 
 
 @dataclass(frozen=True)

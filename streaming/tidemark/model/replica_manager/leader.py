@@ -23,9 +23,12 @@ from tidemark.model.replica_manager.state import (
 
 
 def append_records_to_leader(
-    cluster: ClusterModel, leader: int, acks: str, count: int = 1
+    cluster: ClusterModel, leader: int, acks: str, count: int = 1, *, elsewhere: bool = False
 ) -> ClusterModel:
-    """Partition.appendRecordsToLeader for one request. Only acks=all requires min ISR."""
+    """Partition.appendRecordsToLeader for one request. Only acks=all requires min ISR.
+
+    `elsewhere`: the request also has records for a partition that the model does not have.
+    """
     local = cluster.broker(leader)
     if not local.leads:
         return cluster.with_notes(f"rejected: {leader} is not the leader")
@@ -40,7 +43,7 @@ def append_records_to_leader(
     names = record_names(records)
     local = replace(local, log=(*local.log, *records))
     end = local.log_end_offset
-    waiting = DelayedProduce(tuple(ids), end, cluster.now_ms + REQUEST_TIMEOUT_MS)
+    waiting = DelayedProduce(tuple(ids), end, cluster.now_ms + REQUEST_TIMEOUT_MS, elsewhere)
     if acks == "all":
         local = replace(local, produce_purgatory=(*local.produce_purgatory, waiting))
     cluster = replace(cluster.with_broker(local), next_record=cluster.next_record + count)
@@ -52,7 +55,8 @@ def append_records_to_leader(
         cluster = cluster.with_notes(f"the producer gets no response: {names} {are} in one log")
     cluster = maybe_increment_leader_hw(cluster, leader)
     if waiting in cluster.broker(leader).produce_purgatory:
-        cluster = cluster.with_notes(f"the producer of {names} waits for HW {end}")
+        other = " and for another partition" * elsewhere
+        cluster = cluster.with_notes(f"the producer of {names} waits for HW {end}{other}")
     return complete_fetches(cluster, leader)
 
 

@@ -1,7 +1,8 @@
 """The purgatories of a broker: what completes the requests that wait, and when.
 
-Mirrors DelayedOperationPurgatory and DelayedOperations. A key of a purgatory is a partition; there
-is one here, so a purgatory is one list of watchers.
+Mirrors DelayedOperationPurgatory and DelayedOperations. A key of a purgatory is a partition. A
+purgatory here is the list of watchers of the one partition. A request can also wait for partitions
+elsewhere, of which the model has only the events.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def try_complete_else_watch(
 def first_attempt(cluster: ClusterModel, broker: int, waiting: DelayedFetch) -> ClusterModel:
     """The attempt before the fetch is watched. What happens until then does not complete it."""
     local = cluster.broker(broker)
-    others = (each for each in local.fetch_purgatory if each.reader != waiting.reader)
+    others = (
+        each for each in local.fetch_purgatory if each.completed or each.reader != waiting.reader
+    )
     return cluster.with_broker(
         replace(local, fetch_purgatory=tuple(others), unwatched=(*local.unwatched, waiting))
     )
@@ -74,7 +77,9 @@ def complete_produces(cluster: ClusterModel, leader: int) -> ClusterModel:
     """DelayedProduce.tryComplete. The producer gets an error if the ISR is now below min ISR."""
     local = cluster.broker(leader)
     cluster, records = _remove_produces(
-        cluster, leader, lambda waiting: waiting.required_offset <= local.high_watermark
+        cluster,
+        leader,
+        lambda waiting: waiting.required_offset <= local.high_watermark and not waiting.elsewhere,
     )
     if not records:
         return cluster
@@ -125,11 +130,46 @@ def complete_fetches(cluster: ClusterModel, broker: int, *, expired: bool = Fals
     for waiting in cluster.broker(broker).fetch_purgatory:
         local = cluster.broker(broker)
         late = expired and waiting.deadline_ms <= cluster.now_ms
-        if late or readable_end(cluster, local, waiting.isolation) != waiting.offset:
+        if waiting.completed:
+            cluster = cluster if expired else purge(cluster, broker)
+        elif late or readable_end(cluster, local, waiting.isolation) != waiting.offset:
             rest = tuple(each for each in local.fetch_purgatory if each != waiting)
             cluster = cluster.with_broker(replace(local, fetch_purgatory=rest))
             cluster = _respond(cluster, broker, waiting)
     return cluster
+
+
+def append_elsewhere(cluster: ClusterModel, broker: int) -> ClusterModel:
+    """A record in another partition completes the followers' fetches, with the records of both."""
+    for waiting in cluster.broker(broker).fetch_purgatory:
+        if waiting.reader > 0 and not waiting.completed:
+            local = cluster.broker(broker)
+            after = tuple(
+                replace(each, completed=True) if each == waiting else each
+                for each in local.fetch_purgatory
+            )
+            cluster = cluster.with_broker(replace(local, fetch_purgatory=after))
+            cluster = _respond(cluster, broker, waiting).with_notes("its entry here stays")
+    return cluster
+
+
+def commit_elsewhere(cluster: ClusterModel, broker: int) -> ClusterModel:
+    """The records that waiting produce requests have in another partition are committed."""
+    local = cluster.broker(broker)
+    after = tuple(replace(each, elsewhere=False) for each in local.produce_purgatory)
+    return complete_produces(cluster.with_broker(replace(local, produce_purgatory=after)), broker)
+
+
+def purge(cluster: ClusterModel, broker: int) -> ClusterModel:
+    """Watchers.purgeCompleted: the list drops the entries of operations that are complete."""
+    local = cluster.broker(broker)
+    rest = tuple(each for each in local.fetch_purgatory if not each.completed)
+    dropped = len(local.fetch_purgatory) - len(rest)
+    if not dropped:
+        return cluster
+    return cluster.with_broker(replace(local, fetch_purgatory=rest)).with_notes(
+        f"complete entries removed from the watcher list: {dropped}"
+    )
 
 
 def _respond(cluster: ClusterModel, broker: int, waiting: DelayedFetch) -> ClusterModel:

@@ -12,6 +12,7 @@ _ORDER: Final = (
     "three-replica-write",
     "uneven-followers",
     "consumer-visibility",
+    "request-of-two-partitions",
     "purgatory-race",
     "last-stable-offset",
     "replica-read",

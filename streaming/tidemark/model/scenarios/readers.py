@@ -84,6 +84,25 @@ SCENARIOS: Final = (
         """,
     ),
     Scenario(
+        "request-of-two-partitions",
+        "What if a request concerns several partitions? A fetch completes with the first record "
+        "of any, and its entries in the other watcher lists stay until they are purged. A produce "
+        "request waits for all.",
+        ("kip-966",),
+        2,
+        """
+        fetch 2
+        append_elsewhere 1
+        draw the fetch of 2 is complete, and is still watched here
+        purge 1
+        receive_and_fetch 2
+        write 1 elsewhere=yes
+        receive_and_fetch 2
+        draw m0 is committed, and its producer still waits
+        commit_elsewhere 1
+        """,
+    ),
+    Scenario(
         "purgatory-race",
         "What if a record arrives while a fetch is on its way into the purgatory? No one has to "
         "wake it: the broker tries once more, after it has added the fetch to the watcher list.",

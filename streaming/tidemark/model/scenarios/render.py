@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from tidemark.model.drawing import LEGEND, LabelledLog, draw_logs
 from tidemark.model.log import Log, first_difference
-from tidemark.model.replica_manager.delayed import reader_name
+from tidemark.model.replica_manager.delayed import DelayedFetch, reader_name
 from tidemark.model.replica_manager.purgatory import low_watermark
 from tidemark.model.replica_manager.state import Broker, ClusterModel, broker_list, record_names
 from tidemark.model.replica_manager.transactions import last_stable_offset
@@ -38,6 +38,7 @@ TABLE_LEGEND = (
     ("log starts", "the first offset of each broker's log; low is the low watermark"),
     ("produce", "records that wait in the leader's produce purgatory for the high watermark"),
     ("fetch", "followers with a fetch that waits in the leader's fetch purgatory"),
+    ("(2)", "the fetch of 2 is complete, and the watcher list of this partition still has it"),
     ("delete", "DeleteRecords requests that wait for the low watermark, with their offsets"),
     ("cut", "2→1: the log of broker 2 became shorter and now ends at offset 1"),
 )
@@ -61,7 +62,14 @@ def render_scenario(
         "",
         *steps,
         "",
-        *legend([column for column in TABLE_LEGEND if column[0] in steps[0]], width),
+        *legend(
+            [
+                column
+                for column in TABLE_LEGEND
+                if column[0] in steps[0] or _is_entry(column[0], steps)
+            ],
+            width,
+        ),
     ]
     if omitted:
         lines += ["", *wrap(f"A wider terminal also shows: {', '.join(omitted)}.", width)]
@@ -74,6 +82,11 @@ def render_scenario(
     indented = (f"  {line}" for legend in legends for line in wrap(legend, width - 2))
     verdicts = (part for line in verdict(run.cluster) for part in wrap(line, width))
     return [*lines, "", *indented, "", *verdicts]
+
+
+def _is_entry(name: str, steps: list[str]) -> bool:
+    """Whether the table has a complete entry, which the legend then explains."""
+    return name == "(2)" and any(" (2)" in step for step in steps)
 
 
 def render_table(run: ScenarioRun) -> list[str]:
@@ -123,7 +136,7 @@ def _cells(step: RunStep, before: ClusterModel) -> Iterator[str]:
         if broker.produce_purgatory
     )
     yield ",".join(
-        reader_name(waiting.reader) + ("" if broker.leads else f"@{broker.id}")
+        _entry(waiting, "" if broker.leads else f"@{broker.id}")
         for broker in cluster.brokers
         for waiting in broker.fetch_purgatory
     )
@@ -142,6 +155,11 @@ def _broker_cell(broker: Broker, *, epochs: bool) -> str:
     mark = "-" if not broker.running else "*" if broker.leads else " "
     cache = " ".join(f"{epoch}@{start}" for epoch, start in broker.epoch_cache if epochs)
     return f"{mark} {broker.log_end_offset:>3} {broker.high_watermark:>2} {cache}".rstrip()
+
+
+def _entry(waiting: DelayedFetch, place: str) -> str:
+    name = f"{reader_name(waiting.reader)}{place}"
+    return f"({name})" if waiting.completed else name
 
 
 def _log_starts(cluster: ClusterModel, leaders: list[Broker]) -> str:

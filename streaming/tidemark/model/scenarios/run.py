@@ -65,12 +65,14 @@ class ScenarioRun:
         """Marks the current state to be drawn."""
         self.drawings.append((len(self.steps) - 1, title))
 
-    def write(self, broker: int, count: int = 1, acks: str = "all") -> None:
+    def write(self, broker: int, count: int = 1, acks: str = "all", elsewhere: str = "") -> None:
         """A producer sends a request to the broker that it considers the leader."""
         first = self.cluster.next_record
         self._step(
             f"{record_names(tuple(range(first, first + count)))} sent to {broker}, acks={acks}",
-            lambda cluster: leader.append_records_to_leader(cluster, broker, acks, count),
+            lambda cluster: leader.append_records_to_leader(
+                cluster, broker, acks, count, elsewhere=bool(elsewhere)
+            ),
         )
 
     def write_in(self, broker: int, transaction: str) -> None:
@@ -117,6 +119,20 @@ class ScenarioRun:
         """The second half of a fetch: a broker watches it, and tries again."""
         event = "{} adds the fetch to its watcher list: the second attempt"
         self._each(brokers, event, purgatory.watch)
+
+    def append_elsewhere(self, broker: int) -> None:
+        """A broker appends to another partition that the same fetches read."""
+        event = "{} appends a record to another partition"
+        self._each((broker,), event, purgatory.append_elsewhere)
+
+    def commit_elsewhere(self, broker: int) -> None:
+        """The high watermark of another partition reaches the records of the same requests."""
+        event = "the other partition of the request to {} is committed"
+        self._each((broker,), event, purgatory.commit_elsewhere)
+
+    def purge(self, broker: int) -> None:
+        """The reaper of a broker purges its watcher lists."""
+        self._each((broker,), "{} purges its watcher lists", purgatory.purge)
 
     def delete_records(self, broker: int, offset: int) -> None:
         """An operator deletes the records below an offset."""
