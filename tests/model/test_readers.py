@@ -274,6 +274,18 @@ def test_a_consumer_never_reads_a_record_that_is_lost(
         assert all(each.position <= len(cluster.committed) for each in cluster.consumers)
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_order_in_which_two_machines_fail_decides_about_the_loss(protocol: str) -> None:
+    scenario = SCENARIOS["hw-truncation-divergence"]
+    assert lost(scenario.run(protocol).cluster) == [1]
+    other = scenario._replace(script=scenario.script.replace("fence 1 2", "fence 2 1"))
+    assert other.script != scenario.script
+    run = other.run(protocol)
+    waits = next(step for step in run.steps if step.event == "2 starts").cluster
+    assert waits.controller.leader is None
+    assert run.cluster.controller.leader == 1 and lost(run.cluster) == []
+
+
 def test_a_fetch_without_the_leader_epoch_loses_what_a_fenced_one_keeps() -> None:
     run = run_of("fetch-without-leader-epoch", "kip-320-first-try")
     assert lost(run.cluster) == [2] and 2 in ids(run.cluster.acked)

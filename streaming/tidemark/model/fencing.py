@@ -31,9 +31,9 @@ def is_following_leader_epoch(state: ModelState, leader: int, follower: int) -> 
 def may_join(state: ModelState, leader: int, follower: int) -> bool:
     """HasFollowerReachedHighWatermark, once HasHighWatermarkReachedCurrentEpoch: rule 4 above."""
     return (
-        high_watermark_is_current(state, leader)
-        and is_following_leader_epoch(state, leader, follower)
+        is_following_leader_epoch(state, leader, follower)
         and len(state.logs[follower]) >= state.replicas[leader].high_watermark
+        and high_watermark_is_current(state, leader)
     )
 
 
