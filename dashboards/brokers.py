@@ -142,6 +142,29 @@ def _behind() -> list[AnyPanel]:
     ]
 
 
+def _directories() -> list[AnyPanel]:
+    usable, total = (_of(f"tidemark_log_directory_{what}_bytes") for what in ("usable", "total"))
+    directory = f"{BROKER} {{{{log_directory}}}}"
+    return [
+        lines(
+            14,
+            "Usable space",
+            "Usable part of the volume of each log directory.",
+            queries((f"{usable} / {total}", directory)),
+            unit="percentunit",
+            absent="unknown: no right to describe the cluster, or Kafka before 3.3",
+        ),
+        states(
+            15,
+            "Log directories",
+            "Whether the broker can use each log directory.",
+            queries((_of("tidemark_log_directory_online"), directory)),
+            words={"0": ("offline", "red"), "1": ("online", "green")},
+            absent="unknown: no right to describe the cluster",
+        ),
+    ]
+
+
 def build() -> dashboard.Dashboard:
     answers = states(
         11,
@@ -193,5 +216,6 @@ def build() -> dashboard.Dashboard:
             (8, churn[2:]),
             (8, _behind()),
             (8, [answers, metadata, quorum]),
+            (8, _directories()),
         ),
     )

@@ -10,7 +10,7 @@ import pytest
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
-from tidemark.core.events import Event, Observation, PartitionDeleted, Pass
+from tidemark.core.events import BrokerState, Event, Observation, PartitionDeleted, Pass
 from tidemark.kafka.client import make_admin, make_producer
 from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
@@ -21,11 +21,13 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 # Longer than a test: a paused broker stays in the in-sync set and registered.
 OVERRIDES = {"replica.lag.time.max.ms": "120000", "broker.session.timeout.ms": "120000"}
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[LocalCluster]:
-    with LocalCluster(overrides=OVERRIDES) as cluster:
+    of_3 = {"broker.rack": "b", "replica.selector.class": RACK_AWARE}
+    with LocalCluster(overrides=OVERRIDES, broker_overrides={3: of_3}) as cluster:
         cluster.create_topic("t", {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
         cluster.create_topic("short", {0: [3, 1]})
         yield cluster
@@ -153,6 +155,47 @@ def test_a_paused_broker_shows_the_gap_from_the_live_leader(
     # No pass waits for a broker known to be silent; on a busy machine some passes are slow anyway.
     assert min(one.ended_at - one.started_at for one in ended[2:]) < 0.5
     assert ended[-1].quorum_leader == 100
+
+
+def test_brokers_report_directories_sizes_and_configuration(
+    brokers: LocalCluster, passes: PassRunner
+) -> None:
+    with producing(brokers) as send:
+        send(50)
+    events = run(passes, 8)
+    states = {
+        event.broker: event
+        for one in events
+        for event in one
+        if isinstance(event, BrokerState) and event.configuration is not None
+    }
+    assert sorted(states) == [1, 2, 3]
+    for state in states.values():
+        (directory,) = state.log_directories or []
+        assert (directory.error, state.offline_log_dirs) == (None, 0)
+        assert 0 < (directory.usable_bytes or 0) <= (directory.total_bytes or 0)
+        found = state.configuration
+        assert found is not None
+        assert (found.replica_lag_time_max_ms, found.unclean_leader_election) == (120_000, False)
+        assert found.replication_throttles == {}
+    assert {
+        broker: state.configuration and state.configuration.replica_selector_class
+        for broker, state in states.items()
+    } == {1: "", 2: "", 3: RACK_AWARE}
+    folders = brokers.directory.glob("data-*/t-0/*.log")
+    on_disk = {int(path.parts[-3][5:]): path.stat().st_size for path in folders}
+    seen = [
+        event
+        for one in events
+        for event in one
+        if isinstance(event, Observation) and (event.topic, event.partition) == ("t", 0)
+    ]
+    sizes = {s.broker: s.size_bytes for o in seen for s in o.samples if s.size_bytes is not None}
+    assert sizes == on_disk
+    told = next(o for o in reversed(seen) if o.throttled_replicas is not None)
+    assert (told.throttled_replicas, told.unclean_leader_election) == ([], False)
+    ended = next(event for event in events[-1] if isinstance(event, Pass))
+    assert ended.reassigning == 0
 
 
 def test_topics_are_made_once_and_another_partition_count_is_refused(brokers: LocalCluster) -> None:

@@ -137,6 +137,8 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
             exactly(HEALTHY, 100, kafka_cluster="demo"),
             exactly(HEALTHY, 3, kafka_cluster="demo"),
         ],
+        14: [exactly(HEALTHY, 0.25, log_directory="/a")],
+        15: [exactly(OFFLINE, 0, log_directory="/b")],
     },
     "tidemark-pipeline": {
         1: [

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.export.make import alert, open_alert
+from tidemark.core.broker_report import LogDirectory
 from tidemark.core.records import Alert, ReplicaView, View, view_key
 
 HEALTHY, FROZEN, UNDER_MIN, UNCLEAN, OFFLINE = SCENES = (
@@ -255,6 +256,20 @@ def views_of(scene: str, began: float, now: float) -> dict[str, View]:
         quorum_leader=100,
         quorum_epoch=3,
         metadata_lag_ms={"1": 0.0, "2": 8000.0 if scene == FROZEN else 0.0, "3": 0.0},
+    )
+    found[view_key(CLUSTER, broker=3)] = View(
+        scope="broker",
+        kafka_cluster=CLUSTER,
+        at=now,
+        pass_number=1,
+        collector="c",
+        broker=3,
+        log_directories=[
+            LogDirectory(path="/a", total_bytes=400, usable_bytes=100),
+            LogDirectory(path="/b", error="KAFKA_STORAGE_ERROR")
+            if scene == OFFLINE
+            else LogDirectory(path="/b", total_bytes=400, usable_bytes=300),
+        ],
     )
     found[IDLE] = View(
         scope="cluster", kafka_cluster=IDLE, at=now - IDLE_SECONDS, pass_number=1, collector="d"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.cluster import (
     MAX_BROKERS,
     MAX_PURGATORY_SAMPLES,
@@ -60,17 +61,21 @@ NODE: dict[str, Any] = {
     "metadata_log_end_offset": 90,
     "metadata_lag_ms": 12.0,
     "offline_log_dirs": 1,
+    "log_directories": [LogDirectory(path="/a", error="KAFKA_STORAGE_ERROR")],
+    "configuration": BrokerConfiguration(replica_lag_time_max_ms=30_000),
 }
+READ: dict[str, Any] = {"log_directories_at": 10.0, "configuration_at": 10.0}
 
 
 def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest() -> None:
     cluster = ClusterState()
     apply_broker(cluster, BrokerState(broker=1, observed_at=10.0, **NODE))
-    assert cluster.nodes == {1: NodeState(10.0, **NODE)}
+    assert cluster.nodes == {1: NodeState(10.0, **NODE, **READ)}
     apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, fenced=False))
-    assert cluster.nodes == {1: NodeState(11.0, **NODE | {"fenced": False})}
+    assert cluster.nodes == {1: NodeState(11.0, **NODE | READ | {"fenced": False})}
     apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, metadata_log_end_offset=0))
-    known = NodeState(11.0, **NODE | {"fenced": False, "metadata_log_end_offset": 0})
+    changed = {"fenced": False, "metadata_log_end_offset": 0}
+    known = NodeState(11.0, **NODE | READ | changed)
     assert cluster.nodes == {1: known}
     apply_broker(cluster, BrokerState(broker=1, observed_at=10.9, fenced=True))
     assert cluster.nodes == {1: known}, "an older event is ignored"

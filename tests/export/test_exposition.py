@@ -15,6 +15,7 @@ from prometheus_client.samples import Sample
 from tests.export.make import (
     NOW,
     alert,
+    broker_view,
     cluster_view,
     counted,
     open_alert,
@@ -22,6 +23,7 @@ from tests.export.make import (
     table_of,
     view,
 )
+from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.metric_table import METRICS
 from tidemark.core.records import ReplicaView
@@ -253,6 +255,7 @@ def test_the_budget_holds_and_dropped_series_are_counted(
             in_sync=True,
             lag_records=0,
             lag_ms=0.0,
+            size_bytes=4096,
         )
         for b in (1, 2, 3)
     ]
@@ -499,6 +502,34 @@ def test_the_progress_of_the_metadata_quorum() -> None:
         if "metadata" in s.name
     }
     assert found == {("lag_seconds", "1"): 1.5, ("log_end_offset", "100"): 77}
+
+
+def test_what_brokers_report_of_themselves() -> None:
+    table = table_of(
+        broker_view(
+            1,
+            log_directories=[
+                LogDirectory(path="/a", total_bytes=9, usable_bytes=4),
+                LogDirectory(path="/b", error="KAFKA_STORAGE_ERROR"),
+            ],
+            configuration=BrokerConfiguration(replica_selector_class="RackAware"),
+        ),
+        broker_view(2, configuration=BrokerConfiguration(replica_selector_class="")),
+        broker_view(3, configuration=BrokerConfiguration()),
+    )
+    found = {
+        (s.name, s.labels["broker"], s.labels.get("log_directory")): s.value
+        for s in samples(rendered(table))
+        if "log_directory" in s.name or "reads_from" in s.name
+    }
+    assert found == {
+        ("tidemark_broker_reads_from_followers", "1", None): 1,
+        ("tidemark_broker_reads_from_followers", "2", None): 0,
+        ("tidemark_log_directory_online", "1", "/a"): 1,
+        ("tidemark_log_directory_online", "1", "/b"): 0,
+        ("tidemark_log_directory_total_bytes", "1", "/a"): 9,
+        ("tidemark_log_directory_usable_bytes", "1", "/a"): 4,
+    }
 
 
 def test_a_refresh_has_changes_and_no_deleted_partitions() -> None:

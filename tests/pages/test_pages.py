@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.export.make import NOW, alert, broker_view, cluster_view
 from tests.pages.make import healthy_view, opened, site, table
-from tests.pages.markup import items, page, parse
+from tests.pages.markup import Element, items, page, parse
 from tests.pages.test_markup import PAYMENTS
+from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark_exporters.pages.alerts import AlertHistory
 
 LOSS = (
@@ -105,6 +108,40 @@ def test_fenced_and_restarting_brokers() -> None:
     ]
     rows = page(site(table([healthy_view("orders", 0), *made])), "/brokers").one("tbody").all("tr")
     assert [row.all("td")[0].text for row in rows] == ["! Fenced", "! Restarting", "✕ Refused"]
+
+
+def broker_page(**report: Any) -> Element:
+    made = broker_view(1, outcome="ok", **report)
+    return page(site(table([healthy_view("orders", 0), made])), "/broker", cluster="east", broker=1)
+
+
+def test_a_broker_page_shows_what_the_broker_reports_of_itself() -> None:
+    root = broker_page(
+        rack="a",
+        log_directories=[
+            LogDirectory(path="/a<b>", total_bytes=2**40, usable_bytes=3 * 2**29),
+            LogDirectory(path="/c", error="KAFKA_STORAGE_ERROR"),
+        ],
+        configuration=BrokerConfiguration(
+            replica_lag_time_max_ms=30_000,
+            replica_selector_class="RackAware",
+            replication_throttles={"leader": 1_048_576},
+        ),
+    )
+    rows = root.one("table", id="log-directories").one("tbody").all("tr")
+    assert [row.text for row in rows] == [
+        "/a<b> ✓ online 1.5 GiB 1.0 TiB",
+        "/c ! KAFKA_STORAGE_ERROR unknown unknown",
+    ]
+    text = root.one("section", **{"aria-labelledby": "configuration"}).text
+    for shown in ("yesRackAware", "30.0 s", "leader 1.0 MiB/s", "Default min ISRunknown"):
+        assert shown in text, text
+
+
+def test_a_broker_that_may_not_be_asked_is_unknown() -> None:
+    text = broker_page().one("main").text
+    assert "DescribeLogDirs needs the right Describe on the cluster" in text
+    assert "DescribeConfigs needs the right DescribeConfigs on the cluster" in text
 
 
 def test_a_broker_that_only_leads_has_no_lag() -> None:

@@ -48,7 +48,7 @@ def test_the_tables_list_the_drawn_values_and_a_divergence_is_named() -> None:
         for row in root.one("table", id="replicas").one("tbody").all("tr")
     }
     assert replicas["3"].startswith(
-        "3 follower ! no unknown 1000150 1000180 unknown unknown unknown ! timed out"
+        "3 follower ! no unknown 1000150 1000180 unknown unknown unknown unknown ! timed out"
     )
     assert "Broker 2 diverges from the leader at offset 1000240" in root.one("main").text
     changes = [row.text for row in root.one("table", id="isr-changes").one("tbody").all("tr")]

@@ -13,6 +13,7 @@ from tests.scenarios.values import (
     numbers_or_none,
     pairs,
 )
+from tidemark.core.broker_report import LogDirectory
 from tidemark.core.events import (
     OK,
     Audit,
@@ -229,8 +230,11 @@ class SimulatedPartition:
 
 
 def broker_event(words: list[str], at: float) -> BrokerState:
-    """`2 fenced lag=12000 voter`"""
+    """`2 fenced lag=12000 voter log_dirs=/a,/b:KAFKA_STORAGE_ERROR`"""
     given = fields_of(words)
+    paths = [each.partition(":") for each in given.get("log_dirs", "").split(",") if each]
+    directories = [LogDirectory(path=path, error=error or None) for path, _, error in paths]
+    offline = sum(each.error is not None for each in directories) if directories else None
     return BrokerState(
         broker=int(words[0]),
         observed_at=at,
@@ -239,7 +243,8 @@ def broker_event(words: list[str], at: float) -> BrokerState:
         in_controlled_shutdown=choice(words, "shutdown", "up"),
         is_voter=choice(words, "voter", "observer"),
         metadata_lag_ms=float(given["lag"]) if "lag" in given else None,
-        offline_log_dirs=integer(given.get("offline_dirs")),
+        log_directories=directories or None,
+        offline_log_dirs=integer(given.get("offline_dirs")) if offline is None else offline,
         produce_purgatory=integer(given.get("produce")),
         fetch_purgatory=integer(given.get("fetch")),
     )

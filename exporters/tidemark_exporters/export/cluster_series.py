@@ -33,6 +33,8 @@ def cluster_series(
         put("tidemark_view_age_seconds", age, kafka_cluster=cluster)
     for view in table.clusters.values():
         _put_cluster_view(view, counters, put)
+    for view in table.brokers.values():
+        _put_broker_view(view, put)
     for cluster, aggregate in table.cluster_aggregates.items():
         for name, of_cluster in CLUSTER_VALUES.items():
             put(name, of_cluster(aggregate), kafka_cluster=cluster)
@@ -86,3 +88,17 @@ def _put_cluster_view(view: View, counters: EventCounters, put: Callable[..., No
     for broker, outcome in view.broker_outcomes.items():
         counters.add_broker(cluster, broker)
         put("tidemark_broker_up", int(outcome == "ok"), kafka_cluster=cluster, broker=broker)
+
+
+def _put_broker_view(view: View, put: Callable[..., None]) -> None:
+    """What a broker reports of itself; nothing where that is not known."""
+    labels = {"kafka_cluster": view.kafka_cluster, "broker": view.broker}
+    configuration = view.configuration
+    reads = None if configuration is None else configuration.reads_from_followers
+    if reads is not None:
+        put("tidemark_broker_reads_from_followers", int(reads), **labels)
+    for each in view.log_directories or []:
+        place = {**labels, "log_directory": each.path}
+        put("tidemark_log_directory_online", int(each.error is None), **place)
+        put("tidemark_log_directory_total_bytes", each.total_bytes, **place)
+        put("tidemark_log_directory_usable_bytes", each.usable_bytes, **place)

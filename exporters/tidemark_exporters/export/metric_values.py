@@ -102,6 +102,7 @@ REPLICA_VALUES: Final[dict[str, Callable[[ReplicaView], Value]]] = {
     "tidemark_replica_log_end_offset": attrgetter("log_end_offset"),
     "tidemark_replica_high_watermark": attrgetter("high_watermark"),
     "tidemark_replica_log_start_offset": attrgetter("log_start_offset"),
+    "tidemark_replica_size_bytes": attrgetter("size_bytes"),
     "tidemark_replica_leader_epoch": attrgetter("leader_epoch"),
     "tidemark_replica_lag_records": attrgetter("lag_records"),
     "tidemark_replica_lag_seconds": lambda r: to_seconds(r.lag_ms),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.records import Alert, View
 from tidemark_exporters.pages.alerts import count_by_severity, select_alerts
 from tidemark_exporters.pages.health import worst_state
@@ -91,6 +92,10 @@ class BrokerResource(Struct, kw_only=True, omit_defaults=True):
     # Whether the controller has fenced it, and until when its absence counts as an orderly restart.
     fenced: bool | None = None
     in_grace_until: float | None = None
+    # What it reported of itself; absent where that is not known.
+    rack: str | None = None
+    log_directories: list[LogDirectory] | None = None
+    configuration: BrokerConfiguration | None = None
     replicas: int
     leaders: int
     out_of_sync: int
@@ -185,6 +190,9 @@ def build_broker(
         outcome=snapshot.broker_outcome(cluster, broker),
         fenced=None if view is None else view.fenced,
         in_grace_until=None if view is None else view.in_grace_until,
+        rack=None if view is None else view.rack,
+        log_directories=None if view is None else view.log_directories,
+        configuration=None if view is None else view.configuration,
         replicas=aggregate.replicas,
         leaders=aggregate.leaders,
         out_of_sync=aggregate.out_of_sync,

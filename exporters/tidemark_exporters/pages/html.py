@@ -46,6 +46,7 @@ def _environment() -> Environment:
         "duration": text.duration,
         "iso_time": text.iso_time,
         "offset": text.offset,
+        "size": text.size,
         "utc_time": text.utc_time,
     }
     environment.globals |= {

@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit
 from tidemark.core import text
 
 UNKNOWN: Final = "unknown"
+_SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def count(value: float | None) -> str:
@@ -22,6 +23,16 @@ def count(value: float | None) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 record`, `12,345 records`: with separators, as every count on a page."""
     return text.counted(number, noun).replace(str(number), count(number), 1)
+
+
+def size(value: int | None) -> str:
+    """`512 B`, `1.5 GiB`; null is unknown."""
+    if value is None:
+        return UNKNOWN
+    amount, unit = float(value), 0
+    while amount >= 1024 and unit < len(_SIZES) - 1:
+        amount, unit = amount / 1024, unit + 1
+    return f"{amount:.1f} {_SIZES[unit]}" if unit else f"{value} B"
 
 
 def offset(value: int | None) -> str:

@@ -18,6 +18,14 @@ from tidemark.collect.metadata_image import TopicPartition
 TOPIC_RESOURCE: Final = 2
 MIN_IN_SYNC: Final = "min.insync.replicas"
 CLEANUP_POLICY: Final = "cleanup.policy"
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+THROTTLED: Final = (
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+TOPIC_OPTIONS: Final = (MIN_IN_SYNC, CLEANUP_POLICY, UNCLEAN_ELECTION, *THROTTLED)
+ALL_REPLICAS: Final = "*"
+_BOOLEANS: Final = {"true": True, "false": False}
 TOPICS_PER_REQUEST: Final = 500
 
 
@@ -26,6 +34,9 @@ class TopicConfiguration(NamedTuple):
 
     min_in_sync: int | None = None
     compacted: bool | None = None
+    unclean_leader_election: bool | None = None
+    # (partition, broker) of each throttled replica, of leaders and followers; or ALL_REPLICAS.
+    throttled: frozenset[tuple[int, int]] | str | None = None
 
 
 class Reassignment(NamedTuple):
@@ -121,7 +132,7 @@ async def read_configurations(
             resource(
                 resource_type=TOPIC_RESOURCE,
                 resource_name=name,
-                configuration_keys=[MIN_IN_SYNC, CLEANUP_POLICY],
+                configuration_keys=list(TOPIC_OPTIONS),
             )
             for name in topics[start : start + TOPICS_PER_REQUEST]
         ]
@@ -143,7 +154,29 @@ def decode_configuration(values: dict[str, str | None]) -> TopicConfiguration:
     return TopicConfiguration(
         int(minimum) if minimum is not None and minimum.isdigit() else None,
         None if policy is None else "compact" in policy.split(","),
+        _BOOLEANS.get((values.get(UNCLEAN_ELECTION) or "").lower()),
+        decode_throttled([values.get(name) for name in THROTTLED]),
     )
+
+
+def decode_throttled(lists: list[str | None]) -> frozenset[tuple[int, int]] | str | None:
+    """Lists of `partition:broker`, as ThrottledReplicaListValidator allows; null: not known."""
+    found = set()
+    for value in lists:
+        if value is None:
+            return None
+        if value.strip() == ALL_REPLICAS:
+            return ALL_REPLICAS
+        for entry in value.split(",") if value.strip() not in ("", "none") else ():
+            partition, _, broker = entry.strip().partition(":")
+            if not _is_id(partition) or not _is_id(broker):
+                return None
+            found.add((int(partition), int(broker)))
+    return frozenset(found)
+
+
+def _is_id(value: str) -> bool:
+    return value.isascii() and value.isdecimal() and len(value) <= 10
 
 
 async def read_fenced(connection: BrokerConnection, seconds: float) -> dict[int, bool]:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from tidemark.collect.broker_reports import BrokerReports
 from tidemark.collect.connection import BrokerConnection, ConnectionPool
 from tidemark.collect.event_loop import Barrier, EventLoop
 from tidemark.collect.inventory import Inventory
@@ -80,6 +81,9 @@ class PassRunner:
         self._wall_offset = time.time() - time.monotonic()
         self._reader = MetadataReader(self.loop, options, self.inventory, cluster, settings)
         self._connections = ConnectionPool(self.loop, options)
+        self._reports = BrokerReports(
+            self.loop, options, cluster.name, settings.configuration_seconds
+        )
         self._plans: dict[int, BrokerPlan] = {}
         self._must_plan = True
         self._quorum_nodes = QuorumNodes()
@@ -109,6 +113,7 @@ class PassRunner:
 
         await self._read_metadata()
         self._apply_metadata()
+        self._add_reports()
         self._plan_requests()
         await self._connect_new_brokers()
         await self._sample()
@@ -127,6 +132,7 @@ class PassRunner:
         live = self._live()
         images = self._reader.start_images(live) if images_due else []
         self._reader.start_queries(live, self._started, images_due=images_due)
+        self._reports.start(live, self._started)
         await self.loop.wait([attempt for c, attempt in attempts if not c.failures], self._timeout)
         await self.loop.wait(
             images, 5 * self._timeout if self.number == 1 else self._patience_seconds
@@ -179,6 +185,13 @@ class PassRunner:
                 topic=w.topic, partition=w.number, observed_at=at, topic_id=w.topic_id
             )
             self._packer.add(w.group, event)
+
+    def _add_reports(self) -> None:
+        """What brokers report of themselves; sizes of replicas go with observations."""
+        for report in self._reports.take():
+            self._packer.broadcast(report.event(self._wall(report.at)))
+            if report.log_directories is not None:
+                self.inventory.set_sizes(report.broker, report.log_directories.sizes)
 
     def _plan_requests(self) -> None:
         """Encodes the requests again after a change of leaders, epochs, replicas or brokers."""
@@ -283,6 +296,7 @@ class PassRunner:
             partitions=len(self.inventory.partitions),
             quorum_leader=quorum.leader if quorum else None,
             quorum_epoch=quorum.epoch if quorum else None,
+            reassigning=self._reader.reassigning,
             shard=f"{cluster.shard}/{cluster.shards}" if cluster.shards > 1 else None,
         )
 
@@ -303,5 +317,6 @@ class PassRunner:
         for source in self._sources:
             source.close()
         self._reader.close()
+        self._reports.close()
         self._connections.close()
         self.loop.close()

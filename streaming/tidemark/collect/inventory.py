@@ -258,7 +258,20 @@ class Inventory:
 
     def set_configurations(self, found: dict[str, TopicConfiguration]) -> None:
         for (topic, _), watched in self.partitions.items():
-            watched.configuration = found.get(topic, watched.configuration)
+            if topic in found:
+                # Equal ones are shared: comparing them is cheap for every partition.
+                if found[topic] == watched.configuration:
+                    found[topic] = watched.configuration
+                watched.configuration, watched.has_unsent = found[topic], True
+
+    def set_sizes(self, broker: int, found: dict[TopicPartition, int]) -> None:
+        """The sizes of the replicas on a broker; unknown for those that it does not list."""
+        for place, watched in self.partitions.items():
+            size = found.get(place)
+            if size is not None:
+                watched.sizes[broker], watched.has_unsent = size, True
+            else:
+                watched.sizes.pop(broker, None)
 
     def remove(self, topics: set[str]) -> list[WatchedPartition]:
         """Forgets deleted topics. Returns their partitions."""

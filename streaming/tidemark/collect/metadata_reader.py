@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from tidemark.collect.admin_queries import (
     Quorum,
+    Reassignment,
     read_configurations,
     read_fenced,
     read_quorum,
@@ -26,6 +27,7 @@ from tidemark.collect.inventory import Inventory
 from tidemark.collect.metadata_image import (
     UNKNOWN_TOPIC_OR_PARTITION,
     MetadataImage,
+    TopicPartition,
     read_eligible_replicas,
     read_metadata,
 )
@@ -40,6 +42,9 @@ CURRENT_MS: Final = 2_000.0
 # Controllers elect a leader within a few seconds (controller.quorum.election.timeout.ms and
 # backoff).
 QUORUM_SILENT_SECONDS: Final = 10.0
+
+# A list of reassignments counts this long, or three reads of the metadata.
+LISTED_SECONDS: Final = 30.0
 
 T = TypeVar("T")
 Connections = dict[int, BrokerConnection]
@@ -77,6 +82,8 @@ class MetadataReader:
         self._images_at = self._queries_at = self._configurations_at = -math.inf
         # Brokers through which the quorum gave no answer since its last answer.
         self._silent_to: set[int] = set()
+        # The newest list of reassignments: its length, and when it was read.
+        self._reassigning, self._reassigning_at = 0, -math.inf
         self._turn = 0
         self._running: dict[str, Any] = {}
 
@@ -141,7 +148,7 @@ class MetadataReader:
             # forwards.
             controller = live.get(inventory.controller)
             lister = connection if controller is None else self._beside(controller)
-            self._query("reassignments", lister, read_reassignments, inventory.set_reassignments)
+            self._query("reassignments", lister, read_reassignments, self._set_reassignments)
             topics = inventory.topics()
         if topics:
             self._query(
@@ -156,6 +163,17 @@ class MetadataReader:
                 inventory.set_configurations,
                 inventory.topics(),
             )
+
+    def _set_reassignments(self, found: dict[TopicPartition, Reassignment]) -> None:
+        self._reassigning, self._reassigning_at = len(found), time.monotonic()
+        self._inventory.set_reassignments(found)
+
+    @property
+    def reassigning(self) -> int | None:
+        """Partitions of the cluster under reassignment; null where they were not listed lately."""
+        lasts = max(LISTED_SECONDS, 3 * self._settings.metadata_seconds)
+        is_recent = time.monotonic() - self._reassigning_at <= lasts
+        return self._reassigning if is_recent else None
 
     def read_configurations_again(self) -> None:
         """For new topics."""

@@ -84,6 +84,8 @@ class Observer:
         watched.due_at = now + share * self._thin_seconds
         if lineage_pending:
             watched.lineage.record(observation, leader_read=leader_read, now=now)
+        if watched.has_unsent:
+            _add_unsent(observation, watched)
         return observation
 
     def _answers(self, watched: WatchedPartition) -> list[object] | None:
@@ -274,10 +276,19 @@ def _quiet_state(watched: WatchedPartition, observation: Observation) -> object:
         watched.metadata,
         watched.topic_id,
         watched.eligible,
-        watched.configuration.min_in_sync,
+        watched.configuration,
         observation.committed,
         [(s.broker, s.log_start_offset, s.leader_epoch, s.leads) for s in observation.samples],
     )
+
+
+def _add_unsent(observation: Observation, watched: WatchedPartition) -> None:
+    """What is read seldom, once after each read: it changes seldom, and costs bytes."""
+    watched.has_unsent = False
+    observation.unclean_leader_election = watched.configuration.unclean_leader_election
+    observation.throttled_replicas = watched.throttled_replicas
+    for sample in observation.samples:
+        sample.size_bytes = watched.sizes.get(sample.broker)
 
 
 def _spread(watched: WatchedPartition) -> float:

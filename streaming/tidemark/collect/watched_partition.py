@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
+from tidemark.collect.admin_queries import ALL_REPLICAS, Reassignment, TopicConfiguration
 from tidemark.collect.broker_answers import BrokerAnswers
 from tidemark.collect.lineage_schedule import LineageSchedule
 from tidemark.collect.metadata_image import EligibleReplicas, PartitionMetadata
@@ -43,6 +43,10 @@ class WatchedPartition:
     # broker -> its answers and the slot of this partition in them, for the brokers of the request
     # plan
     slots: dict[int, tuple[BrokerAnswers, int]] = field(default_factory=dict)
+    # broker -> bytes of its replica's segments
+    sizes: dict[int, int] = field(default_factory=dict)
+    # Sizes or the topic's configuration were read, and no observation since has them.
+    has_unsent: bool = False
     # The state of a quiet partition in its last published observation, the answers that gave it,
     # and when the next observation is due (monotonic).
     quiet_state: object = None
@@ -71,10 +75,19 @@ class WatchedPartition:
     def forget_quiet_state(self) -> None:
         """The next observation is published, however quiet the partition is."""
         self.quiet_state = self.quiet_answers = None
+        self.has_unsent = True
 
     @property
     def all_in_sync(self) -> bool:
         return len(self.metadata.in_sync) == len(self.metadata.replicas)
+
+    @property
+    def throttled_replicas(self) -> list[int] | None:
+        """The replicas that the topic's configuration throttles; null until it was read."""
+        throttled = self.configuration.throttled
+        if throttled is None or throttled == ALL_REPLICAS:
+            return None if throttled is None else list(self.metadata.replicas)
+        return [b for b in self.metadata.replicas if (self.number, b) in throttled]
 
     @property
     def effective_min_in_sync(self) -> int | None:

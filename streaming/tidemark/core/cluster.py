@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.events import OK
 from tidemark.core.tracked_alert import TrackedAlert
 
@@ -86,6 +87,11 @@ class NodeState(Struct, array_like=True):
     offline_log_dirs: int | None = None
     # Oldest first, at most MAX_PURGATORY_SAMPLES.
     purgatories: list[PurgatorySample] = []
+    # What the broker reported of itself, and when; None: never.
+    log_directories: list[LogDirectory] | None = None
+    log_directories_at: float = 0.0
+    configuration: BrokerConfiguration | None = None
+    configuration_at: float = 0.0
 
 
 class Departure(Struct, array_like=True):
@@ -139,6 +145,8 @@ class BrokerSeen(Struct, array_like=True):
     in_sync: int | None = None
     # Oldest first, at most MAX_DEPARTURES.
     departures: list[Departure] = []
+    # By the metadata; None: it has none.
+    rack: str | None = None
 
     def departure_at(self, at: float) -> Departure | None:
         """The departure that a shrink at `at` is part of."""
@@ -170,6 +178,8 @@ class ClusterState(Struct, array_like=True):
     judged_by: str = ""
     # The collector of the newest pass.
     passed_by: str = ""
+    # `Pass.reassigning` of the newest pass.
+    reassigning: int | None = None
 
     def is_silent(self, name: str, by: str, collector_epoch: int = 0) -> bool:
         """Whether a collector has given no pass lately, or its process was replaced.

@@ -17,6 +17,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from tidemark.core.broker_report import BrokerConfiguration, Directories
+
 VERSION: Final = 1
 MAX_EVENTS: Final = 256
 MAX_BYTES: Final = 256 * 1024
@@ -75,6 +77,8 @@ class Replica(Struct, kw_only=True, omit_defaults=True, gc=False):
     error: Outcome | None = None
     # The newest epochs of its own log, ascending; read only when they may have changed.
     lineage: Lineage | None = None
+    # Bytes of its segments (DescribeLogDirs); in the first observation after they were read.
+    size_bytes: Count | None = None
 
 
 class Observation(
@@ -124,6 +128,11 @@ class Observation(
     # whole: a copy of a compacted log dates epochs by the records that survived. Null until the
     # topic's configuration was read.
     compacted: bool | None = None
+    # Of the topic's configuration, in the first observation after it was read, null otherwise:
+    # unclean.leader.election.enable, and the replicas of this partition that
+    # (leader|follower).replication.throttled.replicas list.
+    unclean_leader_election: bool | None = None
+    throttled_replicas: Brokers | None = None
 
 
 class MetadataChange(
@@ -185,8 +194,9 @@ class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_def
     metadata_log_end_offset: Offset | None = None
     # How long ago the quorum's leader last saw it caught up.
     metadata_lag_ms: Annotated[float, Meta(ge=0, le=1e15)] | None = None
-    log_dirs: Annotated[list[Name], Meta(max_length=64)] | None = None
+    log_directories: Directories | None = None
     offline_log_dirs: SmallCount | None = None
+    configuration: BrokerConfiguration | None = None
     produce_purgatory: SmallCount | None = None
     fetch_purgatory: SmallCount | None = None
 
@@ -274,6 +284,8 @@ class Pass(Struct, tag="pass", tag_field="kind", kw_only=True, omit_defaults=Tru
     # right).
     quorum_leader: Broker | None = None
     quorum_epoch: Epoch | None = None
+    # Partitions of the whole cluster that are under reassignment. Null: they cannot be listed.
+    reassigning: SmallCount | None = None
     # The share of the cluster that this collector watches ("1/4": the second of four); null: all.
     shard: Annotated[str, Meta(max_length=32)] | None = None
 

@@ -38,6 +38,7 @@ class MetricDefinition:
 
 _CLUSTER = ("kafka_cluster",)
 _BROKER = ("kafka_cluster", "broker")
+_LOG_DIRECTORY = ("kafka_cluster", "broker", "log_directory")
 _TOPIC = ("kafka_cluster", "topic")
 _PARTITION = ("kafka_cluster", "topic", "partition")
 _REPLICA = ("kafka_cluster", "topic", "partition", "broker")
@@ -200,6 +201,16 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     },
     ("broker", "gauge", "", _BROKER): {
         "tidemark_broker_up": "1 when the broker answered the last pass, else 0.",
+        "tidemark_broker_reads_from_followers": (
+            "1 when replica.selector.class lets consumers read from followers, else 0."
+        ),
+    },
+    ("broker", "gauge", "", _LOG_DIRECTORY): {
+        "tidemark_log_directory_online": "0 when the broker reports an error for it, else 1.",
+    },
+    ("broker", "gauge", "bytes", _LOG_DIRECTORY): {
+        "tidemark_log_directory_total_bytes": "Size of the volume that the directory is on.",
+        "tidemark_log_directory_usable_bytes": "Usable bytes of that volume.",
     },
     ("broker", "gauge", "replicas", _BROKER): {
         "tidemark_broker_replicas": "Replicas assigned to the broker.",
@@ -311,6 +322,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_replica_log_end_offset": "Log end offset of the replica.",
         "tidemark_replica_high_watermark": "High watermark known to the replica.",
         "tidemark_replica_log_start_offset": "Log start offset of the replica.",
+    },
+    ("replica", "gauge", "bytes", _REPLICA): {
+        "tidemark_replica_size_bytes": "Size of the replica's segments.",
     },
     ("replica", "gauge", "epoch", _REPLICA): {
         "tidemark_replica_leader_epoch": "Leader epoch known to the replica's broker.",

@@ -43,6 +43,8 @@ class ReplicaState(Struct, array_like=True, gc=False):
     error: str | None = None
     silent_passes: int = 0
     lineage: LineageEntries | None = None
+    # Of its segments, when that was read last.
+    size_bytes: int | None = None
 
 
 class IsrChange(Struct, array_like=True, gc=False):
@@ -136,6 +138,9 @@ class PartitionState(Struct, array_like=True, gc=False):
     high_watermark_read_at: float = 0.0
     # Whether the cleanup policy compacts the topic; None: not known.
     compacted: bool | None = None
+    # As the topic's configuration was read last; None: not known.
+    unclean_leader_election: bool | None = None
+    throttled_replicas: list[int] | None = None
 
     def replica(self, broker: int | None) -> ReplicaState | None:
         """The replica on a broker; None when it was never sampled."""

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.codec import UNREADABLE
 from tidemark.core.errors import WireError
 from tidemark.core.events import Milliseconds, Seconds
@@ -72,6 +73,8 @@ class ReplicaView(Struct, kw_only=True, omit_defaults=True):
     inferred: bool = False
     error: str | None = None
     sampled_at: Seconds | None = None
+    # Bytes of its segments when the log directories were read last.
+    size_bytes: Int64 | None = None
     lineage: list[tuple[Int64, Int64]] | None = None
 
 
@@ -134,6 +137,10 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     preferred_led: Int64 | None = None
     in_grace_until: Seconds | None = None
     incarnation: Int64 | None = None
+    # scope "broker": what it reported of itself last; absent once that is too old.
+    log_directories: list[LogDirectory] | None = None
+    configuration: BrokerConfiguration | None = None
+    rack: str | None = None
     broker_outcomes: dict[str, str] = {}
     cluster_id: str | None = None
     partitions: Int64 | None = None

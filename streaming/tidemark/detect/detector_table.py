@@ -33,6 +33,7 @@ _MODULES = (
     "checkpoint_stale",
     "quorum_unhealthy",
     "broker_down",
+    "log_dir_offline",
     "preferred_leader_imbalance",
     "purgatory_growing",
     "collector_conflict",

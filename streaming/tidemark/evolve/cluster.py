@@ -53,6 +53,8 @@ _NODE_FIELDS: Final = (
     "metadata_log_end_offset",
     "metadata_lag_ms",
     "offline_log_dirs",
+    "log_directories",
+    "configuration",
 )
 
 
@@ -122,6 +124,7 @@ def apply_pass(cluster: ClusterState, event: Pass) -> None:
     cluster.cluster_id = event.cluster_id or cluster.cluster_id
     cluster.partitions = cluster.partitions if event.partitions is None else event.partitions
     cluster.quorum_leader, cluster.quorum_epoch = event.quorum_leader, event.quorum_epoch
+    cluster.reassigning = event.reassigning
     silent = bool(event.brokers) and not any(answer.outcome == OK for answer in event.brokers)
     blind = event.missed == "all" or silent
     cluster.blind_passes = cluster.blind_passes + 1 if blind else 0
@@ -162,6 +165,10 @@ def apply_broker(cluster: ClusterState, event: BrokerState) -> None:
         if known.incarnation is not None:
             known.restarted_at = event.observed_at
         known.incarnation = event.incarnation
+    if event.log_directories is not None:
+        known.log_directories_at = event.observed_at
+    if event.configuration is not None:
+        known.configuration_at = event.observed_at
     for name in _NODE_FIELDS:
         value = getattr(event, name)
         if value is not None:
@@ -217,6 +224,7 @@ def apply_answers(cluster: ClusterState, answers: list[BrokerAnswer], at: float)
             seen.passes += 1
         else:
             seen.outcome, seen.since, seen.passes = answer.outcome, at, 1
+        seen.rack = answer.rack
         cluster.brokers[answer.broker] = seen
 
 

@@ -75,6 +75,8 @@ def _is_plain(state: PartitionState, event: Observation, committed: int) -> bool
         and (state.committed[-1].dated or not state.lineage)
         and (len(state.committed) == 1 or _covers_earlier(state))
         and event.compacted in (None, state.compacted)
+        and event.unclean_leader_election in (None, state.unclean_leader_election)
+        and event.throttled_replicas in (None, state.throttled_replicas)
     )
 
 
@@ -145,6 +147,8 @@ def _apply_offsets(
         replica.log_start_offset = sample.log_start_offset
         replica.last_stable_offset = sample.last_stable_offset
         replica.sampled_at = at
+        if sample.size_bytes is not None:
+            replica.size_bytes = sample.size_bytes
         if sample.log_end_offset != committed:
             lags = True
         if sample.log_start_offset:

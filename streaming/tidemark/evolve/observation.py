@@ -67,6 +67,10 @@ def evolve(
     after.pass_number = pass_number
     after.observed_at, after.missed_passes = event.observed_at, 0
     after.compacted = state.compacted if event.compacted is None else event.compacted
+    if event.unclean_leader_election is not None:
+        after.unclean_leader_election = event.unclean_leader_election
+    if event.throttled_replicas is not None:
+        after.throttled_replicas = event.throttled_replicas
     stale = _is_stale(state, event)
     if not stale:
         _apply_metadata(after, state, event, cluster)
@@ -204,8 +208,10 @@ def _replica(before: ReplicaState | None, sample: Replica, observed_at: float) -
         after = copy.copy(before) if before is not None else ReplicaState(sample.broker)
         after.error, after.leads = sample.error, None
         after.silent_passes += 1
+        if sample.size_bytes is not None:
+            after.size_bytes = sample.size_bytes
         return after
-    lineage = before.lineage if before is not None else None
+    lineage, size = (None, None) if before is None else (before.lineage, before.size_bytes)
     if sample.lineage is not None and is_ordered(sample.lineage):
         lineage = sample.lineage
     return ReplicaState(
@@ -218,6 +224,7 @@ def _replica(before: ReplicaState | None, sample: Replica, observed_at: float) -
         leads=sample.leads,
         sampled_at=observed_at,
         lineage=lineage,
+        size_bytes=size if sample.size_bytes is None else sample.size_bytes,
     )
 
 

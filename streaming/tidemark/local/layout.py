@@ -72,6 +72,11 @@ class Layout:
     def data(self, node: int) -> Path:
         return self.directory / f"data-{node}"
 
+    def log_dirs(self, node: int) -> list[Path]:
+        """`log.dirs` of the node; the first one holds the metadata log."""
+        given = self.broker_overrides.get(node, {}).get("log.dirs")
+        return [self.data(node)] if given is None else [Path(name) for name in given.split(",")]
+
     def log(self, node: int) -> Path:
         return self.directory / f"node-{node}.log"
 
@@ -100,11 +105,13 @@ class Layout:
         (self.directory / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
         for node in self.ports:
             self.properties_file(node).write_text(self.properties(node), encoding="utf-8")
-            shutil.rmtree(self.data(node), ignore_errors=True)
-            self.data(node).mkdir()
-            shutil.copy(template / "bootstrap.checkpoint", self.data(node))
-            meta = f"version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={_uuid()}\n"
-            (self.data(node) / "meta.properties").write_text(meta, encoding="utf-8")
+            for folder in self.log_dirs(node):
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                directory = f"node.id={node}\ndirectory.id={_uuid()}\n"
+                meta = f"version=1\ncluster.id={cluster}\n{directory}"
+                (folder / "meta.properties").write_text(meta, encoding="utf-8")
+            shutil.copy(template / "bootstrap.checkpoint", self.log_dirs(node)[0])
 
     def command(self, node: int, java: JavaHome, jars: Sequence[Path]) -> list[str]:
         """The command that runs a node."""

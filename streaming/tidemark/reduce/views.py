@@ -20,6 +20,8 @@ from tidemark.reduce.life_cycle import Rules, Scope, open_alerts
 # least that often.
 REFRESH_SECONDS: Final = 10.0
 REASSERT_SECONDS: Final = 60.0
+# What a broker reported of itself longer ago than this says nothing about now.
+REPORT_SECONDS: Final = 900.0
 # A change of a broker's metadata lag is published when it crosses one of these.
 LAG_BANDS_MS: Final = (1_000, 10_000, 60_000)
 
@@ -72,6 +74,7 @@ def _replica_view(state: PartitionState, replica: ReplicaState, now: float) -> R
         leader_epoch=replica.leader_epoch,
         error=replica.error,
         sampled_at=replica.sampled_at,
+        size_bytes=replica.size_bytes,
         lineage=replica.lineage,
     )
     if state.in_sync_replicas is not None:
@@ -179,6 +182,11 @@ def _broker_view(view: View, cluster: ClusterState, seen: BrokerSeen, rules: Rul
     node, counted = cluster.nodes.get(view.broker), cluster.preferred_of(view.broker)
     if node is not None:
         view.fenced, view.incarnation = node.fenced, node.incarnation
+        if view.at - node.log_directories_at <= REPORT_SECONDS:
+            view.log_directories = node.log_directories
+        if view.at - node.configuration_at <= REPORT_SECONDS:
+            view.configuration = node.configuration
+    view.rack = seen.rack
     if counted is not None:
         view.preferred, view.preferred_led = counted
     if seen.grace_until > view.at:
@@ -187,14 +195,14 @@ def _broker_view(view: View, cluster: ClusterState, seen: BrokerSeen, rules: Rul
     return view
 
 
-def _standing(cluster: ClusterState, broker: int) -> tuple[bool | None, int | None, int | None]:
-    """Fenced, incarnation, and the band of its metadata lag."""
+def _standing(cluster: ClusterState, broker: int) -> tuple[object, ...]:
+    """Fenced, incarnation, the band of its metadata lag, and its offline directories."""
     node = cluster.nodes.get(broker)
     if node is None:
-        return None, None, None
+        return None, None, None, None
     lag = node.metadata_lag_ms
     band = None if lag is None else sum(lag >= limit for limit in LAG_BANDS_MS)
-    return node.fenced, node.incarnation, band
+    return node.fenced, node.incarnation, band, node.offline_log_dirs
 
 
 def _alerts_about(

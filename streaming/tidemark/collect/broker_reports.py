@@ -1,0 +1,145 @@
+"""Asks each broker about itself at intervals, beside the passes and over connections of its own.
+
+DescribeLogDirs adds up the segments of every replica: it must delay no sample.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+import structlog
+
+from tidemark.collect.broker_queries import (
+    LogDirectories,
+    RefusedError,
+    read_broker_configuration,
+    read_log_directories,
+)
+from tidemark.collect.connection import BrokerConnection, ConnectionPool, NoAnswerError
+from tidemark.collect.event_loop import EventLoop
+from tidemark.core.broker_report import BrokerConfiguration
+from tidemark.core.events import BrokerState
+
+log = structlog.get_logger()
+
+READS_AT_ONCE: Final = 4
+ANSWER_SECONDS: Final = 10.0
+# Views leave out directories that were not read for longer than this and a half.
+MAX_INTERVAL_SECONDS: Final = 600.0
+# A broker with an offline directory is asked again after this time.
+RETRY_SECONDS: Final = 10.0
+_LOST: Final = {
+    "log directories": "DescribeLogDirs needs DESCRIBE on the cluster; offline directories, free "
+    "space and sizes of replicas are unknown",
+    "configuration": "DescribeConfigs needs DESCRIBE_CONFIGS on the cluster; the configuration of "
+    "brokers and their throttles are unknown",
+}
+
+T = TypeVar("T")
+
+
+class BrokerReport(NamedTuple):
+    """What one read of a broker gave; null: no answer. `at`: when, monotonic."""
+
+    broker: int
+    at: float
+    log_directories: LogDirectories | None
+    configuration: BrokerConfiguration | None
+
+    def event(self, observed_at: float) -> BrokerState:
+        """The event for the reducer; sizes of replicas go with observations."""
+        event = BrokerState(
+            broker=self.broker, observed_at=observed_at, configuration=self.configuration
+        )
+        if self.log_directories is not None:
+            directories = self.log_directories.directories
+            event.log_directories = directories
+            event.offline_log_dirs = sum(each.error is not None for each in directories)
+        return event
+
+
+class BrokerReports:
+    """The reads of one cluster. Only the thread of the loop calls it."""
+
+    def __init__(
+        self, loop: EventLoop, options: dict[str, Any], cluster: str, seconds: float
+    ) -> None:
+        self._loop = loop
+        self._connections = ConnectionPool(loop, options)
+        self._cluster = cluster
+        self._seconds = min(seconds, MAX_INTERVAL_SECONDS)
+        self._due_at: dict[int, float] = {}
+        self._running: dict[int, Any] = {}
+        self._found: list[BrokerReport] = []
+        # What is asked -> broker -> why it could not be read last.
+        self._refused: dict[str, dict[int, str]] = {what: {} for what in _LOST}
+
+    def start(self, live: dict[int, BrokerConnection], now: float) -> None:
+        """Starts the reads that are due, of brokers that answer. No pass waits for them."""
+        for broker in self._due_at.keys() - live.keys():
+            del self._due_at[broker]
+            self._connections.drop(broker)
+        self._running = {b: done for b, done in self._running.items() if not done.is_done}
+        due = [
+            broker
+            for broker in sorted(live)
+            if now >= self._due_at.get(broker, -math.inf) and broker not in self._running
+        ]
+        for broker in due[: max(READS_AT_ONCE - len(self._running), 0)]:
+            self._due_at[broker] = now + self._seconds
+            self._running[broker] = self._loop.spawn(self._read, live[broker])
+
+    def take(self) -> list[BrokerReport]:
+        """The reports since the last call, at most one per broker and pass."""
+        found, self._found = self._found, []
+        return found
+
+    async def _read(self, live: BrokerConnection) -> None:
+        connection = self._connections.get(live.broker, live.host, live.port)
+        if not connection.connected:
+            await self._loop.wait([connection.connect(ANSWER_SECONDS)], ANSWER_SECONDS + 0.1)
+        broker = live.broker
+        directories = await self._ask(
+            "log directories", broker, lambda: read_log_directories(connection, ANSWER_SECONDS)
+        )
+        configuration = await self._ask(
+            "configuration",
+            broker,
+            lambda: read_broker_configuration(connection, broker, ANSWER_SECONDS),
+        )
+        if directories is not None and any(each.error for each in directories.directories):
+            # Its end, or the reason that Kafka gives once it has noticed, is news.
+            self._due_at[broker] = time.monotonic() + min(self._seconds, RETRY_SECONDS)
+        if directories is not None or configuration is not None:
+            at = time.monotonic()
+            self._found.append(BrokerReport(broker, at, directories, configuration))
+
+    async def _ask(self, what: str, broker: int, read: Callable[[], Awaitable[T]]) -> T | None:
+        """The result of a read; null without one. Silence passes: the samples report it."""
+        refused = self._refused[what]
+        try:
+            found = await read()
+        except NoAnswerError:
+            return None
+        except RefusedError as error:
+            reason = str(error)
+            if reason not in refused.values():
+                log.warning(
+                    "brokers do not report on themselves",
+                    what=what,
+                    cluster=self._cluster,
+                    broker=broker,
+                    reason=reason,
+                    meaning=_LOST[what],
+                )
+            refused[broker] = reason
+            return None
+        if refused.pop(broker, None) is not None and not refused:
+            log.info("brokers report on themselves again", what=what, cluster=self._cluster)
+        return found
+
+    def close(self) -> None:
+        self._connections.close()
