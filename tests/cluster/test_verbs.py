@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -12,6 +13,7 @@ from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from tests.verbs.inspect.test_losses import alert
+from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Ack
 from tidemark.core.records import encode_record
@@ -22,6 +24,7 @@ from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Topics
 from tidemark.verbs.ack.command import ack
+from tidemark.verbs.config import check_config
 from tidemark.verbs.inspect.command import inspect
 from tidemark.verbs.safe_to_stop.command import safe_to_stop
 
@@ -73,6 +76,23 @@ def impacts(brokers: LocalCluster, broker: int) -> dict[str, str]:
 def test_what_stopping_each_broker_takes_away(brokers: LocalCluster) -> None:
     assert impacts(brokers, 1) == {"pair-0": "last_copy"}
     assert impacts(brokers, 3) == {"lone-0": "offline"}
+
+
+def test_check_config_lists_risky_configuration(brokers: LocalCluster, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    kafka = f"bootstrap_servers: {json.dumps(brokers.bootstrap_servers)}"
+    path.write_text(
+        f"kafka: {{{kafka}}}\nclusters: [{{name: c, topics_allow: [wide, pair, lone], {kafka}}}]"
+    )
+    result = CliRunner().invoke(
+        check_config, ["--config", str(path), "--reach"], standalone_mode=False
+    )
+    assert result.exception is None, result.exception
+    assert result.stdout.splitlines()[-3:] == [
+        "ok: cluster c answers",
+        f"  One replica: 1 partition (lone-0): {MEANINGS['single_replica'].text}",
+        f"  Min ISR 1: 1 partition (pair-0): {MEANINGS['min_isr_1'].text}",
+    ]
 
 
 def test_losses_and_their_acknowledgement(brokers: LocalCluster) -> None:

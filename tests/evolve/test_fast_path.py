@@ -74,6 +74,7 @@ def is_folded(state: PartitionState, event: Observation) -> bool:
     [
         following(),
         following(topic_id=None),
+        following(one={"size_bytes": 4096}),
         following(leader_before_at=10.8, leader_after_at=10.9),
         # Nothing moved, or only the log start; every bound is met exactly.
         observation(observed_at=11.0, samples=[answer(1, log_start_offset=3), answer(2)]),
@@ -307,3 +308,20 @@ def test_an_unknown_lineage_is_not_renewed(
     state = known(lineage=lineage, lineage_complete_from=complete_from)
     assert not is_folded(state, following(lineage=[(4, 110)], lineage_complete_from=4))
     assert is_folded(state, following())
+
+
+def test_what_is_read_seldom_stays_known() -> None:
+    """A null field is not reported; a change is folded by `evolve`."""
+    read: dict[str, Any] = {"unclean_leader_election": True, "throttled_replicas": [2]}
+    state = known(**read)
+    assert is_folded(state, following(**read))
+    assert is_folded(state, following(observed_at=12.0))
+    assert (state.unclean_leader_election, state.throttled_replicas) == (True, [2])
+    changes: list[dict[str, Any]] = [{"unclean_leader_election": False}, {"throttled_replicas": []}]
+    for changed in changes:
+        assert not is_folded(known(**read), following(**changed))
+    whole = fold(known(**read), following(one={"size_bytes": 7}, throttled_replicas=[]))
+    assert (whole.unclean_leader_election, whole.throttled_replicas) == (True, [])
+    silent_one = following(one=None, samples=[silent(1), answer(2)], observed_at=12.0)
+    later = fold(whole, silent_one)
+    assert [replica.size_bytes for replica in later.replicas] == [7, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -530,6 +531,45 @@ def test_what_brokers_report_of_themselves() -> None:
         ("tidemark_log_directory_total_bytes", "1", "/a"): 9,
         ("tidemark_log_directory_usable_bytes", "1", "/a"): 4,
     }
+
+
+def test_risky_configurations_are_counted_and_unknown_is_not_0() -> None:
+    known: dict[str, Any] = {"throttled_replicas": [1], "in_sync_on_one_rack": False}
+    table = table_of(
+        cluster_view(reassigning=0),
+        view(unclean_leader_election=True, **known),
+        view(partition=1, unclean_leader_election=False, **known),
+        view(partition=2, effective_min_in_sync_replicas=3, **known),
+        broker_view(1, configuration=BrokerConfiguration(unclean_leader_election=True)),
+    )
+
+    def found() -> dict[str, tuple[float | None, float]]:
+        values = {
+            (s.name, s.labels["kind"]): s.value
+            for s in samples(rendered(table))
+            if s.name.startswith("tidemark_risky")
+        }
+        kinds = {kind for _, kind in values}
+        name = "tidemark_risky_configurations"
+        return {k: (values.get((name, k)), values[f"{name}_unknown", k]) for k in kinds}
+
+    assert found() == {
+        "single_replica": (0, 0),
+        "min_isr_equals_replicas": (1, 0),
+        "min_isr_1": (0, 0),
+        "unclean_leader_election": (2, 1),
+        "one_rack": (0, 0),
+        "leftover_throttle": (3, 0),
+    }
+    # Nothing is left behind while a reassignment runs.
+    table.apply("east", cluster_view(reassigning=2))
+    assert found()["leftover_throttle"] == (0, 0)
+    # It is unknown where reassignments cannot be listed.
+    table.apply("east", cluster_view())
+    assert found()["leftover_throttle"] == (None, 3)
+    for number in range(3):
+        table.apply(f"east/orders/{number}", None)
+    assert found()["unclean_leader_election"] == (1, 0)
 
 
 def test_a_refresh_has_changes_and_no_deleted_partitions() -> None:

@@ -8,6 +8,7 @@ from tests.export.make import NOW, alert, broker_view, cluster_view
 from tests.pages.make import healthy_view, opened, site, table
 from tests.pages.markup import Element, items, page, parse
 from tests.pages.test_markup import PAYMENTS
+from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark_exporters.pages.alerts import AlertHistory
 
@@ -108,6 +109,26 @@ def test_fenced_and_restarting_brokers() -> None:
     ]
     rows = page(site(table([healthy_view("orders", 0), *made])), "/brokers").one("tbody").all("tr")
     assert [row.all("td")[0].text for row in rows] == ["! Fenced", "! Restarting", "✕ Refused"]
+
+
+def test_risky_configuration_is_one_list_with_links() -> None:
+    known: dict[str, Any] = {"throttled_replicas": [], "in_sync_on_one_rack": False}
+    views = [
+        healthy_view("orders", n, unclean_leader_election=n < 5, **known) for n in range(6)
+    ] + [healthy_view("old", 0, effective_min_in_sync_replicas=1, **known)]
+    configuration = BrokerConfiguration(replication_throttles={"leader": 9})
+    made = [cluster_view(reassigning=0), broker_view(2, outcome="ok", configuration=configuration)]
+    pages = site(table([*views, *made]))
+    section = page(pages, "/").one("section", **{"aria-labelledby": "risks"})
+    unclean = MEANINGS["unclean_leader_election"].text
+    rows = [row.text for row in section.one("tbody").all("tr")]
+    assert rows == [
+        f"Min ISR 1{MEANINGS['min_isr_1'].text} 1 old-0 0",
+        f"Unclean elections on{unclean} 5 orders-0, orders-1, orders-2, … 1",
+        f"Throttle left behind{MEANINGS['leftover_throttle'].text} 0 2 0",
+    ]
+    shown = page(pages, "/partitions", cluster="east", risk="unclean_leader_election")
+    assert len(shown.one("tbody").all("tr")) == 5
 
 
 def broker_page(**report: Any) -> Element:

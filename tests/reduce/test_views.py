@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tidemark.core.cluster import ClusterState
 from tidemark.core.offset_history import OffsetHistory, add_sample
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.reduce.life_cycle import Rules, Scope
@@ -27,7 +28,8 @@ def test_lags(history: OffsetHistory, lag_ms: float | None) -> None:
     """An unknown lag is absent. The leader has none."""
     state = PartitionState(leader=1, leader_end_before=10, observed_at=NOW, offset_history=history)
     state.replicas = [ReplicaState(1, 10), ReplicaState(2, 5), ReplicaState(3)]
-    view = partition_view(state, Scope("c", "orders", 0), Rules(3, 2, 86_400_000.0, "", {}), NOW)
+    rules = Rules(3, 2, 86_400_000.0, "", {})
+    view = partition_view(state, ClusterState(), Scope("c", "orders", 0), rules, NOW)
     lags = [(replica.broker, replica.lag_records, replica.lag_ms) for replica in view.replicas]
     assert lags == [(1, 0, 0.0), (2, 5, lag_ms), (3, None, None)]
 

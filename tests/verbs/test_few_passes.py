@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.run import tidemark
 from tidemark.detect.thresholds import Detection
 from tidemark.settings import Cluster, Collect
-from tidemark.verbs import few_passes
+from tidemark.verbs import few_passes, risks
 from tidemark.verbs.safe_to_stop import command
 
 
@@ -65,3 +66,18 @@ def test_topic_filters_and_shards_do_not_hide_partitions(server: str) -> None:
     )
     found = command.observe_cluster(cluster, Collect(), Detection())
     assert [view.topic for view in found.views("c")] == ["orders", "payments"]
+
+
+def test_check_config_reach_calls_unread_configuration_unknown(
+    server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(risks, "MAX_SECONDS", 0.0)
+    path = tmp_path / "c.yaml"
+    kafka = f"bootstrap_servers: ['{server}']"
+    path.write_text(f"kafka: {{{kafka}}}\nclusters: [{{name: east, {kafka}}}]")
+    out = tidemark("check-config", "--config", str(path), "--reach").out
+    assert "ok: cluster east answers" in out
+    # Two partitions, and three brokers.
+    assert "Min ISR 1: 2 unknown: a write with acks=all may be on the leader alone" in out
+    assert "Unclean elections on: 5 unknown: a replica" in out
+    assert "In sync on one rack" not in out

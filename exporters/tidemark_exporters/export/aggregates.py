@@ -6,8 +6,10 @@ in `behind`, and the largest is searched when it is asked for. An unknown lag is
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
+from tidemark.assess.risky_configuration import Kind
 from tidemark.assess.safe_to_stop import EFFECTS, Effect
 from tidemark_exporters.export.partition_status import (
     FollowerLag,
@@ -45,6 +47,9 @@ class PartitionAggregate:
         "leaderless",
         "off_preferred",
         "partitions",
+        "reassigning",
+        "risks",
+        "risks_unknown",
         "stop_unknown",
         "under_min",
         "under_replicated",
@@ -56,6 +61,8 @@ class PartitionAggregate:
         self.known_lag_records = self.known_lag_ms = 0
         self.known_uncommitted = self.known_uncommitted_ms = 0
         self.behind: dict[str, PartitionProgress] = {}
+        self.reassigning = 0
+        self.risks, self.risks_unknown = Counter[Kind](), Counter[Kind]()
         # Computed on demand, and kept until the progress of a partition changes.
         self._totals: _Totals | None = None
 
@@ -70,6 +77,11 @@ class PartitionAggregate:
         self.blind += sign * status.blind
         self.off_preferred += sign * status.off_preferred
         self.stop_unknown += sign * status.stop_unknown
+        self.reassigning += sign * status.reassigning
+        for kind in status.risks.found:
+            self.risks[kind] += sign
+        for kind in status.risks.unknown:
+            self.risks_unknown[kind] += sign
         self.known_lag_records += sign * status.knows_lag_records
         self.known_lag_ms += sign * status.knows_lag_ms
         self.known_uncommitted += sign * status.knows_uncommitted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from tidemark.assess.risky_configuration import count_risks
 from tidemark.core.metric_table import METRICS
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.counters import EventCounters
@@ -38,6 +39,7 @@ def cluster_series(
     for cluster, aggregate in table.cluster_aggregates.items():
         for name, of_cluster in CLUSTER_VALUES.items():
             put(name, of_cluster(aggregate), kafka_cluster=cluster)
+        _put_risks(cluster, table, put)
     for (cluster, broker), hosted in table.broker_aggregates.items():
         counters.add_broker(cluster, broker)
         for name, of_broker in BROKER_VALUES.items():
@@ -102,3 +104,18 @@ def _put_broker_view(view: View, put: Callable[..., None]) -> None:
         put("tidemark_log_directory_online", int(each.error is None), **place)
         put("tidemark_log_directory_total_bytes", each.total_bytes, **place)
         put("tidemark_log_directory_usable_bytes", each.usable_bytes, **place)
+
+
+def _put_risks(cluster: str, table: Table, put: Callable[..., None]) -> None:
+    aggregate, whole = table.cluster_aggregates[cluster], table.clusters.get(cluster)
+    brokers = [view for view in table.brokers.values() if view.kafka_cluster == cluster]
+    for count in count_risks(
+        aggregate.risks,
+        aggregate.risks_unknown,
+        brokers,
+        None if whole is None else whole.reassigning,
+    ):
+        labels = {"kafka_cluster": cluster, "kind": count.kind}
+        is_known = count.found or count.unknown < aggregate.partitions
+        put("tidemark_risky_configurations", count.found if is_known else None, **labels)
+        put("tidemark_risky_configurations_unknown", count.unknown, **labels)

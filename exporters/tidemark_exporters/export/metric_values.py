@@ -54,6 +54,7 @@ CLUSTER_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_partitions_leader_alone": attrgetter("leader_alone"),
     "tidemark_partitions_blind": attrgetter("blind"),
     "tidemark_partitions_off_preferred_leader": attrgetter("off_preferred"),
+    "tidemark_partitions_reassigning": attrgetter("reassigning"),
     "tidemark_cluster_replica_lag_seconds_max": lambda t: to_seconds(t.lag_ms),
     "tidemark_cluster_replica_lag_records_max": attrgetter("lag_records"),
     "tidemark_cluster_uncommitted_records": attrgetter("uncommitted"),

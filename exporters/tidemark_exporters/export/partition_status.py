@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tidemark.assess.candidates import LAG_LIMIT_MS, Candidates, candidates_of
+from tidemark.assess.risky_configuration import PartitionRisks, partition_risks
 from tidemark.assess.safe_to_stop import Effect, stop_effect
 from tidemark.core.records import View
 
@@ -47,6 +48,9 @@ class PartitionStatus(NamedTuple):
     leader: int | None
     preferred: int | None
     hosts: tuple[Host, ...]
+    risks: PartitionRisks
+    # A reassignment adds or removes replicas.
+    reassigning: bool
 
 
 # A follower's broker, its lag in records and its lag in milliseconds.
@@ -98,6 +102,9 @@ def status_key(view: View, progress: PartitionProgress) -> tuple[object, ...] | 
         view.assigned,
         view.in_sync_replicas,
         view.effective_min_in_sync_replicas,
+        view.unclean_leader_election,
+        view.throttled_replicas,
+        view.in_sync_on_one_rack,
         progress.uncommitted is None,
         progress.uncommitted_ms is None,
         progress.lag_records is None,
@@ -139,6 +146,8 @@ def judge_status(view: View) -> PartitionStatus:
             )
             for broker in assigned
         ),
+        risks=partition_risks(view),
+        reassigning=bool(view.adding or view.removing),
     )
 
 

@@ -41,6 +41,11 @@ class ClusterResource(Struct, kw_only=True, omit_defaults=True):
     blind: int
     lag_records_max: float | None = None
     lag_ms_max: float | None = None
+    # Partitions that a reassignment applies to.
+    reassigning: int
+    # {kind, partitions, brokers, unknown}: partitions and brokers with a risky configuration, and
+    # how many are not known.
+    risks: list[dict[str, Any]]
     # How each broker answered the last pass.
     brokers: dict[str, str | None]
     # Open alerts by severity.
@@ -135,6 +140,8 @@ def build_cluster(snapshot: TableSnapshot, name: str) -> ClusterResource:
         blind=aggregate.blind,
         lag_records_max=aggregate.lag_records,
         lag_ms_max=aggregate.lag_ms,
+        reassigning=aggregate.reassigning,
+        risks=[risk._asdict() for risk in snapshot.risks(name)],
         brokers={str(broker): snapshot.broker_outcome(name, broker) for broker in brokers},
         alerts=count_by_severity(select_alerts(snapshot.open_alerts, {"kafka_cluster": name})),
     )

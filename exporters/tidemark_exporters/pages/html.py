@@ -8,6 +8,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidemark import __version__
+from tidemark.assess.risky_configuration import MEANINGS
 from tidemark_exporters.pages import evidence_text, text
 from tidemark_exporters.pages.alerts import SEVERITIES, count_by_severity
 from tidemark_exporters.pages.health import SIGNS, STALE, STATES, severity_level
@@ -52,6 +53,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "SEVERITIES": SEVERITIES,
         "SIGNS": SIGNS,
+        "RISKS": MEANINGS,
         "STATES": {**STATES, STALE.name: STALE},
         "STATE_CHOICES": STATE_CHOICES,
         "evidence_facts": evidence_text.evidence_facts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from tidemark.assess.risky_configuration import KINDS
 from tidemark.core.records import Alert
 from tidemark_exporters.pages.alerts import SEVERITIES, AlertHistory, select_alerts
 from tidemark_exporters.pages.api_items import (
@@ -26,7 +27,10 @@ Resource = TypeVar("Resource")
 PAGING: Final = ("page", "limit")
 CLUSTERS: Final = ("cluster", *PAGING)
 TOPICS: Final = ("cluster", "topic", "q", "state", "sort", *PAGING)
-PARTITIONS: Final = ("cluster", "topic", "partition", "q", "state", "broker", "sort", *PAGING)
+PARTITIONS: Final = (
+    *("cluster", "topic", "partition", "q", "state", "risk", "broker", "sort"),
+    *PAGING,
+)
 BROKERS: Final = ("cluster", "broker", *PAGING)
 ALERTS: Final = (
     *("status", "cluster", "topic", "partition", "broker", "severity", "alertname", "q"),
@@ -84,7 +88,7 @@ def _filtered(snapshot: TableSnapshot, query: Query) -> list[ListedPartition]:
     cluster, topic = known_cluster(snapshot, query), query.given.get("topic")
     part = (query.given.get("q") or "").casefold()
     partition, broker = query.number("partition"), query.number("broker")
-    state = query.choice("state", STATE_CHOICES)
+    state, risk = query.choice("state", STATE_CHOICES), query.choice("risk", KINDS)
     partitions = snapshot.partitions
     if cluster is not None and topic is not None:
         partitions = snapshot.topics.get((cluster, topic), [])
@@ -97,6 +101,7 @@ def _filtered(snapshot: TableSnapshot, query: Query) -> list[ListedPartition]:
         and (not part or part in each.topic.casefold())
         and (broker is None or any(host.broker == broker for host in each.row.status.hosts))
         and (state is None or _has_state(each, state))
+        and (risk is None or snapshot.has_risk(each, risk))
     ]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from tidemark.assess.risky_configuration import RiskCount
 from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
 from tidemark_exporters.pages.api_items import (
@@ -24,6 +26,8 @@ from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 # Partitions on the first page, and past alerts on a page about something else.
 MAX_PARTITIONS: Final = 15
 MAX_PAST_ALERTS: Final = 20
+# Partitions that are named of each kind of risky configuration.
+MAX_EXAMPLES: Final = 3
 
 # Why a link can lead to nothing.
 GONE: Final = "it was deleted, is not watched, or was not seen yet. Past alerts are under Alerts."
@@ -58,7 +62,20 @@ def clusters(request: PageRequest) -> Context:
         "clusters": [build_cluster(snapshot, name) for name in snapshot.clusters],
         "worst": [build_partition(each) for each in worst],
         "unhealthy": len(unhealthy),
+        "risks": _risks(snapshot),
     }
+
+
+def _risks(snapshot: TableSnapshot) -> list[tuple[str, RiskCount, list[ListedPartition]]]:
+    """The risky configurations of each cluster that has any or some unknown, with examples."""
+    found = []
+    for cluster in snapshot.clusters:
+        mine = [each for each in snapshot.partitions if each.cluster == cluster]
+        for risk in snapshot.risks(cluster):
+            if risk.found or risk.unknown:
+                with_it = (each for each in mine if snapshot.has_risk(each, risk.kind))
+                found.append((cluster, risk, list(islice(with_it, MAX_EXAMPLES))))
+    return found
 
 
 def topics(request: PageRequest) -> Context:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
+from tidemark.assess.risky_configuration import RiskCount, count_risks
 from tidemark.assess.safe_to_stop import StopImpact, stop_impacts
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
@@ -117,6 +118,21 @@ class TableSnapshot:
     def stale_clusters(self) -> list[str]:
         return [cluster for cluster in self.clusters if self.is_stale(cluster)]
 
+    def risks(self, cluster: str) -> list[RiskCount]:
+        """Every kind of risky configuration of a cluster."""
+        aggregate, whole = self.cluster_aggregate(cluster), self.cluster_views.get(cluster)
+        brokers = [view for (name, _), view in self.broker_views.items() if name == cluster]
+        reassigning = None if whole is None else whole.reassigning
+        return count_risks(aggregate.risks, aggregate.risks_unknown, brokers, reassigning)
+
+    def has_risk(self, partition: ListedPartition, kind: str) -> bool:
+        """Whether a partition has a risky configuration of a kind."""
+        if kind == "leftover_throttle":
+            whole = self.cluster_views.get(partition.cluster)
+            if whole is None or whole.reassigning != 0:
+                return False
+        return kind in partition.row.status.risks.found
+
     def find_partition(self, cluster: str, topic: str, partition: int) -> ListedPartition | None:
         partitions = self.topics.get((cluster, topic), [])
         return next((each for each in partitions if each.partition == partition), None)
@@ -210,6 +226,9 @@ def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggreg
         aggregate.behind = aggregate.behind.copy()
         if isinstance(aggregate, BrokerAggregate):
             aggregate.effects = aggregate.effects.copy()
+        else:
+            aggregate.risks = aggregate.risks.copy()
+            aggregate.risks_unknown = aggregate.risks_unknown.copy()
     return copies
 
 

@@ -10,8 +10,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
-import structlog
-
 from tidemark.collect.broker_queries import (
     LogDirectories,
     RefusedError,
@@ -23,15 +21,14 @@ from tidemark.collect.event_loop import EventLoop
 from tidemark.core.broker_report import BrokerConfiguration
 from tidemark.core.events import BrokerState
 
-log = structlog.get_logger()
-
 READS_AT_ONCE: Final = 4
 ANSWER_SECONDS: Final = 10.0
 # Views leave out directories that were not read for longer than this and a half.
 MAX_INTERVAL_SECONDS: Final = 600.0
 # A broker with an offline directory is asked again after this time.
 RETRY_SECONDS: Final = 10.0
-_LOST: Final = {
+# What is asked -> what is unknown without an answer.
+ASKED: Final = {
     "log directories": "DescribeLogDirs needs DESCRIBE on the cluster; offline directories, free "
     "space and sizes of replicas are unknown",
     "configuration": "DescribeConfigs needs DESCRIBE_CONFIGS on the cluster; the configuration of "
@@ -64,24 +61,23 @@ class BrokerReport(NamedTuple):
 class BrokerReports:
     """The reads of one cluster. Only the thread of the loop calls it."""
 
-    def __init__(
-        self, loop: EventLoop, options: dict[str, Any], cluster: str, seconds: float
-    ) -> None:
+    def __init__(self, loop: EventLoop, options: dict[str, Any], seconds: float) -> None:
         self._loop = loop
         self._connections = ConnectionPool(loop, options)
-        self._cluster = cluster
         self._seconds = min(seconds, MAX_INTERVAL_SECONDS)
         self._due_at: dict[int, float] = {}
         self._running: dict[int, Any] = {}
         self._found: list[BrokerReport] = []
-        # What is asked -> broker -> why it could not be read last.
-        self._refused: dict[str, dict[int, str]] = {what: {} for what in _LOST}
+        # What is asked -> broker -> why the broker did not answer it last.
+        self._refused: dict[str, dict[int, str]] = {what: {} for what in ASKED}
 
     def start(self, live: dict[int, BrokerConnection], now: float) -> None:
         """Starts the reads that are due, of brokers that answer. No pass waits for them."""
         for broker in self._due_at.keys() - live.keys():
             del self._due_at[broker]
             self._connections.drop(broker)
+            for reasons in self._refused.values():
+                reasons.pop(broker, None)
         self._running = {b: done for b, done in self._running.items() if not done.is_done}
         due = [
             broker
@@ -125,21 +121,18 @@ class BrokerReports:
         except NoAnswerError:
             return None
         except RefusedError as error:
-            reason = str(error)
-            if reason not in refused.values():
-                log.warning(
-                    "brokers do not report on themselves",
-                    what=what,
-                    cluster=self._cluster,
-                    broker=broker,
-                    reason=reason,
-                    meaning=_LOST[what],
-                )
-            refused[broker] = reason
+            refused[broker] = str(error)
             return None
-        if refused.pop(broker, None) is not None and not refused:
-            log.info("brokers report on themselves again", what=what, cluster=self._cluster)
+        refused.pop(broker, None)
         return found
+
+    def refused(self) -> dict[str, tuple[str, ...]]:
+        """What brokers refuse to answer -> Kafka's errors."""
+        return {
+            what: tuple(sorted(set(reasons.values())))
+            for what, reasons in self._refused.items()
+            if reasons
+        }
 
     def close(self) -> None:
         self._connections.close()

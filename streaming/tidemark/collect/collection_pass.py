@@ -81,9 +81,7 @@ class PassRunner:
         self._wall_offset = time.time() - time.monotonic()
         self._reader = MetadataReader(self.loop, options, self.inventory, cluster, settings)
         self._connections = ConnectionPool(self.loop, options)
-        self._reports = BrokerReports(
-            self.loop, options, cluster.name, settings.configuration_seconds
-        )
+        self.reports = BrokerReports(self.loop, options, settings.configuration_seconds)
         self._plans: dict[int, BrokerPlan] = {}
         self._must_plan = True
         self._quorum_nodes = QuorumNodes()
@@ -132,7 +130,7 @@ class PassRunner:
         live = self._live()
         images = self._reader.start_images(live) if images_due else []
         self._reader.start_queries(live, self._started, images_due=images_due)
-        self._reports.start(live, self._started)
+        self.reports.start(live, self._started)
         await self.loop.wait([attempt for c, attempt in attempts if not c.failures], self._timeout)
         await self.loop.wait(
             images, 5 * self._timeout if self.number == 1 else self._patience_seconds
@@ -188,7 +186,7 @@ class PassRunner:
 
     def _add_reports(self) -> None:
         """What brokers report of themselves; sizes of replicas go with observations."""
-        for report in self._reports.take():
+        for report in self.reports.take():
             self._packer.broadcast(report.event(self._wall(report.at)))
             if report.log_directories is not None:
                 self.inventory.set_sizes(report.broker, report.log_directories.sizes)
@@ -317,6 +315,6 @@ class PassRunner:
         for source in self._sources:
             source.close()
         self._reader.close()
-        self._reports.close()
+        self.reports.close()
         self._connections.close()
         self.loop.close()

@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 from kafka.future import Future
 
+from tidemark.collect.broker_reports import ASKED
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import Publisher
@@ -42,12 +43,29 @@ class Collector(threading.Thread):
         self._metrics = metrics
         self._limit = limit
         self._stopped = Future()
+        self._refused: dict[str, tuple[str, ...]] = {}
 
     def run(self) -> None:
         try:
             self.passes.loop.run(self._run)
         finally:
             self.passes.close()
+
+    def _log_refusals(self) -> None:
+        """Says once what brokers refuse to report of themselves, and once that they do again."""
+        refused = self.passes.reports.refused()
+        for what, reasons in refused.items():
+            if self._refused.get(what) != reasons:
+                log.warning(
+                    "brokers do not report on themselves",
+                    cluster=self.cluster.name,
+                    what=what,
+                    reason=", ".join(reasons),
+                    meaning=ASKED[what],
+                )
+        for what in self._refused.keys() - refused.keys():
+            log.info("brokers report on themselves again", cluster=self.cluster.name, what=what)
+        self._refused = refused
 
     def stop(self) -> None:
         """Ends after the pass under way. From any thread."""
@@ -62,6 +80,7 @@ class Collector(threading.Thread):
                 records = await passes.run(self._publisher.take_missed(self.cluster.name))
                 self._publisher.put(records)
                 seconds = time.monotonic() - begun
+                self._log_refusals()
                 self._metrics.passed(self.cluster.name, seconds, passes, self._publisher)
             except Exception:
                 # A failed pass is a gap. Collection goes on.

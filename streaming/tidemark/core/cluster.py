@@ -6,7 +6,7 @@ and the cluster are raised in the home group only; in the other groups this know
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -231,6 +231,17 @@ class ClusterState(Struct, array_like=True):
         """Whether a broker answered the newest pass."""
         seen = self.brokers.get(broker)
         return seen is not None and seen.outcome == OK
+
+    def on_one_rack(self, brokers: Collection[int]) -> bool | None:
+        """Whether several brokers share one rack, and the cluster has others.
+
+        None: the rack of one of them is not known. In a cluster without racks, none share one.
+        """
+        everywhere = {seen.rack for seen in self.brokers.values() if seen.rack is not None}
+        if len(brokers) < 2 or len(everywhere) < 2:
+            return False
+        racks = {self.brokers[b].rack if b in self.brokers else None for b in brokers}
+        return None if None in racks else len(racks) == 1
 
     def others_answer(self, broker: int) -> bool:
         """Whether any other broker answers the collector. If not, the collector is cut off."""

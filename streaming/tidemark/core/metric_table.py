@@ -155,6 +155,16 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_partitions_off_preferred_leader": (
             "Partitions not led by their preferred leader."
         ),
+        "tidemark_partitions_reassigning": "Partitions to which a reassignment applies.",
+    },
+    ("cluster", "gauge", "", ("kafka_cluster", "kind")): {
+        "tidemark_risky_configurations": (
+            "Partitions and brokers with a risky configuration, by kind. Absent when none of them "
+            "is known."
+        ),
+        "tidemark_risky_configurations_unknown": (
+            "Partitions and brokers of which that is not known, by kind."
+        ),
     },
     ("cluster", "gauge", "records", _CLUSTER): {
         "tidemark_cluster_replica_lag_records_max": "Largest known follower lag in records.",

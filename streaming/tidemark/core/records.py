@@ -110,6 +110,13 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     adding: list[Int64] = []
     removing: list[Int64] = []
     effective_min_in_sync_replicas: Int64 | None = None
+    # unclean.leader.election.enable of the topic, and the replicas that the topic's configuration
+    # throttles.
+    unclean_leader_election: bool | None = None
+    throttled_replicas: list[Int64] | None = None
+    # Whether several replicas are in sync, all on one rack, although the cluster has others; absent
+    # where a rack is not known.
+    in_sync_on_one_rack: bool | None = None
     # The highest that the leader reported in its epoch; before the first one, of any epoch.
     high_watermark: Int64 | None = None
     log_end_offset: Int64 | None = None
@@ -147,6 +154,8 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     period_ms: Milliseconds | None = None
     quorum_leader: Int64 | None = None
     quorum_epoch: Int64 | None = None
+    # scope "cluster": partitions under reassignment, watched or not.
+    reassigning: Int64 | None = None
     # scope "cluster", by node of the metadata quorum, brokers included: how long ago the quorum's
     # leader last saw it caught up, and the end of its metadata log.
     metadata_lag_ms: dict[str, Milliseconds] = {}

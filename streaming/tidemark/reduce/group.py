@@ -163,7 +163,24 @@ class Fold:
         partition = self._decode(key)
         assert partition is not None, key
         scope = partition.scope
-        return partition_view(partition.state, scope, self._judge.rules(scope.topic), now)
+        cluster = self.state.clusters.get(scope.kafka_cluster, ClusterState())
+        return partition_view(partition.state, cluster, scope, self._judge.rules(scope.topic), now)
+
+    def cluster_views(self, name: str) -> list[View]:
+        """The views of a cluster and its brokers at its newest pass; none before the first."""
+        cluster = self.state.clusters.get(name)
+        if cluster is None or not cluster.passed_by:
+            return []
+        clock = cluster.collectors[cluster.passed_by]
+        return cluster_views(
+            cluster,
+            name,
+            self._judge.rules(None),
+            collector=cluster.passed_by,
+            pass_number=clock.pass_number,
+            period_ms=clock.period_ms,
+            now=clock.ended_at,
+        )
 
     def _decode(self, key: str) -> DecodedPartition | None:
         partition = self._decoded.get(key)
@@ -360,16 +377,7 @@ class Fold:
         digest = cluster_digest(cluster)
         age = abs(now - cluster.published_at)
         if digest != cluster.published_digest or age >= REFRESH_SECONDS:
-            views = cluster_views(
-                cluster,
-                name,
-                self._judge.rules(None),
-                collector=batch.collector,
-                pass_number=event.number,
-                period_ms=event.period_ms,
-                now=now,
-            )
-            self.rows += [view_row(view) for view in views]
+            self.rows += [view_row(view) for view in self.cluster_views(name)]
             cluster.published_at, cluster.published_digest = now, digest
 
     def _delete(self, batch: Batch, event: PartitionDeleted) -> None:

@@ -26,8 +26,11 @@ REPORT_SECONDS: Final = 900.0
 LAG_BANDS_MS: Final = (1_000, 10_000, 60_000)
 
 
-def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float) -> View:
+def partition_view(
+    state: PartitionState, cluster: ClusterState, scope: Scope, rules: Rules, now: float
+) -> View:
     """The view of a partition. Unknown fields are absent."""
+    in_sync = state.in_sync_replicas
     records, waited_ms = uncommitted_window(state, now) or (None, None)
     leader, high_watermark = state.replica(state.leader), state.high_watermark
     if high_watermark is None:
@@ -45,11 +48,14 @@ def partition_view(state: PartitionState, scope: Scope, rules: Rules, now: float
         leader_epoch=state.leader_epoch,
         leaderless=state.leaderless,
         assigned=state.assigned,
-        in_sync_replicas=state.in_sync_replicas,
+        in_sync_replicas=in_sync,
         eligible_leader_replicas=state.eligible_leader_replicas,
         adding=state.adding,
         removing=state.removing,
         effective_min_in_sync_replicas=state.effective_min_in_sync_replicas,
+        unclean_leader_election=state.unclean_leader_election,
+        throttled_replicas=state.throttled_replicas,
+        in_sync_on_one_rack=None if in_sync is None else cluster.on_one_rack(in_sync),
         high_watermark=high_watermark,
         log_end_offset=state.leader_log_end_offset,
         log_start_offset=None if leader is None else leader.log_start_offset,
@@ -107,6 +113,8 @@ def partition_digest(state: PartitionState) -> int:
         state.eligible_leader_replicas,
         state.adding,
         state.effective_min_in_sync_replicas,
+        state.unclean_leader_election,
+        state.throttled_replicas,
         [(replica.broker, replica.error) for replica in state.replicas],
         state.missed_passes > 0,
         [
@@ -129,6 +137,7 @@ def cluster_digest(cluster: ClusterState) -> int:
         cluster.quorum_leader,
         cluster.quorum_epoch,
         cluster.cluster_id,
+        cluster.reassigning,
         [(a.detector, a.subject, a.severity) for a in cluster.alerts if a.firing],
     )
 
@@ -160,6 +169,7 @@ def cluster_views(
         period_ms=period_ms,
         quorum_leader=cluster.quorum_leader,
         quorum_epoch=cluster.quorum_epoch,
+        reassigning=cluster.reassigning,
         metadata_lag_ms=lags,
         metadata_log_end_offsets=ends,
         missed_passes=cluster.blind_passes,

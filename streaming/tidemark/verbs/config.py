@@ -11,13 +11,17 @@ import click
 
 from tidemark import __version__
 from tidemark.core.errors import TidemarkError
-from tidemark.settings import Settings, load_settings
+from tidemark.settings import Cluster, Settings, load_settings
 from tidemark.verbs.options import config_option
 
 
 @click.command("check-config")
 @config_option
-@click.option("--reach", is_flag=True, help="Also connect to every Kafka in it.")
+@click.option(
+    "--reach",
+    is_flag=True,
+    help="Also connect to every Kafka in it, and list risky configurations of the clusters.",
+)
 @click.option(
     "--test-receiver", metavar="NAME", help="Also send a test notification to this receiver."
 )
@@ -51,11 +55,21 @@ def _reach(settings: Settings) -> None:
         try:
             check_reachable(connection)
             click.echo(f"ok: {name} answers")
+            if isinstance(connection, Cluster):
+                _report_risks(connection, settings)
         except TidemarkError as error:
             failed += 1
             click.echo(f"{name}: {error}", err=True)
     if failed:
         raise TidemarkError(f"{failed} of {len(connections)} Kafka connections failed.")
+
+
+def _report_risks(cluster: Cluster, settings: Settings) -> None:
+    """Prints the risky configurations of a cluster. They are no error."""
+    from tidemark.verbs.risks import find_risks, risk_lines
+
+    for line in risk_lines(find_risks(cluster, settings)):
+        click.echo(f"  {line}")
 
 
 def _test_receiver(settings: Settings, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -49,10 +49,12 @@ def require_one(clusters: list[str]) -> None:
         )
 
 
-def few_passes(cluster: Cluster, settings: Collect, topics: list[str]) -> Iterator[FinishedPass]:
+def few_passes(
+    cluster: Cluster, settings: Collect, topics: list[str], without: Sequence[str] = ()
+) -> Iterator[FinishedPass]:
     """Passes without end over all topics that match, in all shards. Leave the loop to stop."""
     watched = msgspec.structs.replace(
-        cluster, topics_allow=topics, topics_deny=[], shard=0, shards=1
+        cluster, topics_allow=topics, topics_deny=list(without), shard=0, shards=1
     )
     passes = PassRunner(watched, settings, 1, int(time.time() * 1000))
     started = time.monotonic()

@@ -45,6 +45,10 @@ class ClusterViews:
             for answer in event.brokers
         }
 
+    def cluster_views(self, cluster: str) -> list[View]:
+        """The views of the cluster itself and of its brokers."""
+        return self._fold.cluster_views(cluster)
+
     def views(self, cluster: str) -> list[View]:
         """The newest view of each partition, by topic and number."""
         passes = self.passes(cluster)
