@@ -174,6 +174,27 @@ def build() -> dashboard.Dashboard:
                 ),
             ],
         ),
+        (
+            8,
+            [
+                lines(
+                    14,
+                    "Reassignment",
+                    "Records that the replicas that are being added have not copied.",
+                    queries((_of("tidemark_topic_reassignment_remaining_records"), "to copy")),
+                    unit="short",
+                    absent="unknown of a replica that is being added",
+                ),
+                lines(
+                    15,
+                    "Reassignment done in",
+                    "Time until they have caught up, at the slowest pace of the last two minutes.",
+                    queries((_of("tidemark_topic_reassignment_remaining_seconds"), "at most")),
+                    unit="s",
+                    absent="no end in sight yet",
+                ),
+            ],
+        ),
     )
     urgent = _of("tidemark_topic_alert_open", severity="=~critical|warning")
     alerts = f"{sum_by(urgent, 'alertname', 'severity')} > 0"

@@ -93,6 +93,8 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
         ],
         12: [exactly(FROZEN, 1, alertname="KafkaFollowerLag")],
         13: [exactly(UNDER_MIN, 1, partition="0")],
+        14: [exactly(HEALTHY, 0)],
+        15: [exactly(HEALTHY, 0)],
     },
     "tidemark-partition": {
         1: [exactly(UNCLEAN, 2)],

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.evolve.observations import answer, fold, observation, silent, sparse_after, sparse_of
+from tidemark.assess.reassignment_progress import MAX_SAMPLES
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.core.partition import LossCandidate, PartitionState
@@ -74,7 +75,37 @@ def copying(log_end: int | None) -> Observation:
 def test_progress_of_an_added_replica_is_dated_by_its_last_move(
     events: list[Observation], progress: list[Adding]
 ) -> None:
-    assert sparse_after(*events).adding == progress
+    found = sparse_after(*events).adding
+    assert [Adding(a.broker, a.log_end_offset, a.advanced_at) for a in found] == progress
+
+
+def test_what_a_copy_lacks_is_sampled_every_ten_seconds() -> None:
+    """From the leader's log start on; silence gives no sample."""
+    ends = [None, 40, 41, None, *range(42, 60)]
+    state = None
+    for second, end in enumerate(ends):
+        event = copying(end)
+        event.samples[0].log_start_offset = 30
+        event.observed_at = 10.0 + 4 * second
+        state = fold(state, event)
+    assert state is not None
+    (adding,) = sparse_of(state).adding
+    assert adding.remaining[:4] == [(14.0, 60), (26.0, 58), (38.0, 55), (50.0, 52)]
+
+
+def test_samples_of_a_copy_are_bounded_and_follow_a_clock_that_is_set_back() -> None:
+    state = None
+    for second in range(0, 500, 10):
+        event = copying(40)
+        event.observed_at = 1000.0 + second
+        state = fold(state, event)
+    (adding,) = sparse_of(state).adding if state is not None else []
+    assert len(adding.remaining) == MAX_SAMPLES
+    event = copying(50)
+    event.observed_at = 1400.0
+    (adding,) = sparse_of(fold(state, event)).adding
+    assert adding.remaining[-1] == (1400.0, 50)
+    assert adding.remaining == sorted(adding.remaining)
 
 
 def stable(offset: int | None, **leader: Any) -> Observation:

@@ -9,12 +9,21 @@ from hypothesis import strategies as st
 
 from tests.export.make import key_of, table_of, view
 from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
-from tidemark.core.records import ReplicaView, View, encode_record
+from tidemark.core.records import AddingView, ReplicaView, View, encode_record
 from tidemark_exporters.export.aggregates import BrokerAggregate
 from tidemark_exporters.export.metric_values import BROKER_VALUES, CLUSTER_VALUES
 from tidemark_exporters.export.table import Table
 
 BROKERS = st.integers(1, 4)
+REASSIGNMENTS: list[dict[str, Any]] = [
+    {},
+    {"removing": [1]},
+    {"adding": [2], "adding_progress": [AddingView(broker=2)]},
+    {
+        "adding": [2],
+        "adding_progress": [AddingView(broker=2, remaining_records=5, latest_ms=9.0)],
+    },
+]
 
 
 @st.composite
@@ -78,6 +87,10 @@ def some_view(draw: st.DrawFn) -> View:
         missed_passes=draw(st.sampled_from([0, 0, 0, 2])),
         uncommitted_records=draw(st.sampled_from([None, 0, 5])),
         uncommitted_ms=draw(st.sampled_from([None, 0.0, 40.0])),
+        unclean_leader_election=draw(st.sampled_from([None, False, True])),
+        throttled_replicas=draw(st.sampled_from([None, [], [1]])),
+        in_sync_on_one_rack=draw(st.sampled_from([None, False, True])),
+        **draw(st.sampled_from(REASSIGNMENTS)),
     )
 
 
@@ -90,6 +103,8 @@ def figures(aggregate: Any) -> dict[str, Any]:
     return {
         **{name: of(aggregate) for name, of in CLUSTER_VALUES.items()},
         "stop_unknown": aggregate.stop_unknown,
+        "risks": +aggregate.risks,
+        "risks_unknown": +aggregate.risks_unknown,
     }
 
 

@@ -6,7 +6,7 @@ from tests.export.make import NOW, cluster_view
 from tests.pages.make import healthy_view, site, table
 from tests.pages.markup import Element, items, page
 from tests.pages.test_markup import PAYMENTS
-from tidemark.core.records import ReplicaView, View
+from tidemark.core.records import AddingView, ReplicaView, View
 
 
 def page_of(view: View, **window: int) -> Element:
@@ -142,3 +142,30 @@ def test_earlier_and_later_are_offered_where_records_are(
     root = page_of(healthy_view("orders", 0), **window)
     others = {"Zoom in", "Whole logs", "Differences"}
     assert {a.text for a in root.one("p", class_="scale").all("a")} - others == links
+
+
+def test_a_reassignment_shows_what_is_left_and_a_range() -> None:
+    adding = [
+        AddingView(
+            broker=4,
+            remaining_records=1200,
+            remaining_bytes=2048,
+            earliest_ms=61_000.0,
+            latest_ms=125_000.0,
+        ),
+        AddingView(broker=5, remaining_records=7, earliest_ms=1500.0),
+        AddingView(broker=6),
+    ]
+    view = healthy_view("orders", 1, adding=[4, 5, 6], adding_progress=adding)
+    rows = page_of(view).one("table", id="adding").one("tbody").all("tr")
+    assert [row.text for row in rows] == [
+        "4 1,200 2.0 KiB 1 min 1 s to 2 min 5 s",
+        "5 7 unknown 1.5 s or more",
+        "6 unknown unknown unknown",
+    ]
+    clusters = page(site(table([view, cluster_view()])), "/").one("main").text
+    assert "east: 1 partition" in clusters
+    assert "to copy" not in clusters, "unknown of broker 6"
+    view.adding, view.adding_progress = [4], adding[:1]
+    clusters = page(site(table([view, cluster_view()])), "/").one("main").text
+    assert "1,200 records (2.0 KiB) to copy, done within 2 min 5 s" in clusters

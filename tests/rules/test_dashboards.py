@@ -184,7 +184,7 @@ def test_ids_of_panels_do_not_change() -> None:
         "tidemark-overview": 16,
         "tidemark-partition": 16,
         "tidemark-pipeline": 18,
-        "tidemark-topic": 13,
+        "tidemark-topic": 15,
     }
 
 

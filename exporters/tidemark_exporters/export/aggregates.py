@@ -16,6 +16,7 @@ from tidemark_exporters.export.partition_status import (
     Host,
     PartitionProgress,
     PartitionStatus,
+    Reassignment,
 )
 
 
@@ -48,6 +49,7 @@ class PartitionAggregate:
         "off_preferred",
         "partitions",
         "reassigning",
+        "reassignments",
         "risks",
         "risks_unknown",
         "stop_unknown",
@@ -62,6 +64,8 @@ class PartitionAggregate:
         self.known_uncommitted = self.known_uncommitted_ms = 0
         self.behind: dict[str, PartitionProgress] = {}
         self.reassigning = 0
+        # By key, the partitions to which replicas are being added.
+        self.reassignments: dict[str, Reassignment] = {}
         self.risks, self.risks_unknown = Counter[Kind](), Counter[Kind]()
         # Computed on demand, and kept until the progress of a partition changes.
         self._totals: _Totals | None = None
@@ -95,6 +99,19 @@ class PartitionAggregate:
             self.behind[key] = progress
         else:
             self.behind.pop(key, None)
+
+    @property
+    def reassignment(self) -> Reassignment:
+        """The sums over the partitions, and the longest time; None where one is unknown."""
+        found = list(self.reassignments.values())
+        records = [each.records for each in found if each.records is not None]
+        sizes = [each.size_bytes for each in found if each.size_bytes is not None]
+        times = [each.latest_ms for each in found if each.latest_ms is not None]
+        return Reassignment(
+            sum(records) if len(records) == len(found) else None,
+            sum(sizes) if len(sizes) == len(found) else None,
+            max(times, default=0.0) if len(times) == len(found) else None,
+        )
 
     @property
     def used(self) -> bool:

@@ -55,6 +55,11 @@ CLUSTER_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_partitions_blind": attrgetter("blind"),
     "tidemark_partitions_off_preferred_leader": attrgetter("off_preferred"),
     "tidemark_partitions_reassigning": attrgetter("reassigning"),
+    "tidemark_cluster_reassignment_remaining_records": attrgetter("reassignment.records"),
+    "tidemark_cluster_reassignment_remaining_bytes": attrgetter("reassignment.size_bytes"),
+    "tidemark_cluster_reassignment_remaining_seconds": (
+        lambda t: to_seconds(t.reassignment.latest_ms)
+    ),
     "tidemark_cluster_replica_lag_seconds_max": lambda t: to_seconds(t.lag_ms),
     "tidemark_cluster_replica_lag_records_max": attrgetter("lag_records"),
     "tidemark_cluster_uncommitted_records": attrgetter("uncommitted"),
@@ -77,6 +82,10 @@ TOPIC_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_topic_replica_lag_records_max": attrgetter("lag_records"),
     "tidemark_topic_uncommitted_records": attrgetter("uncommitted"),
     "tidemark_topic_uncommitted_age_seconds_max": lambda t: to_seconds(t.uncommitted_ms),
+    "tidemark_topic_reassignment_remaining_records": attrgetter("reassignment.records"),
+    "tidemark_topic_reassignment_remaining_seconds": (
+        lambda t: to_seconds(t.reassignment.latest_ms)
+    ),
     "kafka_topic_partitions": attrgetter("partitions"),
 }
 PARTITION_VALUES: Final[dict[str, Callable[[View], Value]]] = {

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tidemark.core.records import View, decode_record
-from tidemark_exporters.export.partition_status import judge_status, measure_progress, status_key
+from tidemark_exporters.export.partition_status import (
+    judge_status,
+    measure_progress,
+    measure_reassignment,
+    status_key,
+)
 from tidemark_exporters.export.text_format import format_labels
 
 
@@ -31,6 +36,7 @@ class PartitionRow:
         "last_leader",
         "named",
         "progress",
+        "reassignment",
         "retained",
         "status",
         "status_key",
@@ -41,6 +47,7 @@ class PartitionRow:
         """`raw` is the encoded view; without it the decoded one is held."""
         assert view.topic is not None, "a partition's view"
         self.progress = measure_progress(view)
+        self.reassignment = measure_reassignment(view)
         self.status_key = key = status_key(view, self.progress)
         # For elections and expansions: the last leader, and the last change of the in-sync set.
         self.last_leader = view.leader

@@ -89,6 +89,37 @@ def measure_progress(view: View) -> PartitionProgress:
     )
 
 
+class Reassignment(NamedTuple):
+    """What the replicas that are being added to a partition still have to copy.
+
+    None: unknown of one of them. The time is that of the slowest, at its slowest pace.
+    """
+
+    records: int | None
+    size_bytes: int | None
+    latest_ms: float | None
+
+
+def measure_reassignment(view: View) -> Reassignment | None:
+    """None: no replica is being added."""
+    if not view.adding:
+        return None
+    adding = view.adding_progress
+    records = [each.remaining_records for each in adding]
+    sizes = [each.remaining_bytes for each in adding]
+    times = [each.latest_ms for each in adding]
+    return Reassignment(_total(records), _total(sizes), None if None in times else _latest(times))
+
+
+def _total(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
+def _latest(values: list[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
 def status_key(view: View, progress: PartitionProgress) -> tuple[object, ...] | None:
     """Views with equal keys have equal statuses.
 

@@ -17,6 +17,7 @@ from tidemark_exporters.export.partition_status import (
     FollowerLag,
     PartitionProgress,
     PartitionStatus,
+    Reassignment,
 )
 
 # A cluster's name with a broker's number or a topic's name.
@@ -92,6 +93,8 @@ class Table:
                 self.unhealthy[key] = None
             else:
                 self.unhealthy.pop(key, None)
+        if row.reassignment is not None or (previous and previous.reassignment is not None):
+            self._put_reassignment(key, row, row.reassignment)
         if previous is None or previous.progress != row.progress:
             self._update_progress(key, previous, row)
         else:
@@ -115,6 +118,7 @@ class Table:
         if row is None:
             return
         self._count(row, -1)
+        self._put_reassignment(key, row, None)
         self._update_progress(key, row, None)
         self.unhealthy.pop(key, None)
         if not self.topic_aggregates[row.cluster, row.topic].used:
@@ -143,6 +147,18 @@ class Table:
             self.broker_aggregates[row.cluster, status.leader].leaders += sign
         if status.preferred is not None:
             self.broker_aggregates[row.cluster, status.preferred].preferred += sign
+
+    def _put_reassignment(
+        self, key: str, row: PartitionRow, reassignment: Reassignment | None
+    ) -> None:
+        for aggregate in (
+            self.cluster_aggregates[row.cluster],
+            self.topic_aggregates[row.cluster, row.topic],
+        ):
+            if reassignment is None:
+                aggregate.reassignments.pop(key, None)
+            else:
+                aggregate.reassignments[key] = reassignment
 
     def _update_progress(
         self, key: str, previous: PartitionRow | None, row: PartitionRow | None

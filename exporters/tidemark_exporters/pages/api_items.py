@@ -41,8 +41,12 @@ class ClusterResource(Struct, kw_only=True, omit_defaults=True):
     blind: int
     lag_records_max: float | None = None
     lag_ms_max: float | None = None
-    # Partitions that a reassignment applies to.
+    # Partitions that a reassignment applies to, and what the replicas that are being added still
+    # have to copy: absent while unknown of one of them.
     reassigning: int
+    reassignment_records: int | None = None
+    reassignment_bytes: int | None = None
+    reassignment_ms: float | None = None
     # {kind, partitions, brokers, unknown}: partitions and brokers with a risky configuration, and
     # how many are not known.
     risks: list[dict[str, Any]]
@@ -118,6 +122,7 @@ def build_cluster(snapshot: TableSnapshot, name: str) -> ClusterResource:
     view, aggregate = snapshot.cluster_views.get(name), snapshot.cluster_aggregate(name)
     states = snapshot.states_of_cluster(name)
     brokers = snapshot.brokers_of(name)
+    copying = aggregate.reassignment if aggregate.reassignments else None
     return ClusterResource(
         kafka_cluster=name,
         state=states[0].name,
@@ -141,6 +146,9 @@ def build_cluster(snapshot: TableSnapshot, name: str) -> ClusterResource:
         lag_records_max=aggregate.lag_records,
         lag_ms_max=aggregate.lag_ms,
         reassigning=aggregate.reassigning,
+        reassignment_records=copying.records if copying else None,
+        reassignment_bytes=copying.size_bytes if copying else None,
+        reassignment_ms=copying.latest_ms if copying else None,
         risks=[risk._asdict() for risk in snapshot.risks(name)],
         brokers={str(broker): snapshot.broker_outcome(name, broker) for broker in brokers},
         alerts=count_by_severity(select_alerts(snapshot.open_alerts, {"kafka_cluster": name})),

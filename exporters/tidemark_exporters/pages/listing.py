@@ -37,7 +37,8 @@ ALERTS: Final = (
     *PAGING,
 )
 # `unhealthy` is every state but healthy.
-STATE_CHOICES: Final = ("unhealthy", *RANK)
+# `reassigning`: a reassignment applies to it, whatever its states are.
+STATE_CHOICES: Final = ("unhealthy", "reassigning", *RANK)
 SORTS: Final = ("name", "worst")
 STATUSES: Final = ("open", "past")
 
@@ -109,6 +110,8 @@ def _has_state(partition: ListedPartition, state: str) -> bool:
     """Whether one of its states, not only the worst, is the one asked for."""
     if state == "unhealthy":
         return partition.state is not HEALTHY
+    if state == "reassigning":
+        return partition.row.status.reassigning
     return any(each.name == state for each in partition.states)
 
 

@@ -227,6 +227,7 @@ def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggreg
         if isinstance(aggregate, BrokerAggregate):
             aggregate.effects = aggregate.effects.copy()
         else:
+            aggregate.reassignments = aggregate.reassignments.copy()
             aggregate.risks = aggregate.risks.copy()
             aggregate.risks_unknown = aggregate.risks_unknown.copy()
     return copies

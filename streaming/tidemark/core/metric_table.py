@@ -135,6 +135,10 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_cluster_uncommitted_age_seconds_max": (
             "Age of the oldest record above a high watermark."
         ),
+        "tidemark_cluster_reassignment_remaining_seconds": (
+            "Time until all replicas that are being added have caught up, at the slowest pace of "
+            "the last two minutes. 0 without one, absent while no end is in sight."
+        ),
     },
     ("cluster", "gauge", "partitions", _CLUSTER): {
         "tidemark_partitions": "Known partitions.",
@@ -169,6 +173,15 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("cluster", "gauge", "records", _CLUSTER): {
         "tidemark_cluster_replica_lag_records_max": "Largest known follower lag in records.",
         "tidemark_cluster_uncommitted_records": "Records above the known high watermarks.",
+        "tidemark_cluster_reassignment_remaining_records": (
+            "Records that the replicas that are being added have not copied. Absent while one is "
+            "unknown."
+        ),
+    },
+    ("cluster", "gauge", "bytes", _CLUSTER): {
+        "tidemark_cluster_reassignment_remaining_bytes": (
+            "The same in bytes, by the sizes of the logs. Absent while one is unknown."
+        ),
     },
     ("cluster", "gauge", "broker", _CLUSTER): {
         "tidemark_quorum_leader": "Node id of the metadata quorum's leader.",
@@ -272,10 +285,18 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_topic_uncommitted_age_seconds_max": (
             "Age of the oldest record above a high watermark."
         ),
+        "tidemark_topic_reassignment_remaining_seconds": (
+            "Time until all replicas that are being added have caught up, at the slowest pace of "
+            "the last two minutes. 0 without one, absent while no end is in sight."
+        ),
     },
     ("topic", "gauge", "records", _TOPIC): {
         "tidemark_topic_replica_lag_records_max": "Largest known follower lag in records.",
         "tidemark_topic_uncommitted_records": "Records above the known high watermarks.",
+        "tidemark_topic_reassignment_remaining_records": (
+            "Records that the replicas that are being added have not copied. Absent while one is "
+            "unknown."
+        ),
     },
     ("topic", "gauge", "alerts", ("kafka_cluster", "topic", "alertname", "severity")): {
         "tidemark_topic_alert_open": "Open alerts about the topic.",

@@ -78,6 +78,20 @@ class ReplicaView(Struct, kw_only=True, omit_defaults=True):
     lineage: list[tuple[Int64, Int64]] | None = None
 
 
+class AddingView(Struct, kw_only=True, omit_defaults=True):
+    """A replica that a reassignment adds: what it still has to copy, and for how long.
+
+    The time is a range at the pace of the last minutes; an absent end is not in sight.
+    """
+
+    broker: Int64
+    remaining_records: Int64 | None = None
+    # By the sizes of both logs when the log directories were read last.
+    remaining_bytes: Int64 | None = None
+    earliest_ms: Milliseconds | None = None
+    latest_ms: Milliseconds | None = None
+
+
 class OpenAlert(Struct, kw_only=True, omit_defaults=True):
     """An open alert in a view: enough to assert or show it without the alert topic."""
 
@@ -109,6 +123,8 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     eligible_leader_replicas: list[Int64] | None = None
     adding: list[Int64] = []
     removing: list[Int64] = []
+    # One for each of `adding`.
+    adding_progress: list[AddingView] = []
     effective_min_in_sync_replicas: Int64 | None = None
     # unclean.leader.election.enable of the topic, and the replicas that the topic's configuration
     # throttles.

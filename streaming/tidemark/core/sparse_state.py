@@ -55,6 +55,9 @@ class Adding(Struct, array_like=True, gc=False):
     broker: int
     log_end_offset: int | None
     advanced_at: float
+    # (time, records that it has not copied), oldest first, at most
+    # `assess.reassignment_progress.MAX_SAMPLES`.
+    remaining: list[tuple[float, int]] = []
 
 
 class Anomaly(Struct, array_like=True, gc=False):

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from tidemark.assess.reassignment_progress import (
+    MAX_SAMPLES,
+    SAMPLE_SECONDS,
+    remaining_records,
+)
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, is_ordered
 from tidemark.core.partition import PartitionState, ReplicaState
@@ -56,12 +61,29 @@ def _adding(after: PartitionState, sparse: SparseState, now: float) -> list[Addi
         replica, old = after.replica(broker), known.get(broker)
         answers = replica is not None and replica.error is None
         log_end = replica.log_end_offset if replica is not None and answers else None
+        left = _remaining(after, log_end, old.remaining if old is not None else [], now)
         # A copy that starts over moves too, although its log end offset falls.
         if old is None or (log_end is not None and log_end != old.log_end_offset):
-            result.append(Adding(broker, log_end, now))
-        else:
+            result.append(Adding(broker, log_end, now, left))
+        elif left is old.remaining:
             result.append(old)
+        else:
+            result.append(Adding(broker, old.log_end_offset, old.advanced_at, left))
     return result
+
+
+def _remaining(
+    after: PartitionState, log_end: int | None, known: list[tuple[float, int]], now: float
+) -> list[tuple[float, int]]:
+    """The samples with a new one; the same list when it is too early, or the sample is unknown."""
+    if log_end is None or (known and 0.0 <= now - known[-1][0] < SAMPLE_SECONDS):
+        return known
+    leader = after.replica(after.leader)
+    log_start = None if leader is None else leader.log_start_offset
+    left = remaining_records(after.leader_end_before, log_start, log_end)
+    if left is None:
+        return known
+    return [*(sample for sample in known if sample[0] < now), (now, left)][-MAX_SAMPLES:]
 
 
 def _last_stable(after: PartitionState, sparse: SparseState, now: float) -> LastStable | None:

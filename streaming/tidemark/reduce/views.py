@@ -15,6 +15,7 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.records import OpenAlert, ReplicaView, View
 from tidemark.detect.measures import uncommitted_window
 from tidemark.reduce.life_cycle import Rules, Scope, open_alerts
+from tidemark.reduce.reassignment import adding_views
 
 # A view whose meaning did not change is published at most this often; with an open alert, at
 # least that often.
@@ -52,6 +53,7 @@ def partition_view(
         eligible_leader_replicas=state.eligible_leader_replicas,
         adding=state.adding,
         removing=state.removing,
+        adding_progress=adding_views(state, now),
         effective_min_in_sync_replicas=state.effective_min_in_sync_replicas,
         unclean_leader_election=state.unclean_leader_election,
         throttled_replicas=state.throttled_replicas,
