@@ -8,6 +8,7 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from tests.collect.fake_cluster import FakeCluster
+from tidemark.collect.admin_queries import ALL_REPLICAS, TopicConfiguration
 from tidemark.collect.collector import Collector
 from tidemark.core.events import BrokerState
 
@@ -33,3 +34,31 @@ def test_a_refusal_is_logged_once_per_change() -> None:
         ("warning", "configuration", "A"),
         ("info", "configuration", None),
     ]
+
+
+def test_sizes_and_configuration_are_sent_once_after_each_read(cluster: FakeCluster) -> None:
+    cluster.topic("t", 5)
+    cluster.one()
+    inventory = cluster.passes.inventory
+
+    def told() -> tuple[object, ...]:
+        """Of the next pass; a quiet partition is observed because something was read."""
+        inventory.partitions["t", 0].due_at = 0.0
+        seen = cluster.one()
+        sizes = {s.broker: s.size_bytes for s in seen.samples if s.size_bytes is not None}
+        return sizes, seen.unclean_leader_election, seen.throttled_replicas
+
+    inventory.set_sizes(1, {("t", 0): 7, ("other", 0): 9})
+    inventory.set_sizes(2, {("t", 0): 6})
+    throttled = frozenset({(0, 2), (1, 3)})
+    inventory.set_configurations({"t": TopicConfiguration(1, False, True, throttled)})
+    assert told() == ({1: 7, 2: 6}, True, [2])
+    assert told() == ({}, None, None)
+    # Broker 1 no longer lists its replica: its size is unknown.
+    inventory.set_sizes(1, {})
+    inventory.set_sizes(3, {("t", 0): 5})
+    inventory.set_configurations({"t": TopicConfiguration(1, False, False, ALL_REPLICAS)})
+    assert told() == ({2: 6, 3: 5}, False, [1, 2, 3])
+    # An observation that was lost is not known to the stream.
+    inventory.partitions["t", 0].forget_quiet_state()
+    assert told() == ({2: 6, 3: 5}, False, [1, 2, 3])

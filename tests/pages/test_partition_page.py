@@ -163,7 +163,10 @@ def test_a_reassignment_shows_what_is_left_and_a_range() -> None:
         "5 7 unknown 1.5 s or more",
         "6 unknown unknown unknown",
     ]
-    clusters = page(site(table([view, cluster_view()])), "/").one("main").text
+    pages = site(table([view, healthy_view("orders", 2), cluster_view()]))
+    listed = items(pages, "partitions", state="reassigning")["items"]
+    assert [each["partition"] for each in listed] == [1]
+    clusters = page(pages, "/").one("main").text
     assert "east: 1 partition" in clusters
     assert "to copy" not in clusters, "unknown of broker 6"
     view.adding, view.adding_progress = [4], adding[:1]

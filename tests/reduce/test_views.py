@@ -6,12 +6,15 @@ from collections import Counter
 
 import pytest
 
-from tidemark.core.cluster import ClusterState
+from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
+from tidemark.core.cluster import BrokerSeen, ClusterState, NodeState
 from tidemark.core.offset_history import OffsetHistory, add_sample
 from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.core.records import AddingView
+from tidemark.core.sparse_state import Adding, SparseState
 from tidemark.reduce.life_cycle import Rules, Scope
 from tidemark.reduce.schedule import refresh_at
-from tidemark.reduce.views import partition_view
+from tidemark.reduce.views import REPORT_SECONDS, cluster_views, partition_view
 
 NOW = 1_000.0
 
@@ -52,3 +55,57 @@ def test_refreshes_are_ten_seconds_apart_and_spread_over_the_passes(period: floa
                 load[now] += 1
     assert set(intervals) == {10.0}
     assert max(load.values()) <= 1.5 * len(keys) * period / 10.0
+
+
+def test_a_broker_is_shown_with_what_it_reported_lately() -> None:
+    directories = [LogDirectory(path="/a", usable_bytes=5)]
+    configuration = BrokerConfiguration(min_in_sync_replicas=2)
+    cluster = ClusterState(reassigning=4)
+    cluster.brokers = {1: BrokerSeen("ok", 0.0, rack="a"), 2: BrokerSeen("ok", 0.0)}
+    cluster.nodes = {
+        1: NodeState(
+            NOW,
+            log_directories=directories,
+            log_directories_at=NOW - REPORT_SECONDS - 1,
+            configuration=configuration,
+            configuration_at=NOW - REPORT_SECONDS,
+        )
+    }
+    rules = Rules(3, 2, 86_400_000.0, "", {})
+    whole, one, other = cluster_views(
+        cluster, "c", rules, collector="k", pass_number=1, period_ms=1000.0, now=NOW
+    )
+    assert whole.reassigning == 4
+    assert (one.rack, one.log_directories, one.configuration) == ("a", None, configuration)
+    assert (other.rack, other.log_directories, other.configuration) == (None, None, None)
+
+
+def test_a_partition_knows_its_racks_and_its_reassignment() -> None:
+    cluster = ClusterState()
+    cluster.brokers = {b: BrokerSeen("ok", 0.0, rack="a" if b < 3 else "b") for b in (1, 2, 3)}
+    state = PartitionState(
+        leader=1,
+        leader_end_before=100,
+        assigned=[1, 2, 3, 4],
+        in_sync_replicas=[1, 2],
+        adding=[3, 4],
+        replicas=[
+            ReplicaState(1, 100, log_start_offset=20, size_bytes=800),
+            ReplicaState(2, 100),
+            ReplicaState(3, 60, size_bytes=300),
+        ],
+        sparse=SparseState(adding=[Adding(3, 60, NOW, [(NOW - 20, 80), (NOW - 10, 60)])]),
+    )
+    rules = Rules(3, 2, 86_400_000.0, "", {})
+    view = partition_view(state, cluster, Scope("c", "orders", 0), rules, NOW)
+    assert view.in_sync_on_one_rack is True
+    assert view.adding_progress == [
+        AddingView(
+            broker=3,
+            remaining_records=40,
+            remaining_bytes=500,
+            earliest_ms=20_000.0,
+            latest_ms=20_000.0,
+        ),
+        AddingView(broker=4),
+    ]

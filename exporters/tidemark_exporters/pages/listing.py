@@ -38,7 +38,7 @@ ALERTS: Final = (
 )
 # `unhealthy` is every state but healthy.
 # `reassigning`: a reassignment applies to it, whatever its states are.
-STATE_CHOICES: Final = ("unhealthy", "reassigning", *RANK)
+STATE_CHOICES: Final = ("unhealthy", *RANK, "reassigning")
 SORTS: Final = ("name", "worst")
 STATUSES: Final = ("open", "past")
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 MAX_LOG_DIRECTORIES: Final = 64
-MAX_PATH: Final = 4096
+MAX_PATH: Final = 1024
 
 Size = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Milliseconds = Annotated[int, Meta(ge=0, le=2**63 - 1)]

@@ -54,6 +54,13 @@ def test_the_table_shows_known_and_unknown_values() -> None:
     )
 
 
+def test_a_reassignment_names_what_is_left_to_copy() -> None:
+    moved = observation()
+    moved.adding, moved.removing, moved.leader_log_end_offset_before = [1, 3], [2], 10
+    shown = heading(moved)
+    assert "adding [1,3] removing [2], 2 records to copy to 1, ? to copy to 3" in shown
+
+
 def test_bars_show_epochs_marks_and_the_divergence() -> None:
     lines = [click.unstyle(line) for line in draw_logs(observation(), width=20)]
     assert lines[0].split() == ["0", "10"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from tidemark.assess.reassignment_progress import remaining_records
 from tidemark.core.events import Observation, Replica
-from tidemark.core.text import table
+from tidemark.core.text import counted, table
 
 COLUMNS: Final = (
     "broker",
@@ -36,7 +37,22 @@ def heading(observation: Observation) -> str:
         parts.append(f"eligible {_list(observation.eligible_leader_replicas)}")
     if observation.adding or observation.removing:
         parts.append(f"adding {_list(observation.adding)} removing {_list(observation.removing)}")
+    parts += [
+        f"{_to_copy(observation, broker)} to copy to {broker}" for broker in observation.adding
+    ]
     return ", ".join(parts)
+
+
+def _to_copy(observation: Observation, broker: int) -> str:
+    """What a replica that is being added lacks: `1200 records`; `?` where it does not answer."""
+    samples: dict[int | None, Replica] = {sample.broker: sample for sample in observation.samples}
+    leader, copy = samples.get(observation.leader), samples.get(broker)
+    left = None
+    if leader is not None and copy is not None and copy.log_end_offset is not None:
+        left = remaining_records(
+            observation.leader_log_end_offset_before, leader.log_start_offset, copy.log_end_offset
+        )
+    return _UNKNOWN if left is None else counted(left, "record")
 
 
 def replica_table(observation: Observation) -> list[str]:
