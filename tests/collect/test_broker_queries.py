@@ -191,3 +191,56 @@ def test_random_bytes_are_refused_by_the_library_or_read(data: bytes) -> None:
                 check(BrokerReport(1, 0.0, found, None))
             else:
                 check(BrokerReport(1, 0.0, None, found))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_answers_of_every_version_are_read(version: int) -> None:
+    """Before version 4 nothing tells of the volume."""
+    result = DescribeLogDirsResponse.DescribeLogDirsResult
+    topic = result.DescribeLogDirsTopic
+    sized = topic.DescribeLogDirsPartition(
+        partition_index=3, partition_size=8, offset_lag=0, is_future_key=False
+    )
+    one = result(
+        error_code=0,
+        log_dir="/a",
+        topics=[topic(name="t", partitions=[sized])],
+        total_bytes=9,
+        usable_bytes=4,
+    )
+    answer = DescribeLogDirsResponse(throttle_time_ms=0, error_code=0, results=[one])
+    read = DescribeLogDirsResponse.decode(answer.encode(version=version), version=version)
+    found = decode_log_directories(read)
+    space = (9, 4) if version == 4 else (None, None)
+    assert found.sizes == {("t", 3): 8}
+    assert [(d.path, d.error, d.total_bytes, d.usable_bytes) for d in found.directories] == [
+        ("/a", None, *space)
+    ]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_configurations_of_every_version_are_read(version: int) -> None:
+    result = DescribeConfigsResponse.DescribeConfigsResult
+    option = result.DescribeConfigsResourceResult
+    one = result(
+        error_code=0,
+        error_message="",
+        resource_type=4,
+        resource_name="1",
+        configs=[
+            option(
+                name="min.insync.replicas",
+                value="2",
+                read_only=False,
+                config_source=5,
+                is_sensitive=False,
+                synonyms=[],
+                config_type=3,
+                documentation=None,
+            )
+        ],
+    )
+    answer = DescribeConfigsResponse(throttle_time_ms=0, results=[one])
+    read = DescribeConfigsResponse.decode(answer.encode(version=version), version=version)
+    found = decode_broker_configuration(read)
+    assert found == BrokerConfiguration(min_in_sync_replicas=2, replication_throttles={})

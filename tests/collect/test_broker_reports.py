@@ -7,9 +7,10 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from tests.collect.fake_cluster import FakeCluster
+from tests.collect.fake_cluster import FakeCluster, outcomes
 from tidemark.collect.admin_queries import ALL_REPLICAS, TopicConfiguration
 from tidemark.collect.collector import Collector
+from tidemark.collect.connection import NoAnswerError
 from tidemark.core.events import BrokerState
 
 
@@ -62,3 +63,24 @@ def test_sizes_and_configuration_are_sent_once_after_each_read(cluster: FakeClus
     # An observation that was lost is not known to the stream.
     inventory.partitions["t", 0].forget_quiet_state()
     assert told() == ({2: 6, 3: 5}, False, [1, 2, 3])
+
+
+def test_a_broker_that_answers_nonsense_is_named_at_the_second_time(cluster: FakeCluster) -> None:
+    """Its samples go on."""
+    reports = cluster.passes.reports
+    cluster.run(3)
+
+    async def nonsense() -> None:
+        raise NoAnswerError("disconnected")
+
+    async def twice() -> None:
+        for _ in range(2):
+            asked.append(await reports._ask("configuration", 9, nonsense))
+            told.append(reports.refused().get("configuration"))
+
+    asked: list[object] = []
+    told: list[object] = []
+    cluster.passes.loop.run(twice)
+    assert asked == [None, None]
+    assert told == [("UNSUPPORTED_VERSION",), ("UNSUPPORTED_VERSION", "disconnected")]
+    assert outcomes(cluster.run()) == dict.fromkeys((1, 2, 3), "ok")

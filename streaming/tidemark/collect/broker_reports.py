@@ -29,10 +29,10 @@ MAX_INTERVAL_SECONDS: Final = 600.0
 RETRY_SECONDS: Final = 10.0
 # What is asked -> what is unknown without an answer.
 ASKED: Final = {
-    "log directories": "DescribeLogDirs needs DESCRIBE on the cluster; offline directories, free "
-    "space and sizes of replicas are unknown",
-    "configuration": "DescribeConfigs needs DESCRIBE_CONFIGS on the cluster; the configuration of "
-    "brokers and their throttles are unknown",
+    "log directories": "offline directories, free space and sizes of replicas are unknown; "
+    "DescribeLogDirs needs DESCRIBE on the cluster",
+    "configuration": "the configuration of brokers and their throttles are unknown; "
+    "DescribeConfigs needs DESCRIBE_CONFIGS on the cluster",
 }
 
 T = TypeVar("T")
@@ -68,6 +68,8 @@ class BrokerReports:
         self._due_at: dict[int, float] = {}
         self._running: dict[int, Any] = {}
         self._found: list[BrokerReport] = []
+        # What a broker did not answer at all when it was asked last.
+        self._silent: set[tuple[str, int]] = set()
         # What is asked -> broker -> why the broker did not answer it last.
         self._refused: dict[str, dict[int, str]] = {what: {} for what in ASKED}
 
@@ -76,8 +78,9 @@ class BrokerReports:
         for broker in self._due_at.keys() - live.keys():
             del self._due_at[broker]
             self._connections.drop(broker)
-            for reasons in self._refused.values():
+            for what, reasons in self._refused.items():
                 reasons.pop(broker, None)
+                self._silent.discard((what, broker))
         self._running = {b: done for b, done in self._running.items() if not done.is_done}
         due = [
             broker
@@ -118,12 +121,17 @@ class BrokerReports:
         refused = self._refused[what]
         try:
             found = await read()
-        except NoAnswerError:
+        except NoAnswerError as error:
+            # Once is a restart. A broker that answers samples and not this, twice, is worth a word.
+            if (what, broker) in self._silent:
+                refused[broker] = str(error)
+            self._silent.add((what, broker))
             return None
         except RefusedError as error:
             refused[broker] = str(error)
             return None
         refused.pop(broker, None)
+        self._silent.discard((what, broker))
         return found
 
     def refused(self) -> dict[str, tuple[str, ...]]:
