@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tidemark.collect.collection_pass import PassRunner
+from tidemark.collect.log_directories.directory import HIGH_WATERMARKS
+from tidemark.collect.log_directories.formats import parse_offsets
+from tidemark.collect.log_directories.sidecar import LogDirectoriesReader
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
-from tidemark.core.events import BrokerState, Event, Observation, PartitionDeleted, Pass
+from tidemark.core.events import (
+    BrokerState,
+    Checkpoint,
+    Event,
+    Observation,
+    PartitionDeleted,
+    Pass,
+)
 from tidemark.kafka.client import make_admin, make_producer
 from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
@@ -230,3 +241,40 @@ def test_a_deleted_topic_is_gone(brokers: LocalCluster, passes: PassRunner) -> N
     assert [
         (event.topic, event.partition) for event in events if isinstance(event, PartitionDeleted)
     ] == [("short", 0)]
+
+
+def test_the_files_of_a_broker_follow_its_log_and_equal_it_after_a_clean_stop(
+    brokers: LocalCluster, passes: PassRunner
+) -> None:
+    """The last test: broker 3 remains stopped."""
+    directory = brokers.log_directory(3)
+    reader = LogDirectoriesReader([directory], Cluster(name="c"), "host-3", 1, 1)
+
+    def events() -> tuple[dict[tuple[str, int], Checkpoint], BrokerState]:
+        (record,) = reader.records(time.time(), 0.0)
+        *checkpoints, state = decode_batch(record.payload).events
+        assert isinstance(state, BrokerState)
+        found = {(e.topic, e.partition): e for e in checkpoints if isinstance(e, Checkpoint)}
+        return found, state
+
+    with producing(brokers) as send:
+        send(50)
+    high_watermarks = parse_offsets((directory / HIGH_WATERMARKS).read_bytes())
+    on_disk, state = events()
+    live = last(run(passes, 2), "t", 0)
+    sample = next(sample for sample in live.samples if sample.broker == 3)
+    assert sample.high_watermark is not None
+    assert (state.broker, state.stopped_clean) == (3, None)
+    for key, event in on_disk.items():
+        # Kafka may have written the file since.
+        assert (event.high_watermark or 0) >= high_watermarks.get(key, 0)
+    seen = on_disk["t", 0]
+    assert seen.topic_id == live.topic_id
+    assert (seen.high_watermark or 0) <= sample.high_watermark
+    assert (seen.recovery_point or 0) <= (sample.log_end_offset or 0)
+    assert [epoch for epoch, _ in seen.lineage_starts or []] == [e for e, _ in live.lineage or []]
+    brokers.stop_broker(3)
+    stopped, state = events()
+    assert (state.stopped_clean, state.cluster_id) == (True, passes.inventory.cluster_id)
+    files = stopped["t", 0]
+    assert files.high_watermark == files.recovery_point == sample.log_end_offset

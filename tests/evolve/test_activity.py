@@ -100,13 +100,16 @@ def sampled(*samples: Any) -> PartitionState:
         (sparse(suspicion=Suspicion(1, 2, 1, 1.0)), activity.SPARSE),
         (sparse(divergences=[Divergence(2, 3, 4, 1, 2, False, 1.0, 0)]), activity.DIVERGENCE),
         (sparse(audit=AuditFinding(1, 4, [1, 2], [3, 4], 1.0)), activity.DIVERGENCE),
-        (sparse(checkpoints=[CheckpointSeen(2, 1, 1.0, 1.0)]), activity.CHECKPOINT),
+        (sparse(checkpoints=[CheckpointSeen(2, 90, 1.0, 1.0)]), activity.NONE),
+        (sparse(checkpoints=[CheckpointSeen(2, None, 1.0, 1.0)]), activity.NONE),
+        (sparse(checkpoints=[CheckpointSeen(2, 91, 1.0, 1.0)]), activity.CHECKPOINT),
+        (sparse(checkpoints=[CheckpointSeen(9, 91, 1.0, 1.0)]), activity.NONE),
         (
             sparse(
                 last_stable=LastStable(1, 1.0),
                 metadata=MetadataPosition(7, 0, 1.0, recovering=True),
                 audit=AuditFinding(1, 4, [1, 2], [3, 4], 1.0),
-                checkpoints=[CheckpointSeen(2, 1, 1.0, 1.0)],
+                checkpoints=[CheckpointSeen(2, 91, 1.0, 1.0)],
             ),
             activity.SPARSE | activity.RECOVERING | activity.DIVERGENCE | activity.CHECKPOINT,
         ),

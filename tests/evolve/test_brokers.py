@@ -11,6 +11,8 @@ from tidemark.core.cluster import (
     MAX_BROKERS,
     MAX_PURGATORY_SAMPLES,
     BrokerSeen,
+    BrokerStop,
+    CheckpointFiles,
     ClusterState,
     CollectorClock,
     NodeState,
@@ -79,6 +81,36 @@ def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest() -> None:
     assert cluster.nodes == {1: known}
     apply_broker(cluster, BrokerState(broker=1, observed_at=10.9, fenced=True))
     assert cluster.nodes == {1: known}, "an older event is ignored"
+
+
+def test_a_reader_of_files_has_another_clock_than_the_collectors() -> None:
+    """Neither hides what the other reports, whichever clock is ahead."""
+    cluster = ClusterState(cluster_id="abc")
+    for ahead in (-3600.0, 3600.0):
+        at = 5000.0 + ahead
+        files = {"checkpoint_modified_at": at - 2, "checkpoint_directory": "/data"}
+        read = BrokerState(broker=1, observed_at=at, cluster_id="abc", **files)  # type: ignore[arg-type]
+        apply_broker(cluster, read)
+        apply_broker(cluster, BrokerState(broker=1, observed_at=5000.0, fenced=ahead > 0))
+        node = cluster.nodes[1]
+        assert (node.fenced, node.observed_at) == (ahead > 0, 5000.0)
+        assert node.checkpoint == CheckpointFiles(at - 2, at, "/data")
+    stopped = BrokerState(broker=1, observed_at=9.0, stopped_clean=True, stopped_at=8.0)
+    apply_broker(cluster, stopped)
+    assert cluster.nodes[1].last_stop == BrokerStop(clean=True, at=8.0)
+    assert cluster.nodes[1].checkpoint is not None, "a field that is left out stays"
+
+
+def test_the_files_of_another_cluster_are_not_of_this_broker() -> None:
+    cluster = ClusterState(cluster_id="abc")
+    other = BrokerState(
+        broker=1, observed_at=9.0, checkpoint_modified_at=8.0, stopped_clean=True, cluster_id="x"
+    )
+    apply_broker(cluster, other)
+    assert cluster.nodes == {}
+    cluster.cluster_id = None
+    apply_broker(cluster, other)
+    assert cluster.nodes[1].checkpoint is not None, "the cluster is not known yet"
 
 
 def test_a_new_incarnation_is_a_restart() -> None:

@@ -247,7 +247,7 @@ def test_an_observation_that_reports_anything_else_is_left_to_the_whole_fold(
         known(sparse=SparseState(regression=Regression(80, 90, 9.0))),
         known(sparse=SparseState(epoch_starts=[EpochStart(-90_000.0, 4)])),
         known(sparse=SparseState(audit=AuditFinding(1, 4, [1, 2], [3, 4], 9.0))),
-        known(sparse=SparseState(checkpoints=[CheckpointSeen(1, 90, 9.0, 9.0)])),
+        known(sparse=SparseState(checkpoints=[CheckpointSeen(1, 91, 9.0, 9.0)])),
         known(sparse=SparseState(metadata=MetadataPosition(7, 0, 9.0, recovering=True))),
         known(loss_candidate=LossCandidate(3, 4, 1, 2, 3, 0)),
         known(missed_passes=1),
@@ -261,6 +261,13 @@ def test_an_observation_that_reports_anything_else_is_left_to_the_whole_fold(
 )
 def test_a_state_with_anything_else_is_left_to_the_whole_fold(state: PartitionState) -> None:
     assert not is_folded(state, following())
+
+
+def test_a_checkpoint_below_the_high_watermark_is_at_rest_until_that_falls() -> None:
+    files = SparseState(checkpoints=[CheckpointSeen(2, 90, 9.0, 9.0)])
+    assert is_folded(known(sparse=files), following())
+    assert not is_folded(known(sparse=files), following(other={"high_watermark": 80}))
+    assert is_folded(known(), following(other={"high_watermark": 80}))
 
 
 def second_log_ends_at(log_end: int, **fields: Any) -> Observation:

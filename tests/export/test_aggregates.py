@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.export.make import key_of, table_of, view
+from tests.export.make import NOW, key_of, table_of, view
 from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
-from tidemark.core.records import AddingView, ReplicaView, View, encode_record
+from tidemark.core.records import AddingView, CheckpointView, ReplicaView, View, encode_record
 from tidemark_exporters.export.aggregates import BrokerAggregate
 from tidemark_exporters.export.metric_values import BROKER_VALUES, CLUSTER_VALUES
 from tidemark_exporters.export.table import Table
@@ -24,6 +24,17 @@ REASSIGNMENTS: list[dict[str, Any]] = [
         "adding_progress": [AddingView(broker=2, remaining_records=5, latest_ms=9.0)],
     },
 ]
+
+
+CHECKPOINTS = st.sampled_from(
+    [
+        None,
+        *(
+            CheckpointView(read_at=NOW, behind_records=behind, unflushed_records=unflushed)
+            for behind, unflushed in ((None, None), (0, 40), (5, None), (7, 0))
+        ),
+    ]
+)
 
 
 @st.composite
@@ -47,6 +58,7 @@ def healthy_view(draw: st.DrawFn) -> View:
                 high_watermark=100,
                 lag_records=lag and lag[0],
                 lag_ms=lag and lag[1],
+                checkpoint=draw(CHECKPOINTS),
             )
             for b, lag in zip(assigned, lags, strict=True)
         ],
@@ -68,6 +80,7 @@ def some_view(draw: st.DrawFn) -> View:
             lag_records=draw(st.sampled_from([None, 0, 0, 7, 300])),
             lag_ms=draw(st.sampled_from([None, 0.0, 0.0, 12.5, 60_000.0])),
             error=draw(st.sampled_from([None, None, None, "refused"])),
+            checkpoint=draw(CHECKPOINTS),
         )
         for broker in assigned
     ]

@@ -20,7 +20,7 @@ Commands, one a line, of `key=value` words. A word that a command leaves out kee
                                           the seconds since they were written
     broker 2 fenced lag=12000             a `broker` event; also unfenced, shutdown, up, voter,
                                           observer, incarnation=7, produce=2000, fetch=10,
-                                          offline_dirs=1
+                                          offline_dirs=1, checkpoint_age=20 directory=/data
     audit 1,2 offset=40 epoch=0           an audit found different content (crcs=11,22)
 
 Words of `pass`:
@@ -86,6 +86,8 @@ class Scenario:
     numbers: dict[tuple[str, int], int] = field(default_factory=dict)
     batches: list[Batch] = field(default_factory=list)
     alerts: dict[str, Alert] = field(default_factory=dict)
+    # The newest views by key.
+    views: dict[str, View] = field(default_factory=dict)
 
     @cached_property
     def fold(self) -> Fold:
@@ -197,6 +199,7 @@ class Scenario:
                 lines.append(self._line(f"tombstone {row.key.decode()}"))
             else:
                 assert isinstance(record, View)
+                self.views[row.key.decode()] = record
         return lines
 
     def _line(self, text: str) -> str:

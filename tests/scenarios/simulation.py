@@ -145,12 +145,13 @@ class SimulatedPartition:
         )
 
     def checkpoint(self, words: list[str], at: float) -> Checkpoint:
-        """`2 hw=90 age=20`"""
+        """`2 hw=90 age=20 recovery=50`"""
         given = fields_of(words)
         return Checkpoint(
             **self._place(at, given),
             broker=int(words[0]),
             high_watermark=integer(given.get("hw")),
+            recovery_point=integer(given.get("recovery")),
             modified_at=at - float(given.get("age", "0")),
         )
 
@@ -230,11 +231,12 @@ class SimulatedPartition:
 
 
 def broker_event(words: list[str], at: float) -> BrokerState:
-    """`2 fenced lag=12000 voter log_dirs=/a,/b:KAFKA_STORAGE_ERROR`"""
+    """`2 fenced lag=12000 voter log_dirs=/a,/b:KAFKA_STORAGE_ERROR`, `2 checkpoint_age=20`"""
     given = fields_of(words)
     paths = [each.partition(":") for each in given.get("log_dirs", "").split(",") if each]
     directories = [LogDirectory(path=path, error=error or None) for path, _, error in paths]
     offline = sum(each.error is not None for each in directories) if directories else None
+    age = given.get("checkpoint_age")
     return BrokerState(
         broker=int(words[0]),
         observed_at=at,
@@ -247,4 +249,6 @@ def broker_event(words: list[str], at: float) -> BrokerState:
         offline_log_dirs=integer(given.get("offline_dirs")) if offline is None else offline,
         produce_purgatory=integer(given.get("produce")),
         fetch_purgatory=integer(given.get("fetch")),
+        checkpoint_modified_at=None if age is None else at - float(age),
+        checkpoint_directory=None if age is None else given.get("directory", "/data"),
     )

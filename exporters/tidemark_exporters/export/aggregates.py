@@ -6,12 +6,14 @@ in `behind`, and the largest is searched when it is asked for. An unknown lag is
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from typing import NamedTuple
 
 from tidemark.assess.risky_configuration import Kind
 from tidemark.assess.safe_to_stop import EFFECTS, Effect
 from tidemark_exporters.export.partition_status import (
+    CheckpointDistance,
     FollowerLag,
     Host,
     PartitionProgress,
@@ -94,7 +96,7 @@ class PartitionAggregate:
     def update(self, key: str, progress: PartitionProgress) -> None:
         """Replaces the progress of a partition."""
         self._totals = None
-        lag_records, lag_ms, uncommitted, uncommitted_ms, _ = progress
+        lag_records, lag_ms, uncommitted, uncommitted_ms, _, _ = progress
         if lag_records or lag_ms or uncommitted or uncommitted_ms:
             self.behind[key] = progress
         else:
@@ -136,7 +138,7 @@ class PartitionAggregate:
     def _compute(self) -> _Totals:
         if self._totals is None:
             max_records, waiting, max_ms, max_waiting_ms = 0, 0, 0.0, 0.0
-            for lag_records, lag_ms, uncommitted, uncommitted_ms, _ in self.behind.values():
+            for lag_records, lag_ms, uncommitted, uncommitted_ms, _, _ in self.behind.values():
                 if lag_records is not None and lag_records > max_records:
                     max_records = lag_records
                 if lag_ms is not None and lag_ms > max_ms:
@@ -149,11 +151,76 @@ class PartitionAggregate:
         return self._totals
 
 
+class CheckpointTotals:
+    """How far the live offsets of a broker's replicas are above its checkpoint files.
+
+    By partition, only distances above 0; every total is None where no distance is known.
+    """
+
+    __slots__ = ("behind", "known_behind", "known_unflushed", "unflushed")
+
+    def __init__(self) -> None:
+        self.known_behind = self.known_unflushed = 0
+        self.behind: dict[str, int] = {}
+        self.unflushed: dict[str, int] = {}
+
+    def count(self, key: str, distance: CheckpointDistance, sign: int) -> None:
+        """Adds the replica of a partition (1) or removes it (-1)."""
+        _, behind, unflushed = distance
+        self.known_behind += sign * (behind is not None)
+        self.known_unflushed += sign * (unflushed is not None)
+        for records, distances in ((behind, self.behind), (unflushed, self.unflushed)):
+            if records and sign > 0:
+                distances[key] = records
+            else:
+                distances.pop(key, None)
+
+    def copy(self) -> CheckpointTotals:
+        """One that does not change with this."""
+        made = copy.copy(self)
+        made.behind, made.unflushed = self.behind.copy(), self.unflushed.copy()
+        return made
+
+    @property
+    def used(self) -> bool:
+        return bool(self.known_behind or self.known_unflushed)
+
+    @property
+    def behind_partitions(self) -> int | None:
+        return len(self.behind) if self.known_behind else None
+
+    @property
+    def behind_records(self) -> int | None:
+        return _bounded(self.behind) if self.known_behind else None
+
+    @property
+    def behind_records_max(self) -> int | None:
+        return max(self.behind.values(), default=0) if self.known_behind else None
+
+    @property
+    def unflushed_partitions(self) -> int | None:
+        return len(self.unflushed) if self.known_unflushed else None
+
+    @property
+    def unflushed_records(self) -> int | None:
+        return _bounded(self.unflushed) if self.known_unflushed else None
+
+    @property
+    def unflushed_records_max(self) -> int | None:
+        return max(self.unflushed.values(), default=0) if self.known_unflushed else None
+
+
+def _bounded(distances: dict[str, int]) -> int:
+    """The sum, within 64 bits: views of a hostile topic may have any offsets."""
+    return min(sum(distances.values()), 2**63 - 1)
+
+
 class BrokerAggregate:
     """The replicas that a broker hosts. `behind`: by key, its followers with a lag above 0."""
 
     __slots__ = (
         "behind",
+        "checkpoints",
         "effects",
         "known_lag_ms",
         "known_lag_records",
@@ -168,6 +235,7 @@ class BrokerAggregate:
         self.known_lag_records = self.known_lag_ms = 0
         self.effects: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
         self.behind: dict[str, FollowerLag] = {}
+        self.checkpoints = CheckpointTotals()
 
     def count(self, host: Host, sign: int) -> None:
         """Adds a replica (1) or removes it (-1)."""
@@ -202,6 +270,7 @@ class BrokerAggregate:
             or self.preferred
             or self.known_lag_records
             or self.known_lag_ms
+            or self.checkpoints.used
         )
 
     @property

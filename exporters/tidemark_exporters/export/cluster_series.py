@@ -93,7 +93,7 @@ def _put_cluster_view(view: View, counters: EventCounters, put: Callable[..., No
 
 
 def _put_broker_view(view: View, put: Callable[..., None]) -> None:
-    """What a broker reports of itself; nothing where that is not known."""
+    """What a broker reports of itself, and a reader of its log directories found."""
     labels = {"kafka_cluster": view.kafka_cluster, "broker": view.broker}
     configuration = view.configuration
     reads = None if configuration is None else configuration.reads_from_followers
@@ -104,6 +104,13 @@ def _put_broker_view(view: View, put: Callable[..., None]) -> None:
         put("tidemark_log_directory_online", int(each.error is None), **place)
         put("tidemark_log_directory_total_bytes", each.total_bytes, **place)
         put("tidemark_log_directory_usable_bytes", each.usable_bytes, **place)
+    read_at, modified_at = view.checkpoint_read_at, view.checkpoint_modified_at
+    put("tidemark_broker_checkpoint_read_timestamp_seconds", read_at, **labels)
+    if read_at is not None and modified_at is not None:
+        age = round(max(0.0, read_at - modified_at), 3)
+        put("tidemark_broker_checkpoint_age_seconds", age, **labels)
+    if view.stopped_clean is not None:
+        put("tidemark_broker_last_stop_clean", int(view.stopped_clean), **labels)
 
 
 def _put_risks(cluster: str, table: Table, put: Callable[..., None]) -> None:

@@ -57,23 +57,36 @@ class PartitionStatus(NamedTuple):
 FollowerLag = tuple[int, int | None, float | None]
 
 
+# A replica's broker, its records above the high watermark on disk, and those above its recovery
+# point.
+CheckpointDistance = tuple[int, int | None, int | None]
+
+
 class PartitionProgress(NamedTuple):
-    """The largest follower lag, the uncommitted records, and the followers with a known lag."""
+    """The largest follower lag, the uncommitted records, the followers with a known lag, and the
+    replicas with a known distance to their checkpoints.
+    """
 
     lag_records: int | None = None
     lag_ms: float | None = None
     uncommitted: int | None = None
     uncommitted_ms: float | None = None
     followers: tuple[FollowerLag, ...] = ()
+    checkpoints: tuple[CheckpointDistance, ...] = ()
 
 
 def measure_progress(view: View) -> PartitionProgress:
     lag_records: int | None = None
     lag_ms: float | None = None
     followers: tuple[FollowerLag, ...] = ()
+    checkpoints: tuple[CheckpointDistance, ...] = ()
     leader = view.leader
     for replica in view.replicas:
-        broker = replica.broker
+        broker, files = replica.broker, replica.checkpoint
+        if files is not None:
+            behind, unflushed = files.behind_records, files.unflushed_records
+            if behind is not None or unflushed is not None:
+                checkpoints += ((broker, behind, unflushed),)
         if broker != leader:
             records, milliseconds = replica.lag_records, replica.lag_ms
             if records is not None:
@@ -85,7 +98,12 @@ def measure_progress(view: View) -> PartitionProgress:
                 lag_ms = milliseconds
             followers += ((broker, records, milliseconds),)
     return PartitionProgress(
-        lag_records, lag_ms, view.uncommitted_records, view.uncommitted_ms, followers
+        lag_records,
+        lag_ms,
+        view.uncommitted_records,
+        view.uncommitted_ms,
+        followers,
+        checkpoints,
     )
 
 

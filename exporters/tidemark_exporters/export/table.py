@@ -128,7 +128,7 @@ class Table:
     def _drop_unused(self, row: PartitionRow) -> None:
         """Forgets the brokers of a previous row of which nothing else is known."""
         named = {host.broker for host in row.status.hosts} | {
-            broker for broker, _, _ in row.progress.followers
+            broker for broker, _, _ in (*row.progress.followers, *row.progress.checkpoints)
         }
         for broker in named | {row.status.leader, row.status.preferred}:
             aggregate = self.broker_aggregates.get((row.cluster, broker))
@@ -170,10 +170,17 @@ class Table:
         progress = row.progress if row is not None else PartitionProgress()
         self.cluster_aggregates[cluster].update(key, progress)
         self.topic_aggregates[cluster, some.topic].update(key, progress)
-        old = previous.progress.followers if previous is not None else ()
+        before = previous.progress if previous is not None else PartitionProgress()
+        if before.checkpoints != progress.checkpoints:
+            for distances, sign in ((before.checkpoints, -1), (progress.checkpoints, 1)):
+                for distance in distances:
+                    self.broker_aggregates[cluster, distance[0]].checkpoints.count(
+                        key, distance, sign
+                    )
+        old = before.followers
         if _same_lags_are_known(old, progress.followers):
-            for before, after in zip(old, progress.followers, strict=True):
-                if before != after:
+            for lag, after in zip(old, progress.followers, strict=True):
+                if lag != after:
                     broker, _, _ = after
                     self.broker_aggregates[cluster, broker].update(key, after)
             return

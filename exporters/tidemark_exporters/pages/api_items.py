@@ -10,6 +10,12 @@ from msgspec import Struct
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.records import Alert, View
 from tidemark_exporters.pages.alerts import count_by_severity, select_alerts
+from tidemark_exporters.pages.checkpoints import (
+    CheckpointResource,
+    ReplicaCheckpoint,
+    checkpoint_totals,
+    replica_checkpoints,
+)
 from tidemark_exporters.pages.health import worst_state
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
@@ -113,6 +119,13 @@ class BrokerResource(Struct, kw_only=True, omit_defaults=True):
     # The partitions that a stop of this broker alone affects, by their worst effect; `safe`: none.
     # `safe` is null while the views are being read and for a stale cluster.
     stop: dict[str, Any]
+    # Where its log directories are read: whether the newest stop that was seen was clean, what it
+    # would start from if it were killed now, and of a single broker the replicas of which the live
+    # offsets are above those on disk, the most records first.
+    stopped_clean: bool | None = None
+    stopped_at: float | None = None
+    checkpoint: CheckpointResource | None = None
+    checkpoints: list[ReplicaCheckpoint] | None = None
     alerts: list[Alert]
     # {topic, partition, effect, detail}, worst first; listed for a single broker only.
     impacts: list[dict[str, Any]] | None = None
@@ -214,6 +227,10 @@ def build_broker(
         lag_records_max=aggregate.lag_records,
         lag_ms_max=aggregate.lag_ms,
         stop={"safe": is_safe if snapshot.can_judge(cluster) else None, **counts},
+        stopped_clean=None if view is None else view.stopped_clean,
+        stopped_at=None if view is None else view.stopped_at,
+        checkpoint=checkpoint_totals(view, aggregate),
+        checkpoints=replica_checkpoints(snapshot, cluster, broker) if with_impacts else None,
         alerts=select_alerts(snapshot.open_alerts, labels),
         impacts=[
             {"topic": i.topic, "partition": i.partition, "effect": i.effect, "detail": i.detail}

@@ -226,6 +226,7 @@ def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggreg
         aggregate.behind = aggregate.behind.copy()
         if isinstance(aggregate, BrokerAggregate):
             aggregate.effects = aggregate.effects.copy()
+            aggregate.checkpoints = aggregate.checkpoints.copy()
         else:
             aggregate.reassignments = aggregate.reassignments.copy()
             aggregate.risks = aggregate.risks.copy()

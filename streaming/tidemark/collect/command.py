@@ -9,15 +9,22 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 import structlog
 from msgspec.structs import replace
 
 from tidemark.collect.collector import Collector
 from tidemark.collect.kafka_publisher import KafkaPublisher
+from tidemark.collect.log_directories.sidecar import (
+    LogDirectoriesReader,
+    parse_log_dirs,
+    run_sidecar,
+)
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import LinePublisher, Publisher
 from tidemark.collect.watchdog import CANNOT_PUBLISH, NO_BROKER, CollectorWatchdog, Key
 from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.events import ClusterName
 from tidemark.kafka.client import check_reachable, quiet_client_logs
 from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
@@ -52,30 +59,97 @@ FLUSH_SECONDS: Final = 4.0
     help="-: JSON lines on standard output.",
 )
 @click.option("--passes", type=click.IntRange(min=1), help="Stop after this many passes.")
+@click.option(
+    "--log-dirs",
+    metavar="DIR,…",
+    help="Instead, read the checkpoint files in the log.dirs of the broker on this host.",
+)
 def collect(
-    config: Path | None, bootstrap: str | None, name: str | None, to: str, passes: int | None
+    config: Path | None,
+    bootstrap: str | None,
+    name: str | None,
+    to: str,
+    passes: int | None,
+    log_dirs: str | None = None,
 ) -> None:
     quiet_client_logs()
-    settings = select_clusters(load_settings(config), bootstrap, name)
+    settings = load_settings(config)
+    epoch = int(time.time() * 1000)
+    if log_dirs is not None:
+        if bootstrap is not None:
+            raise ConfigError("--log-dirs reads files and --bootstrap brokers; give one of them.")
+        _read_log_directories(settings, parse_log_dirs(log_dirs), name, to, passes, epoch)
+        return
+    settings = select_clusters(settings, bootstrap, name)
     configure_logs(settings.log_format)
     _check_clusters(settings)
-    publisher: Publisher
-    if to == "-":
-        publisher = LinePublisher()
-    else:
-        ensure_topics(settings.kafka, settings.topics)
-        publisher = KafkaPublisher(settings)
-    metrics = CollectMetrics()
-    # A collector that writes lines often runs on the host of the one that publishes, which has the
-    # port.
-    if settings.collect.listen is not None and to == "topic":
-        metrics.registry.serve(settings.collect.listen, "collect.listen", ConfigError)
-    epoch = int(time.time() * 1000)
+    publisher = _make_publisher(settings, to)
+    metrics = _make_metrics(settings, to)
     collectors = [
         Collector(cluster, settings, publisher, metrics, epoch, passes)
         for cluster in settings.clusters
     ]
     _run(settings, collectors, publisher)
+
+
+def _make_publisher(settings: Settings, to: str) -> Publisher:
+    if to == "-":
+        return LinePublisher()
+    ensure_topics(settings.kafka, settings.topics)
+    return KafkaPublisher(settings)
+
+
+def _make_metrics(settings: Settings, to: str) -> CollectMetrics:
+    metrics = CollectMetrics()
+    # A collector that writes lines often runs on the host of the one that publishes, which has the
+    # port.
+    if settings.collect.listen is not None and to == "topic":
+        metrics.registry.serve(settings.collect.listen, "collect.listen", ConfigError)
+    return metrics
+
+
+def _read_log_directories(
+    settings: Settings,
+    paths: list[Path],
+    name: str | None,
+    to: str,
+    readings: int | None,
+    epoch: int,
+) -> None:
+    """The sidecar: it needs the Kafka of the event topic only, and with `--to -` none."""
+    configure_logs(settings.log_format)
+    cluster = choose_cluster(settings, name)
+    groups = 1 if to == "-" else settings.topics.partitions
+    reader = LogDirectoriesReader(paths, cluster, settings.collect.collector, groups, epoch)
+    publisher = _make_publisher(settings, to)
+    metrics = _make_metrics(settings, to)
+    stop = _stop_on_signal()
+    log.info("reading log directories", cluster=cluster.name, broker=reader.broker)
+    run_sidecar(reader, publisher, metrics, stop, settings.collect.checkpoint_seconds, readings)
+    publisher.close(FLUSH_SECONDS)
+
+
+def choose_cluster(settings: Settings, name: str | None) -> Cluster:
+    """The cluster of the log directories. Raises ConfigError where the choice is not clear."""
+    if settings.clusters:
+        found = [cluster for cluster in settings.clusters if name in (None, cluster.name)]
+        if len(found) == 1:
+            return found[0]
+    known = [cluster.name for cluster in settings.clusters]
+    if name is None:
+        raise ConfigError(
+            "give --cluster NAME, the name of the cluster in the collectors' configuration."
+        )
+    if known:
+        raise ConfigError(
+            f"no cluster is called `{name}`; the configuration has {', '.join(known)}."
+        )
+    try:
+        return Cluster(name=msgspec.convert(name, ClusterName))
+    except msgspec.ValidationError:
+        raise ConfigError(
+            f"--cluster `{name}` is no name: use letters, digits, `.`, `_` and `-`."
+        ) from None
 
 
 def select_clusters(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:
@@ -124,11 +198,16 @@ def _check_clusters(settings: Settings) -> None:
         raise failures[0]
 
 
-def _run(settings: Settings, collectors: list[Collector], publisher: Publisher) -> None:
-    """Runs the collectors until a signal, the end of their passes, or of the lines' reader."""
+def _stop_on_signal() -> threading.Event:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def _run(settings: Settings, collectors: list[Collector], publisher: Publisher) -> None:
+    """Runs the collectors until a signal, the end of their passes, or of the lines' reader."""
+    stop = _stop_on_signal()
 
     def ages() -> dict[Key, float]:
         now = time.monotonic()

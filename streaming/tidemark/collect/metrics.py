@@ -21,6 +21,7 @@ class CollectMetrics:
         self._answers = registry.counter("tidemark_collect_broker_answers_total")
         self._published = registry.counter("tidemark_collect_records_published_total")
         self._dropped = registry.counter("tidemark_collect_records_dropped_total")
+        self._file_errors = registry.gauge("tidemark_collect_log_directory_errors")
         self._counted = (0, 0)
 
     def passed(
@@ -32,6 +33,16 @@ class CollectMetrics:
             self._partitions.labels(cluster, result).set(getattr(passes, result))
         for broker, outcome in passes.outcomes.items():
             self._answers.labels(cluster, str(broker), outcome).inc()
+        self._count_records(publisher)
+
+    def read_log_directories(
+        self, cluster: str, broker: int, errors: int, publisher: Publisher
+    ) -> None:
+        """Counts one reading of a broker's log directories."""
+        self._file_errors.labels(cluster, str(broker)).set(errors)
+        self._count_records(publisher)
+
+    def _count_records(self, publisher: Publisher) -> None:
         published_before, dropped_before = self._counted
         self._counted = published, dropped = publisher.published, publisher.dropped
         self._published.inc(max(0, published - published_before))

@@ -40,7 +40,7 @@ ALERTS: Final = 1 << 9
 MISSED: Final = 1 << 10
 # Brokers left the in-sync set at some time.
 SHRINKS: Final = 1 << 11
-# Checkpoint files of a replica were read.
+# A checkpoint file has a higher high watermark than its broker reported last.
 CHECKPOINT: Final = 1 << 12
 # The controller marks the leader as recovering from an unclean election.
 RECOVERING: Final = 1 << 13

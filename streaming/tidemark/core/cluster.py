@@ -72,6 +72,25 @@ class PurgatorySample(Struct, array_like=True):
     fetch: int | None
 
 
+class CheckpointFiles(Struct, array_like=True):
+    """The high watermark checkpoint files of a broker, as a reader on its host found them.
+
+    Both times are by the reader's clock.
+    """
+
+    # When the oldest file was written, and when it was read.
+    modified_at: float
+    read_at: float
+    directory: str | None = None
+
+
+class BrokerStop(Struct, array_like=True):
+    """The newest stop of a broker that a reader of its log directories saw."""
+
+    clean: bool
+    at: float
+
+
 class NodeState(Struct, array_like=True):
     """What `broker` events reported last of a broker, or of a node of the metadata quorum."""
 
@@ -92,6 +111,8 @@ class NodeState(Struct, array_like=True):
     log_directories_at: float = 0.0
     configuration: BrokerConfiguration | None = None
     configuration_at: float = 0.0
+    checkpoint: CheckpointFiles | None = None
+    last_stop: BrokerStop | None = None
 
 
 class Departure(Struct, array_like=True):

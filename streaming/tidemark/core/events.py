@@ -167,7 +167,11 @@ class MetadataChange(
 
 
 class Checkpoint(Struct, tag="checkpoint", tag_field="kind", kw_only=True, omit_defaults=True):
-    """One replica in the checkpoint files of a log directory (CheckpointFile)."""
+    """One replica in the checkpoint files of a log directory (CheckpointFile).
+
+    High watermark and recovery point are 0 where the file does not name the replica, as at the
+    broker's start; null where the file was not readable.
+    """
 
     topic: Topic
     partition: PartitionNumber
@@ -177,8 +181,12 @@ class Checkpoint(Struct, tag="checkpoint", tag_field="kind", kw_only=True, omit_
     high_watermark: Offset | None = None
     recovery_point: Offset | None = None
     log_start_offset: Offset | None = None
+    # (leader epoch, its first offset), the newest ones, ascending (leader-epoch-checkpoint).
     lineage_starts: Annotated[list[LineageEntry], Meta(max_length=64)] | None = None
+    # When replication-offset-checkpoint was written.
     modified_at: Seconds | None = None
+    # The first offset that the cleaner has not compacted yet (cleaner-offset-checkpoint).
+    first_dirty_offset: Offset | None = None
 
 
 class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_defaults=True):
@@ -199,6 +207,15 @@ class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_def
     configuration: BrokerConfiguration | None = None
     produce_purgatory: SmallCount | None = None
     fetch_purgatory: SmallCount | None = None
+    # Of a reader of its log directories, by the clock of `observed_at`: when the oldest of its
+    # replication-offset-checkpoint files was written, and the directory of that file.
+    checkpoint_modified_at: Seconds | None = None
+    checkpoint_directory: Name | None = None
+    # Whether the newest stop that the reader saw was clean (.kafka_cleanshutdown), and when it was.
+    stopped_clean: bool | None = None
+    stopped_at: Seconds | None = None
+    # The cluster in meta.properties.
+    cluster_id: Name | None = None
 
 
 class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=True):

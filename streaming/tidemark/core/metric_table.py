@@ -101,6 +101,11 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_collect_records_published_total": "Records acknowledged by Kafka.",
         "tidemark_collect_records_dropped_total": "Records that could not be published.",
     },
+    ("collect", "gauge", "files", _BROKER): {
+        "tidemark_collect_log_directory_errors": (
+            "Files and folders of a broker's log directories that the last reading could not use."
+        ),
+    },
     ("stream", "histogram", "seconds", ()): {
         "tidemark_stream_batch_duration_seconds": "Duration of a micro-batch.",
     },
@@ -227,6 +232,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_broker_reads_from_followers": (
             "1 when replica.selector.class lets consumers read from followers, else 0."
         ),
+        "tidemark_broker_last_stop_clean": (
+            "1 when the newest stop of the broker seen in its log directories was clean, else 0."
+        ),
     },
     ("broker", "gauge", "", _LOG_DIRECTORY): {
         "tidemark_log_directory_online": "0 when the broker reports an error for it, else 1.",
@@ -242,6 +250,14 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("broker", "gauge", "partitions", _BROKER): {
         "tidemark_broker_leaders": "Partitions led by the broker.",
         "tidemark_broker_preferred_leaders": "Partitions with the broker as preferred leader.",
+        "tidemark_broker_checkpoint_behind_partitions": (
+            "Replicas with a high watermark above the one in the broker's checkpoint file. Absent "
+            "while its log directories are not read."
+        ),
+        "tidemark_broker_unflushed_partitions": (
+            "Replicas with records from their recovery point on: not known to be flushed. Absent "
+            "while its log directories are not read."
+        ),
     },
     ("broker", "gauge", "partitions", ("kafka_cluster", "broker", "effect")): {
         "tidemark_broker_stop_impact_partitions": (
@@ -255,9 +271,25 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_broker_metadata_lag_seconds": (
             "Time since the quorum leader last saw the node caught up."
         ),
+        "tidemark_broker_checkpoint_age_seconds": (
+            "Age of the oldest high watermark checkpoint file of the broker when it was last read."
+        ),
+        "tidemark_broker_checkpoint_read_timestamp_seconds": (
+            "Time of the last reading of the broker's checkpoint files."
+        ),
     },
     ("broker", "gauge", "records", _BROKER): {
         "tidemark_broker_replica_lag_records_max": "Largest known lag in records of its replicas.",
+        "tidemark_broker_checkpoint_behind_records": (
+            "Records between the high watermarks in the checkpoint file and the live ones, over "
+            "its replicas."
+        ),
+        "tidemark_broker_checkpoint_behind_records_max": "The same of the replica with the most.",
+        "tidemark_broker_unflushed_records": (
+            "Records from the recovery points to the log ends, over its replicas: not known to be "
+            "flushed."
+        ),
+        "tidemark_broker_unflushed_records_max": "The same of the replica with the most.",
     },
     ("broker", "gauge", "offset", _BROKER): {
         "tidemark_broker_metadata_log_end_offset": "Log end offset of the node's metadata log.",

@@ -57,6 +57,25 @@ class Alert(Struct, tag="alert", tag_field="type", kw_only=True, omit_defaults=T
     at: Seconds
 
 
+class CheckpointView(Struct, kw_only=True, omit_defaults=True):
+    """The checkpoint files of a replica as last read on its broker's host."""
+
+    high_watermark: Int64 | None = None
+    # Records from here on are not known to be flushed.
+    recovery_point: Int64 | None = None
+    log_start_offset: Int64 | None = None
+    # The first offset that the cleaner has not compacted yet.
+    first_dirty_offset: Int64 | None = None
+    # (leader epoch, its first offset), ascending, the newest ones.
+    lineage_starts: list[tuple[Int64, Int64]] | None = None
+    modified_at: Seconds | None = None
+    read_at: Seconds
+    # The live high watermark - the one on disk, and the live log end offset - the recovery point:
+    # upper bounds, because the file may be newer than its reading.
+    behind_records: Int64 | None = None
+    unflushed_records: Int64 | None = None
+
+
 class ReplicaView(Struct, kw_only=True, omit_defaults=True):
     """One replica in the view of a partition: its last sample and what follows from it."""
 
@@ -76,6 +95,7 @@ class ReplicaView(Struct, kw_only=True, omit_defaults=True):
     # Bytes of its segments when the log directories were read last.
     size_bytes: Int64 | None = None
     lineage: list[tuple[Int64, Int64]] | None = None
+    checkpoint: CheckpointView | None = None
 
 
 class AddingView(Struct, kw_only=True, omit_defaults=True):
@@ -164,6 +184,12 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     log_directories: list[LogDirectory] | None = None
     configuration: BrokerConfiguration | None = None
     rack: str | None = None
+    # scope "broker", where its log directories are read: when the oldest high watermark checkpoint
+    # file was written and read, and whether the newest stop that was seen was clean.
+    checkpoint_modified_at: Seconds | None = None
+    checkpoint_read_at: Seconds | None = None
+    stopped_clean: bool | None = None
+    stopped_at: Seconds | None = None
     broker_outcomes: dict[str, str] = {}
     cluster_id: str | None = None
     partitions: Int64 | None = None

@@ -79,6 +79,11 @@ class CheckpointSeen(Struct, array_like=True, gc=False):
     high_watermark: int | None
     modified_at: float | None
     observed_at: float
+    recovery_point: int | None = None
+    log_start_offset: int | None = None
+    first_dirty_offset: int | None = None
+    # (leader epoch, its first offset), ascending, the newest MAX_LINEAGE.
+    lineage_starts: list[tuple[int, int]] | None = None
 
 
 class Regression(Struct, array_like=True, gc=False):

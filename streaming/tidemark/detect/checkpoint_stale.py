@@ -1,8 +1,11 @@
 """CHECKPOINT_STALE: a running broker does not write its checkpoint files, or they are wrong.
 
 After a crash the broker starts from these files: from an old high watermark, or from one that it
-never had. ReplicaManager writes replication-offset-checkpoint every 5 s; CheckpointFile replaces
-the file as a whole.
+never had. A write that fails takes the log directory out of service, and with the last one the
+broker; a write that never returns leaves no other sign than the age of the file.
+
+ReplicaManager writes the replication-offset-checkpoint of each log directory every 5 s,
+also when nothing changed; CheckpointFile replaces the file as a whole.
 """
 
 from __future__ import annotations
@@ -11,17 +14,39 @@ from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
+from tidemark.core.cluster import CheckpointFiles, ClusterState
 from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import CheckpointSeen
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.core.text import rfc3339
+from tidemark.core.tracked_alert import is_firing
+from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
 
 # An older reading proves nothing about the present: its reader stopped, not the broker's writer.
 READING_SECONDS: Final = 60.0
+ID: Final = "CHECKPOINT_STALE"
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
-    """One condition per broker that answers and has been up long enough to write the files."""
+def evaluate_brokers(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+    """One condition per broker that answers and has been up long enough to write its files."""
+    limit_ms = context.thresholds.checkpoint_stale_ms
+    for broker, node in sorted(cluster.nodes.items()):
+        files, seen = node.checkpoint, cluster.brokers.get(broker)
+        if files is None or seen is None or seen.outcome != OK:
+            continue
+        if (files.read_at - seen.since) * 1000.0 < limit_ms:
+            continue
+        is_old = context.now - files.read_at > READING_SECONDS
+        if is_old and not is_firing(context.alerts, ID, broker):
+            # A missing reading neither raises the alert nor ends it.
+            continue
+        age_ms = max(0.0, (files.read_at - files.modified_at) * 1000.0)
+        if age_ms >= limit_ms:
+            yield _old(broker, files, age_ms)
+
+
+def evaluate_partition(state: PartitionState, context: Context) -> Iterator[Condition]:
+    """One condition per broker that answers and reports less than its file."""
     limit_ms = context.thresholds.checkpoint_stale_ms
     for seen in state.sparse.checkpoints if state.sparse is not None else []:
         replica = state.replica(seen.broker)
@@ -33,18 +58,8 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         up_ms = (seen.observed_at - broker.since) * 1000.0
         if context.now - seen.observed_at > READING_SECONDS or up_ms < limit_ms:
             continue
-        age_ms = _age_ms(seen)
-        if age_ms >= limit_ms:
-            yield _old(seen, age_ms, replica, context)
-        elif _is_above(seen, replica):
+        if _is_above(seen, replica):
             yield _above(seen, replica, context)
-
-
-def _age_ms(seen: CheckpointSeen) -> float:
-    """The age of the files when they were read; 0 where that is unknown."""
-    if seen.modified_at is None:
-        return 0.0
-    return max(0.0, (seen.observed_at - seen.modified_at) * 1000.0)
 
 
 def _is_above(seen: CheckpointSeen, replica: ReplicaState) -> bool:
@@ -58,16 +73,20 @@ def _is_above(seen: CheckpointSeen, replica: ReplicaState) -> bool:
     return at > seen.observed_at and seen.high_watermark > shown
 
 
-def _old(seen: CheckpointSeen, age_ms: float, replica: ReplicaState, context: Context) -> Condition:
+def _old(broker: int, files: CheckpointFiles, age_ms: float) -> Condition:
+    where = "" if files.directory is None else f" in {files.directory}"
     return Condition(
         severity="info",
-        subject=seen.broker,
-        broker=seen.broker,
-        description=f"Broker {seen.broker} answers but has not written its high watermark "
-        f"checkpoint for {age_ms / 1000:.0f} s ({context.name}: {seen.high_watermark} on disk, "
-        f"{replica.high_watermark} live). After a crash it starts from the old value. "
-        "Check for a full or failing disk.",
-        evidence=_evidence(seen, replica),
+        subject=broker,
+        broker=broker,
+        description=f"Broker {broker} answers but has not written its high watermark checkpoint"
+        f"{where} for {age_ms / 1000:.0f} s, as read at {rfc3339(files.read_at)}. After a crash "
+        "it starts from the old values. Check for a blocked or failed disk.",
+        evidence={
+            "directory": files.directory,
+            "modified_at": files.modified_at,
+            "read_at": files.read_at,
+        },
     )
 
 
@@ -79,26 +98,23 @@ def _above(seen: CheckpointSeen, replica: ReplicaState, context: Context) -> Con
         description=f"Broker {seen.broker} has high watermark {seen.high_watermark} of "
         f"{context.name} on disk and reported {replica.high_watermark} afterwards. The file is "
         "old or of another log directory, or the broker does not write it.",
-        evidence=_evidence(seen, replica),
+        evidence={
+            "checkpoint_high_watermark": seen.high_watermark,
+            "high_watermark": replica.high_watermark,
+            "modified_at": seen.modified_at,
+            "read_at": seen.observed_at,
+            "sampled_at": replica.sampled_at,
+        },
         # The high watermark may have fallen (a new leader, a truncation); the next file shows it.
         hold_ms=context.thresholds.checkpoint_stale_ms,
     )
 
 
-def _evidence(seen: CheckpointSeen, replica: ReplicaState) -> dict[str, object]:
-    return {
-        "checkpoint_high_watermark": seen.high_watermark,
-        "high_watermark": replica.high_watermark,
-        "modified_at": seen.modified_at,
-        "read_at": seen.observed_at,
-        "sampled_at": replica.sampled_at,
-    }
-
-
 DETECTOR = Detector(
-    "CHECKPOINT_STALE",
+    ID,
     "state",
     "The checkpoint files of a running broker are old or wrong.",
     wakes_on=activity.CHECKPOINT,
-    state=evaluate,
+    state=evaluate_partition,
+    cluster=evaluate_brokers,
 )

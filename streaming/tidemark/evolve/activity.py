@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.core import activity
 from tidemark.core.activity import Activity
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.sparse_state import SparseState
+from tidemark.core.sparse_state import CheckpointSeen, SparseState
 from tidemark.evolve.elections import newly_suspected
 
 
@@ -30,6 +30,8 @@ def activity_of(state: PartitionState) -> Activity:
         flags |= activity.SHRINKS
     if state.sparse is not None:
         flags |= _of_sparse(state.sparse)
+        if state.sparse.checkpoints and _is_checkpoint_above(state, state.sparse.checkpoints):
+            flags |= activity.CHECKPOINT
     return flags | alerts_activity(state) if state.alerts else flags
 
 
@@ -68,9 +70,17 @@ def _of_sparse(sparse: SparseState) -> Activity:
         flags |= activity.RECOVERING
     if sparse.divergences or sparse.audit is not None:
         flags |= activity.DIVERGENCE
-    if sparse.checkpoints:
-        flags |= activity.CHECKPOINT
     return flags
+
+
+def _is_checkpoint_above(state: PartitionState, checkpoints: list[CheckpointSeen]) -> bool:
+    """Whether a file has a higher high watermark than the newest sample of its broker."""
+    for seen in checkpoints:
+        replica = state.replica(seen.broker)
+        live = None if replica is None else replica.high_watermark
+        if live is not None and seen.high_watermark is not None and seen.high_watermark > live:
+            return True
+    return False
 
 
 def changes(before: PartitionState, after: PartitionState) -> Activity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from tidemark.core.events import MAX_REPLICAS, Audit, Checkpoint
+from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Audit, Checkpoint
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, copy_of
 
@@ -17,7 +17,16 @@ def evolve_checkpoint(state: PartitionState, event: Checkpoint) -> PartitionStat
     if late or not _is_certainly_of(state, event.topic_id):
         return state
     others = [item for item in sparse.checkpoints if item.broker != event.broker]
-    seen = CheckpointSeen(event.broker, event.high_watermark, event.modified_at, event.observed_at)
+    seen = CheckpointSeen(
+        event.broker,
+        event.high_watermark,
+        event.modified_at,
+        event.observed_at,
+        event.recovery_point,
+        event.log_start_offset,
+        event.first_dirty_offset,
+        event.lineage_starts[-MAX_LINEAGE:] if event.lineage_starts is not None else None,
+    )
     sparse.checkpoints = [*others, seen][-MAX_REPLICAS:]
     after = copy.copy(state)
     after.sparse = sparse

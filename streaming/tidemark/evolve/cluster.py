@@ -13,6 +13,8 @@ from tidemark.core.cluster import (
     MAX_COLLECTORS,
     MAX_PURGATORY_SAMPLES,
     BrokerSeen,
+    BrokerStop,
+    CheckpointFiles,
     ClusterState,
     CollectorClock,
     NodeState,
@@ -153,12 +155,11 @@ def note_refused(cluster: ClusterState, name: str, collector_epoch: int, pass_nu
 
 def apply_broker(cluster: ClusterState, event: BrokerState) -> None:
     """A `broker` event; fields that it leaves out stay as they were. An older event is ignored."""
-    known = cluster.nodes.get(event.broker)
-    if known is None:
-        if len(cluster.nodes) >= MAX_BROKERS:
-            return
-        known = cluster.nodes[event.broker] = NodeState(event.observed_at)
-    elif event.observed_at < known.observed_at:
+    if event.checkpoint_modified_at is not None or event.stopped_clean is not None:
+        _apply_log_directories(cluster, event)
+        return
+    known = _node(cluster, event.broker, event.observed_at)
+    if known is None or event.observed_at < known.observed_at:
         return
     known.observed_at = event.observed_at
     if event.incarnation is not None and event.incarnation != known.incarnation:
@@ -179,6 +180,33 @@ def apply_broker(cluster: ClusterState, event: BrokerState) -> None:
     if not samples or event.observed_at - samples[-1].at >= PURGATORY_SECONDS:
         sample = PurgatorySample(event.observed_at, event.produce_purgatory, event.fetch_purgatory)
         known.purgatories = [*samples, sample][-MAX_PURGATORY_SAMPLES:]
+
+
+def _node(cluster: ClusterState, broker: int, observed_at: float) -> NodeState | None:
+    """What is known of a node; None where there is no room for another one."""
+    known = cluster.nodes.get(broker)
+    if known is None and len(cluster.nodes) < MAX_BROKERS:
+        known = cluster.nodes[broker] = NodeState(observed_at)
+    return known
+
+
+def _apply_log_directories(cluster: ClusterState, event: BrokerState) -> None:
+    """What a reader on the broker's host found. It has another clock than the collectors.
+
+    So it neither moves their times nor is ordered by them: the newest record counts.
+    """
+    if event.cluster_id is not None and cluster.cluster_id not in (None, event.cluster_id):
+        return
+    known = _node(cluster, event.broker, 0.0)
+    if known is None:
+        return
+    if event.checkpoint_modified_at is not None:
+        known.checkpoint = CheckpointFiles(
+            event.checkpoint_modified_at, event.observed_at, event.checkpoint_directory
+        )
+    if event.stopped_clean is not None:
+        at = event.observed_at if event.stopped_at is None else event.stopped_at
+        known.last_stop = BrokerStop(event.stopped_clean, at)
 
 
 def stopping_in_order(cluster: ClusterState, at: float) -> dict[int, bool]:

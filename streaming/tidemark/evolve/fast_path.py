@@ -95,6 +95,7 @@ def _covers_earlier(state: PartitionState) -> bool:
 def _paired(state: PartitionState, event: Observation, committed: int, newest: int) -> Pairs | None:
     """Every replica with its sample; None unless all answered and no log got shorter."""
     high_watermark, several = state.high_watermark or 0, len(state.committed) > 1
+    has_checkpoints = state.sparse is not None and bool(state.sparse.checkpoints)
     replicas = {replica.broker: replica for replica in state.replicas}
     if len(replicas) != len(event.samples):
         return None
@@ -116,8 +117,16 @@ def _paired(state: PartitionState, event: Observation, committed: int, newest: i
             return None
         if sample.broker == state.leader and not _leads(state, sample):
             return None
+        if has_checkpoints and _high_watermark_fell(replica, sample):
+            # It may be below its checkpoint now.
+            return None
         pairs.append((replica, sample))
     return pairs
+
+
+def _high_watermark_fell(replica: ReplicaState, sample: Replica) -> bool:
+    before, now = replica.high_watermark, sample.high_watermark
+    return now is not None and (before is None or now < before)
 
 
 def _leads(state: PartitionState, sample: Replica) -> bool:

@@ -67,6 +67,10 @@ class LocalCluster:
     def address(self, broker: int) -> tuple[str, int]:
         return "127.0.0.1", self._layout.ports[broker]
 
+    def log_directory(self, broker: int) -> Path:
+        """The log.dirs of a broker: one folder."""
+        return self._layout.data(broker)
+
     def start(self) -> None:
         """Formats, starts all nodes and returns when every broker is ready.
 

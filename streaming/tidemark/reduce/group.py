@@ -62,6 +62,7 @@ from tidemark.reduce.views import (
     REFRESH_SECONDS,
     cluster_digest,
     cluster_views,
+    newest_reading,
     partition_digest,
     partition_view,
 )
@@ -352,7 +353,7 @@ class Fold:
             # By a clock that was ahead.
             state.published_at = 0.0
         digest = partition_digest(state) if changed else state.published_digest
-        fresh = state.observed_at > state.published_at
+        fresh = newest_reading(state) > state.published_at
         firing = any(alert.firing for alert in state.alerts)
         if (
             digest != state.published_digest

@@ -12,7 +12,8 @@ from tidemark.core.cluster import BrokerSeen, ClusterState
 from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.records import OpenAlert, ReplicaView, View
+from tidemark.core.records import CheckpointView, OpenAlert, ReplicaView, View
+from tidemark.detect.checkpoint_stale import READING_SECONDS
 from tidemark.detect.measures import uncommitted_window
 from tidemark.reduce.life_cycle import Rules, Scope, open_alerts
 from tidemark.reduce.reassignment import adding_views
@@ -84,6 +85,7 @@ def _replica_view(state: PartitionState, replica: ReplicaState, now: float) -> R
         sampled_at=replica.sampled_at,
         size_bytes=replica.size_bytes,
         lineage=replica.lineage,
+        checkpoint=_checkpoint_view(state, replica, now),
     )
     if state.in_sync_replicas is not None:
         view.in_sync = replica.broker in state.in_sync_replicas
@@ -98,6 +100,45 @@ def _replica_view(state: PartitionState, replica: ReplicaState, now: float) -> R
         lags = view.lag_records > 0
         view.lag_ms = age_ms(state.offset_history, log_end, now) if lags else 0.0
     return view
+
+
+def _checkpoint_view(
+    state: PartitionState, replica: ReplicaState, now: float
+) -> CheckpointView | None:
+    """The files of a replica. An old reading, or a silent broker, gives no distance to the live
+    offsets.
+    """
+    seen = None
+    if state.sparse is not None:
+        found = (each for each in state.sparse.checkpoints if each.broker == replica.broker)
+        seen = next(found, None)
+    if seen is None:
+        return None
+    view = CheckpointView(
+        high_watermark=seen.high_watermark,
+        recovery_point=seen.recovery_point,
+        log_start_offset=seen.log_start_offset,
+        first_dirty_offset=seen.first_dirty_offset,
+        lineage_starts=seen.lineage_starts,
+        modified_at=seen.modified_at,
+        read_at=seen.observed_at,
+    )
+    if replica.error is None and now - seen.observed_at <= READING_SECONDS:
+        start = replica.log_start_offset
+        view.behind_records = _distance(replica.high_watermark, seen.high_watermark, start)
+        view.unflushed_records = _distance(replica.log_end_offset, seen.recovery_point, start)
+    return view
+
+
+def _distance(live: int | None, on_disk: int | None, log_start: int | None) -> int | None:
+    """A start from a value below the log start is one from the log start."""
+    return None if live is None or on_disk is None else max(0, live - max(on_disk, log_start or 0))
+
+
+def newest_reading(state: PartitionState) -> float:
+    """When the newest observation or checkpoint was read, each by the clock of its reader."""
+    seen = [] if state.sparse is None else state.sparse.checkpoints
+    return max([state.observed_at, *(reading.observed_at for reading in seen)])
 
 
 def partition_digest(state: PartitionState) -> int:
@@ -198,6 +239,11 @@ def _broker_view(view: View, cluster: ClusterState, seen: BrokerSeen, rules: Rul
             view.log_directories = node.log_directories
         if view.at - node.configuration_at <= REPORT_SECONDS:
             view.configuration = node.configuration
+        if node.checkpoint is not None:
+            view.checkpoint_modified_at = node.checkpoint.modified_at
+            view.checkpoint_read_at = node.checkpoint.read_at
+        if node.last_stop is not None:
+            view.stopped_clean, view.stopped_at = node.last_stop.clean, node.last_stop.at
     view.rack = seen.rack
     if counted is not None:
         view.preferred, view.preferred_led = counted

@@ -84,6 +84,8 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     # An unchanged partition is published once in this time.
     thin_seconds: PositiveFloat = 30.0
     compression: Literal["gzip", "none"] = "gzip"
+    # Between two readings of the checkpoint files, with --log-dirs.
+    checkpoint_seconds: PositiveFloat = 5.0
     # A webhook for alerts about the collector itself, posted without Kafka. Null: none.
     watchdog_url: str | None = None
     watchdog_seconds: PositiveFloat = 30.0

@@ -11,6 +11,7 @@ from typing import Final
 import click
 import msgspec
 
+from tidemark.collect.log_directories.sidecar import parse_log_dirs
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.kafka.client import choose_connection
@@ -18,6 +19,7 @@ from tidemark.settings import Cluster, Collect, load_settings
 from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster
 from tidemark.verbs.inspect.coordinator import list_coordinated
 from tidemark.verbs.inspect.drawing import draw_logs
+from tidemark.verbs.inspect.log_directories import show_log_directories
 from tidemark.verbs.inspect.losses import LossFilter, parse_since
 from tidemark.verbs.inspect.losses_command import show_losses
 from tidemark.verbs.inspect.replica_table import heading, replica_table
@@ -45,6 +47,9 @@ MAX_PASSES: Final = 8
 @click.option(
     "--since", metavar="TIME|AGE", help="Losses found since: 24h, 7d, 2026-11-21T14:00:00Z."
 )
+@click.option(
+    "--log-dirs", metavar="DIR,…", help="Checkpoints in a broker's log.dirs, or in a copy."
+)
 def inspect(
     topic: str | None,
     partition: int | None,
@@ -56,6 +61,7 @@ def inspect(
     as_csv: bool,
     source: str | None,
     since: str | None,
+    log_dirs: str | None,
 ) -> int:
     """Show the replicas of TOPIC as the brokers report them now.
 
@@ -63,7 +69,14 @@ def inspect(
 
     With --losses, list the committed records that are lost, from Tidemark's topic of alerts.
     TOPIC, PARTITION and --cluster then narrow the list. Exit status: 0 none, 3 losses found.
+
+    With --log-dirs, show what a broker would start from, by the files of its log directories.
+    Exit status: 3 when a file cannot be used.
     """
+    if log_dirs is not None:
+        if losses or bootstrap is not None:
+            raise ConfigError("--log-dirs reads files; leave out --losses and --bootstrap.")
+        return show_log_directories(parse_log_dirs(log_dirs), topic, partition, as_json=as_json)
     settings = load_settings(config)
     if losses:
         if as_csv and as_json:
