@@ -22,6 +22,11 @@ from tidemark.verbs.replay.reducer import LineReducer
 CASES = ROOT / "tests" / "testdata" / "cases"
 LOSS, UNCLEAN = "KafkaCommittedDataLoss", "KafkaUncleanElection"
 REASSURANCE = ("has them", "is missing in its log", "has everything that was seen")
+OFFLINE_AND_SUSPECTED = (
+    "critical KafkaOffline",
+    f"warning {UNCLEAN}",
+    "warning KafkaLossRisk",
+)
 Ranges = dict[str, list[tuple[int, int]]]
 
 
@@ -87,8 +92,20 @@ TRUTHS: dict[str, Case] = {
     "ok-truncate-to-exactly-hw.jsonl": Case(
         fired=("info KafkaLogTruncation",), absent=(LOSS, UNCLEAN), never=("which was committed",)
     ),
-    # 0.11: no leader epochs in the metadata, so nothing can be proven, and nothing is denied.
-    "real-h-0.11.0.3-zk.jsonl.gz": Case(never=REASSURANCE),
+    # No leader epochs and no lineages: the new leader had written past h before it was read.
+    "real-h-0.11.0.3-zk.jsonl.gz": Case(
+        fired=OFFLINE_AND_SUSPECTED, absent=(LOSS,), never=REASSURANCE
+    ),
+    # The same with the lineages of leaders.
+    "real-m-0.11.0.3-lineages.jsonl.gz": Case(
+        claims={"pair-0": [(117, 263)], "pair-1": [(117, 263)], "pair-2": [(117, 262)]},
+        fired=(f"critical {LOSS}", "critical KafkaOffline", f"warning {UNCLEAN}"),
+        absent=("KafkaLossRisk",),
+        never=REASSURANCE,
+    ),
+    "real-n-0.10.2.2.jsonl.gz": Case(
+        fired=OFFLINE_AND_SUSPECTED, absent=(LOSS,), never=REASSURANCE
+    ),
     "real-k-recreate-4.1.2.jsonl.gz": Case(
         absent=(LOSS, UNCLEAN, "KafkaLogTruncation", "KafkaHwRegression"),
         never=("which was committed", "protocol is violated"),
@@ -154,6 +171,37 @@ def test_no_sentence_is_stronger_than_the_proof(name: str) -> None:
     for alert in fired_of(name):
         text = alert.annotations["description"]
         assert not [phrase for phrase in TRUTHS[name].never if phrase in text], text
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [("real-h-0.11.0.3-zk.jsonl.gz", (1636, 1865)), ("real-n-0.10.2.2.jsonl.gz", (130, 288))],
+)
+def test_without_proof_the_suspected_range_is_inside_the_one_that_was_lost(
+    name: str, lost: tuple[int, int]
+) -> None:
+    """Of each partition of "pair". At most 10 records of it were committed after the last read."""
+    newest = {
+        (alert.labels["topic"], alert.labels["partition"]): alert.evidence["suspected"]
+        for alert in fired_of(name)
+        if alert.labels["alertname"] == "KafkaLossRisk"
+    }
+    assert newest.keys() == {("pair", str(number)) for number in range(3)}
+    for start, end in newest.values():
+        assert start == lost[0]
+        assert lost[1] - 10 <= end <= lost[1]
+
+
+@pytest.mark.parametrize(
+    "name", ["real-h-0.11.0.3-zk.jsonl.gz", "real-m-0.11.0.3-lineages.jsonl.gz"]
+)
+def test_the_elections_of_other_partitions_are_clean(name: str) -> None:
+    seen = {
+        (alert.labels["topic"], alert.labels["partition"])
+        for alert in fired_of(name)
+        if alert.labels["alertname"] in {UNCLEAN, "KafkaOffline"}
+    }
+    assert seen == {("pair", str(number)) for number in range(3)}
 
 
 def evidence(name: str, alertname: str) -> dict[str, Any]:

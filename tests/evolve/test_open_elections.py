@@ -20,13 +20,13 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import OpenElection
 from tidemark.evolve.elections import (
     RECENT_SECONDS,
-    UNDECIDED_SECONDS,
     ElectionVerdict,
     is_open,
     judge_election,
     newly_suspected,
     note_election,
 )
+from tidemark.evolve.sampled_leadership import UNDECIDED_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,8 @@ def record_committed(table: list[Committed], reading: Committed) -> None:
         table.append(reading)
         table.sort(key=lambda known: known.epoch)
         if len(table) > MAX_COMMITTED:
-            del table[0]
+            # The entry without an epoch is the only one of its kind.
+            del table[int(table[0].epoch == NO_EPOCH)]
         return
     high_watermark = reading.high_watermark
     if (
@@ -140,6 +141,8 @@ def record_committed(table: list[Committed], reading: Committed) -> None:
         entry.high_watermark, entry.lost_from, entry.at = high_watermark, None, reading.at
     if high_watermark > entry.high_watermark:
         entry.high_watermark, entry.at = high_watermark, reading.at
+        # Without epochs it may be another one.
+        entry.leader = reading.leader
     entry.log_end_offset = max(entry.log_end_offset, reading.log_end_offset)
 
 

@@ -105,7 +105,7 @@ class BehindCommitted(Struct, array_like=True, gc=False):
 class Suspicion(Struct, array_like=True, gc=False):
     """A loss without proof: [start, end) was committed, and a leader's log once ended at `start`.
 
-    Only brokers without leader epochs or without topic ids leave one.
+    Only clusters without leader epochs or without topic ids leave one.
     """
 
     start: int
@@ -114,6 +114,8 @@ class Suspicion(Struct, array_like=True, gc=False):
     at: float
     # Every replica ended below `end`: the topic may have been deleted and created again.
     recreated: bool = False
+    # The leader was elected from outside of the in-sync set that committed [start, end).
+    outside: bool = False
 
 
 class Divergence(Struct, array_like=True, gc=False):
@@ -162,6 +164,33 @@ class LogReset(Struct, array_like=True, gc=False):
     at: float
 
 
+class LeftInSync(Struct, array_like=True, gc=False):
+    """A broker outside of the in-sync set, and what was committed when it was last seen in it."""
+
+    broker: int
+    high_watermark: int
+
+
+class SampledLeadership(Struct, array_like=True, gc=False):
+    """The newest leader that answered as such, where metadata has no leader epochs."""
+
+    leader: int
+    # Its first and its newest answer.
+    began_at: float
+    served_at: float
+    # The newest in-sync set that was not empty, also after its last answer.
+    in_sync_replicas: list[int]
+    assigned: list[int]
+    # The replicas whose brokers answered at `served_at`.
+    answering: list[int]
+    # The highest high watermark of any leader until `served_at`.
+    committed: int
+    # At most one per replica.
+    left: list[LeftInSync] = []
+    # The newest answer of the leader before it.
+    former_served_at: float | None = None
+
+
 class AuditFinding(Struct, array_like=True, gc=False):
     """Different content at one (offset, epoch), from the newest audit."""
 
@@ -198,6 +227,8 @@ class SparseState(Struct, array_like=True, gc=False):
     # Replicas whose logs may be those of a new topic, where topics have no id; at most one each.
     resets: list[LogReset] = []
     open_election: OpenElection | None = None
+    # Only where metadata has no leader epochs (Kafka before 2.1).
+    leadership: SampledLeadership | None = None
 
 
 EMPTY: Final = SparseState()

@@ -23,7 +23,7 @@ Range = tuple[int, int]
 
 
 class LossEvidence(Struct, kw_only=True):
-    """Ranges are half open; epochs are None where brokers know none."""
+    """Ranges are half open; epochs are None where none is known."""
 
     proven: Range
     # Records that producers with acks=1 may have an acknowledgement for.
@@ -41,6 +41,8 @@ class LossEvidence(Struct, kw_only=True):
     in_sync_replicas_before: list[int] | None = None
     in_sync_replicas: list[int] | None = None
     read_at: tuple[float, float] | None = None
+    # The metadata has no leader epochs: those above are the newest of the leaders' logs.
+    of_logs: bool = False
     confidence: str = "proven"
 
 
@@ -89,6 +91,7 @@ def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate
         in_sync_replicas_before=None if seen is None else _members_at(after, seen.at),
         in_sync_replicas=after.in_sync_replicas,
         read_at=(before.observed_at, after.observed_at),
+        of_logs=has_epochs and after.leader_epoch is None,
     )
 
 
@@ -122,9 +125,14 @@ def _proof(evidence: LossEvidence) -> str:
     if epoch is None:
         return (
             f", proven by two reads of the log end offset of leader {leader} "
-            "(its brokers know no leader epochs)"
+            "(the metadata has no leader epochs)"
         )
     before = evidence.leader_epoch_before
+    if evidence.of_logs:
+        return (
+            f" of epochs up to {before}, proven by the log of leader {leader}, which goes on with "
+            f"epoch {epoch}"
+        )
     return f" of epochs up to {before}, proven by leader {leader} of epoch {epoch}"
 
 
@@ -143,7 +151,7 @@ def _written_between(
     """
     history, epoch = after.previous_offset_history, after.previous_offset_history_epoch
     # Without epochs, nothing shows of which leadership a history is.
-    if loss.epoch_after == NO_EPOCH or (epoch is not None and epoch > loss.epoch_before):
+    if after.leader_epoch is None or (epoch is not None and epoch > loss.epoch_before):
         return None, None
     return passed_at(history, loss.start)[0], passed_at(history, loss.end - 1)[1]
 

@@ -1,10 +1,11 @@
 """LOSS_RISK: committed records are at risk, or may be lost without proof.
 
-Four cases: an in-sync replica whose log ends below what was committed (the invariant
+Five cases: an in-sync replica whose log ends below what was committed (the invariant
 LeaderCandidateCompleteness is broken); a leader from an unclean election that no other replica has
 joined yet (LeaderRecoveryState); a leader without epochs, before 0.11, whose log once ended below
-what was committed and has new records since; and a partition without a topic id, before 2.8, all of
-whose logs ended there: it may have been deleted and created again.
+what was committed and has new records since; a leader that was outside of the in-sync set when
+records were committed, where metadata has no leader epochs, before 2.1; and a partition without a
+topic id, before 2.8, all of whose logs ended there: it may have been deleted and created again.
 """
 
 from __future__ import annotations
@@ -127,6 +128,13 @@ def _suspected(state: PartitionState, context: Context, seen: Suspicion) -> Cond
         "suspected to be lost or replaced. These brokers know no leader epochs (before 0.11), so "
         "there is no proof."
     )
+    if seen.outside:
+        why = (
+            f"Broker {seen.leader} leads {context.name} although it was outside of the in-sync set "
+            f"that was shown before. Records [{seen.start}, {seen.end}) were committed since it "
+            "was seen in the set, and are suspected to be lost or replaced. There is no proof: the "
+            "metadata has no leader epochs (Kafka before 2.1)."
+        )
     if seen.recreated:
         why = (
             f"Recreated or lost: every log of {context.name} that answers ended at {seen.start} or "

@@ -12,6 +12,7 @@ from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.phrases import describe_replicas
+from tidemark.evolve.sampled_leadership import leadership_of
 
 ID = "OFFLINE"
 # Most brokers start within this time after a controlled shutdown. The rule for Prometheus waits as
@@ -25,7 +26,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """An unknown leader (another listener, one broker's answer) is no condition."""
     if not state.leaderless:
         return
-    last = state.committed[-1].leader if state.committed else None
+    last = _last_leader(state)
     candidates = (
         state.in_sync_replicas
         or state.eligible_leader_replicas
@@ -34,12 +35,14 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     )
     awaited = candidates or state.assigned
     one_of = "one of " if len(awaited) > 1 else ""
+    # Metadata has no leader epochs before 2.1.
+    at_epoch = "" if state.leader_epoch is None else f" at epoch {state.leader_epoch}"
     is_short = context.held_ms(ID, None) < _restart_ms(state, context)
     yield Condition(
         severity="info" if is_short else "critical",
         broker=last if last is not None else next(iter(candidates), None),
-        description=f"{context.name} has no leader at epoch {state.leader_epoch}; it waits for "
-        f"{one_of}{describe_replicas(state, awaited)}.",
+        description=f"{context.name} has no leader{at_epoch}; it waits for {one_of}"
+        f"{describe_replicas(state, awaited)}.",
         evidence={
             "leader_epoch": state.leader_epoch,
             "last_leader": last,
@@ -49,6 +52,13 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             "assigned": state.assigned,
         },
     )
+
+
+def _last_leader(state: PartitionState) -> int | None:
+    sampled = leadership_of(state)
+    if sampled is not None:
+        return sampled.leader
+    return state.committed[-1].leader if state.committed else None
 
 
 def _restart_ms(state: PartitionState, context: Context) -> float:

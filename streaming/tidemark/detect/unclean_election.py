@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tidemark.core import activity
+from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.records import Severity
 from tidemark.core.sparse_state import OpenElection
@@ -20,6 +21,7 @@ from tidemark.evolve.elections import (
     judge_election,
     newly_suspected,
 )
+from tidemark.evolve.sampled_leadership import before_election, leadership_of
 
 ID = "UNCLEAN_ELECTION"
 _MEANING = {
@@ -38,8 +40,9 @@ class ElectionEvidence(Struct, kw_only=True):
     verdict: ElectionVerdict
     leader: int | None = None
     leader_before: int | None = None
-    leader_epoch_before: int
-    leader_epoch_after: int
+    # None where metadata has no leader epochs.
+    leader_epoch_before: int | None = None
+    leader_epoch_after: int | None = None
     in_sync_replicas_before: list[int] | None = None
     eligible_leader_replicas_before: list[int] | None = None
     last_known_eligible_leader_replicas_before: list[int] | None = None
@@ -62,7 +65,8 @@ def evaluate(
         and election.verdict is not ElectionVerdict.ELIGIBLE
         and not is_open(before, after, election)
     ):
-        yield _condition(election, before, context, recorded=recorded)
+        seen = before_election(before)
+        yield _condition(election, seen, context, recorded=recorded)
     earlier = newly_suspected(before, after)
     if earlier is not None:
         yield _condition(_election_of(earlier), _before(earlier), context, recorded=recorded)
@@ -72,7 +76,7 @@ def evaluate(
             continue
         known = alert.evidence_as(ElectionEvidence)
         epoch = known.leader_epoch_after
-        if loss is not None and loss.confirmed and loss.epoch_before < epoch <= loss.epoch_after:
+        if loss is not None and loss.confirmed and _explains(known, loss, after):
             yield _with_loss(alert, known, loss)
         elif recorded and epoch == after.leader_epoch and _is_suspicion(alert, known):
             proof = (
@@ -82,16 +86,27 @@ def evaluate(
             yield _confirmed(alert, known, proof)
 
 
+def _explains(known: ElectionEvidence, loss: LossCandidate, after: PartitionState) -> bool:
+    """Whether the loss is of the election; without epochs, no other leader was seen since."""
+    epoch = known.leader_epoch_after
+    if epoch is None:
+        newest = leadership_of(after)
+        return newest is not None and newest.former_served_at == known.seen_before_at
+    return loss.epoch_before < epoch <= loss.epoch_after
+
+
 def _election_of(known: OpenElection) -> Election:
-    verdict = ElectionVerdict.SUSPECTED
-    return Election(verdict, known.leader, known.epoch_before, known.epoch_after)
+    epochs = (
+        (None, None) if known.epoch_after == NO_EPOCH else (known.epoch_before, known.epoch_after)
+    )
+    return Election(ElectionVerdict.SUSPECTED, known.leader, *epochs)
 
 
 def _before(known: OpenElection) -> PartitionState:
     """What is known of the partition before an election that was open for a while."""
     return PartitionState(
         leader=known.leader_before,
-        leader_epoch=known.epoch_before,
+        leader_epoch=None if known.epoch_before == NO_EPOCH else known.epoch_before,
         in_sync_replicas=known.in_sync_replicas,
         eligible_leader_replicas=known.eligible,
         last_known_eligible_leader_replicas=known.last_known,
@@ -129,11 +144,12 @@ def _condition(
     return Condition(
         severity=severity,
         broker=election.leader,
-        epochs=(election.epoch_before, election.epoch_after),
+        epochs=_incident(election.epoch_before, election.epoch_after, before.observed_at),
         description=f"{verdict.capitalize()} election: broker {election.leader} leads "
-        f"{context.name} since epoch {election.epoch_after}; the in-sync set before was "
+        f"{context.name}{_since(election.epoch_after)}; the in-sync set before was "
         f"{before.in_sync_replicas}, the eligible leaders were "
-        f"{'unknown' if eligible is None else eligible}. {_MEANING[verdict]}",
+        f"{'unknown' if eligible is None else eligible}. "
+        f"{_meaning(election, verdict)}",
         evidence=ElectionEvidence(
             verdict=verdict,
             leader=election.leader,
@@ -149,22 +165,46 @@ def _condition(
     )
 
 
+def _meaning(election: Election, verdict: ElectionVerdict) -> str:
+    if election.epoch_after is None:
+        return (
+            "The metadata has no leader epochs (Kafka before 2.1), so it may have joined the set "
+            "unseen."
+        )
+    return _MEANING[verdict]
+
+
+def _since(epoch: int | None) -> str:
+    return "" if epoch is None else f" since epoch {epoch}"
+
+
+def _of_before(known: ElectionEvidence) -> str:
+    return "from before it" if known.leader_epoch_after is None else "of the epochs before it"
+
+
+def _incident(
+    before: int | None, after: int | None, seen_before_at: float | None
+) -> tuple[int | None, int | None]:
+    """The epochs; without them, the second of the last answer of the leader before."""
+    return (before, after) if after is not None else (None, int(seen_before_at or 0))
+
+
 def _with_loss(alert: TrackedAlert, known: ElectionEvidence, loss: LossCandidate) -> Condition:
     """The open alert, now that committed records of the epochs before the election are lost."""
     if loss.diverged:
         return _confirmed(alert, known, "Its log has other records where committed ones were")
     if known.verdict is not ElectionVerdict.SUSPECTED:
         return _confirmed(
-            alert, known, "Committed records of the epochs before it are proven to be lost"
+            alert, known, f"Committed records {_of_before(known)} are proven to be lost"
         )
     return Condition(
         severity="warning",
         subject=alert.subject,
         broker=alert.broker,
-        epochs=(known.leader_epoch_before, known.leader_epoch_after),
-        description=f"Suspected unclean election: broker {alert.broker} leads since epoch "
-        f"{known.leader_epoch_after}. Committed records of the epochs before it are proven to be "
-        "lost: either the election was unclean, or a disk lost records.",
+        epochs=_incident(known.leader_epoch_before, known.leader_epoch_after, known.seen_before_at),
+        description=f"Suspected unclean election: broker {alert.broker} leads"
+        f"{_since(known.leader_epoch_after)}. Committed records {_of_before(known)} are proven to "
+        "be lost: either the election was unclean, or a disk lost records.",
         evidence=known,
         revision="loss",
     )
@@ -178,9 +218,9 @@ def _confirmed(alert: TrackedAlert, known: ElectionEvidence, proof: str) -> Cond
         severity="critical",
         subject=alert.subject,
         broker=alert.broker,
-        epochs=(known.leader_epoch_before, known.leader_epoch_after),
-        description=f"Unclean election: broker {alert.broker} leads since epoch "
-        f"{known.leader_epoch_after}. It was {first}. {proof}.",
+        epochs=_incident(known.leader_epoch_before, known.leader_epoch_after, known.seen_before_at),
+        description=f"Unclean election: broker {alert.broker} leads"
+        f"{_since(known.leader_epoch_after)}. It was {first}. {proof}.",
         evidence=replace(known, verdict=ElectionVerdict.UNCLEAN),
         revision=ElectionVerdict.UNCLEAN,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from tidemark.core.events import Observation
-from tidemark.core.leader_epochs import NO_EPOCH, Committed, record_committed
+from tidemark.core.leader_epochs import NO_EPOCH, Committed, committed_under, record_committed
 from tidemark.core.partition import PartitionState
 
 
@@ -20,6 +20,32 @@ def apply_committed(after: PartitionState, event: Observation, leader: int, comm
     if after.lineage:
         for entry in after.committed:
             entry.dated = entry.dated or entry.epoch == epoch
+
+
+def apply_dated(after: PartitionState, event: Observation, leader: int, committed: int) -> None:
+    """Dates a reading by the leader's lineage, where metadata has no leader epochs.
+
+    The records below the end of the newest epoch are of that epoch or older. The lineage may have
+    been read before the high watermark, which then covers records of a newer one.
+    """
+    if event.leader_epoch is not None or not event.lineage or not after.lineage:
+        return
+    epoch, end = event.lineage[-1]
+    if after.lineage[-1] != (epoch, end):
+        # It is impossible.
+        return
+    high_watermark = min(committed, end)
+    reading = Committed(epoch, high_watermark, event.observed_at, high_watermark, leader)
+    after.committed = [copy.copy(entry) for entry in after.committed]
+    record_committed(after.committed, reading)
+    entry = committed_under(after.committed, epoch)
+    complete_from = after.lineage_complete_from
+    if entry is None or entry.leader != leader or complete_from is None:
+        return
+    entry.dated, entry.read_at = True, event.observed_at
+    known_from = entry.lineage_complete_from
+    if known_from is None or complete_from <= known_from:
+        entry.lineage, entry.lineage_complete_from = after.lineage, complete_from
 
 
 def apply_log_start(after: PartitionState) -> None:

@@ -11,15 +11,19 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from tidemark.core.leader_epochs import committed_under
+from tidemark.core.leader_epochs import NO_EPOCH, committed_under
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import OpenElection, copy_of
-from tidemark.evolve.loss_proof import keeps_committed, shows_lineage
+from tidemark.evolve.loss_proof import keeps_committed, keeps_lineage, shows_lineage
+from tidemark.evolve.sampled_leadership import (
+    UNDECIDED_SECONDS,
+    before_election,
+    is_outside_election,
+    leadership_of,
+)
 
 # Three passes of a large cluster.
 RECENT_SECONDS: Final = 15.0
-# A new leader's lineage is read within a few passes.
-UNDECIDED_SECONDS: Final = 10.0
 
 
 class ElectionVerdict(StrEnum):
@@ -33,12 +37,12 @@ class ElectionVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """An election from outside of the in-sync set."""
+    """An election from outside of the in-sync set; the epochs are None where metadata has none."""
 
     verdict: ElectionVerdict
     leader: int
-    epoch_before: int
-    epoch_after: int
+    epoch_before: int | None
+    epoch_after: int | None
 
 
 def judge_election(before: PartitionState, after: PartitionState) -> Election | None:
@@ -52,7 +56,11 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
 
     A leader that joined between two passes is no suspicion: the other members are still there, or
     its log has every record that was committed.
+
+    Without leader epochs see `sampled_leadership`.
     """
+    if before.leader_epoch is None and after.leader_epoch is None:
+        return _judge_without_epochs(before, after)
     leader, epoch, known = after.leader, after.leader_epoch, before.leader_epoch
     recorded = _is_next_record(before, after)
     sets = _sets(before, recorded=recorded)
@@ -76,6 +84,15 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
     if verdict is ElectionVerdict.ELIGIBLE and not exact:
         return None
     return Election(verdict, leader, known, epoch)
+
+
+def _judge_without_epochs(before: PartitionState, after: PartitionState) -> Election | None:
+    leader = after.leader
+    if leader is None or not is_outside_election(before, after):
+        return None
+    if _took_over_all(before, after) or _was_about_to_join(before, after):
+        return None
+    return Election(ElectionVerdict.SUSPECTED, leader, None, None)
 
 
 class _Sets(NamedTuple):
@@ -148,17 +165,22 @@ def newly_suspected(before: PartitionState, after: PartitionState) -> OpenElecti
 
 
 def _open(before: PartitionState, after: PartitionState, election: Election) -> OpenElection:
+    seen = before_election(before)
     return OpenElection(
         election.leader,
-        election.epoch_after,
-        before.leader,
-        election.epoch_before,
-        before.in_sync_replicas,
-        before.eligible_leader_replicas,
-        before.last_known_eligible_leader_replicas,
-        before.observed_at,
+        _or_none_known(election.epoch_after),
+        seen.leader,
+        _or_none_known(election.epoch_before),
+        seen.in_sync_replicas,
+        seen.eligible_leader_replicas,
+        seen.last_known_eligible_leader_replicas,
+        seen.observed_at,
         after.observed_at,
     )
+
+
+def _or_none_known(epoch: int | None) -> int:
+    return NO_EPOCH if epoch is None else epoch
 
 
 def _settle(after: PartitionState) -> None:
@@ -166,15 +188,18 @@ def _settle(after: PartitionState) -> None:
     known = None if after.sparse is None else after.sparse.open_election
     if known is None:
         return
-    same = after.leader_epoch == known.epoch_after
+    same = _or_none_known(after.leader_epoch) == known.epoch_after
+    if known.epoch_after == NO_EPOCH:
+        same = same and after.leader == known.leader
     waits = same and after.observed_at - known.at <= UNDECIDED_SECONDS
     if not known.suspected and waits and not shows_lineage(after):
         return
     after.sparse = copy_of(after.sparse)
-    if known.suspected or (same and keeps_committed(after)):
+    if known.suspected or (same and _keeps_all(after)):
         after.sparse.open_election = None
-    else:
-        after.sparse.open_election = structs.replace(known, suspected=True)
+        return
+    after.sparse.open_election = structs.replace(known, suspected=True)
+    if known.epoch_after != NO_EPOCH:
         after.unclean_epoch = known.epoch_after
 
 
@@ -219,7 +244,12 @@ def _took_over_all(before: PartitionState, after: PartitionState) -> bool:
     Records above the high watermark are cut off in a clean election too. The metadata log decides
     where it is read.
     """
-    return not _is_recorded(after) and _saw_recently(before, after) and keeps_committed(after)
+    return not _is_recorded(after) and _saw_recently(before, after) and _keeps_all(after)
+
+
+def _keeps_all(after: PartitionState) -> bool:
+    """Whether the lineage shows all that was committed before; without epochs, that was dated."""
+    return keeps_lineage(after) if after.leader_epoch is None else keeps_committed(after)
 
 
 def _is_recorded(after: PartitionState) -> bool:
@@ -233,6 +263,10 @@ def _was_about_to_join(before: PartitionState, after: PartitionState) -> bool:
     The leader adds such a follower to the in-sync set at its next fetch, and no proof is to come.
     """
     elected, high_watermark = before.replica(after.leader), before.high_watermark
+    sampled = leadership_of(before)
+    if before.leader_epoch is None and sampled is not None:
+        # The high watermark of the last leader, also while there is none.
+        high_watermark = sampled.committed
     if _is_recorded(after) or _reads_lineages(before) or not _saw_recently(before, after):
         return False
     if elected is None or elected.error is not None or elected.log_end_offset is None:
@@ -250,7 +284,9 @@ def _reads_lineages(before: PartitionState) -> bool:
 
 def _saw_recently(before: PartitionState, after: PartitionState) -> bool:
     """Whether the leader before the election was sampled a moment before it."""
-    known = before.leader_epoch
+    sampled, known = leadership_of(before), before.leader_epoch
+    if known is None:
+        return sampled is not None and after.observed_at - sampled.served_at <= RECENT_SECONDS
     seen = committed_under(before.committed, known)
     if seen is None and before.leaderless and known is not None:
         # The epoch without a leader committed nothing.

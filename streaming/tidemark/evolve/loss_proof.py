@@ -12,6 +12,10 @@ committed, with an epoch <= E. The leader of a later epoch proves a loss in two 
 lost = [max(first difference, log start now, log start at h), h). The range is a lower bound. A
 lineage that does not reach E, and an end at the log start without a second sign, prove nothing,
 neither a loss nor that nothing is lost.
+
+Metadata has no leader epochs before Kafka 2.1. From 0.11 on, the leader's lineage dates what was
+committed: by the newest epoch of its log when h was read. Where no lineage is read, one entry of
+the table serves all leaders, and only a log that ends below h is a proof.
 """
 
 from __future__ import annotations
@@ -35,6 +39,9 @@ def find_loss(state: PartitionState) -> LossCandidate | None:
         return None
     reads = (_compare(state, leader, entry) for entry in state.committed)
     found = [read for read in reads if read is not None]
+    if state.leader_epoch is None and any(read.epoch_before != NO_EPOCH for read in found):
+        # A lineage proves the same, and more once the leader has written past h.
+        found = [read for read in found if read.epoch_before != NO_EPOCH]
     return max(found, key=lambda read: (read.end, read.epoch_before), default=None)
 
 
@@ -50,6 +57,20 @@ def keeps_committed(state: PartitionState) -> bool:
     highest = max((e.high_watermark for e in earlier if not e.is_deleted), default=0)
     return leader.log_end_offset >= highest and covers(
         state.lineage or [], state.lineage_complete_from, earlier
+    )
+
+
+def keeps_lineage(state: PartitionState) -> bool:
+    """The same without leader epochs: what was dated is there, and no log end was higher."""
+    leader = serving_leader(state)
+    if leader is None or leader.log_end_offset is None:
+        return False
+    dated = [entry for entry in state.committed if entry.epoch != NO_EPOCH]
+    highest = max((e.high_watermark for e in state.committed if not e.is_deleted), default=0)
+    return (
+        bool(dated)
+        and leader.log_end_offset >= highest
+        and covers(state.lineage or [], state.lineage_complete_from, dated)
     )
 
 
@@ -91,10 +112,10 @@ def shows_lineage(state: PartitionState) -> bool:
 
 def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> LossCandidate | None:
     """What the leader's log lacks of one epoch's committed records."""
-    epoch = NO_EPOCH if state.leader_epoch is None else state.leader_epoch
-    if entry.epoch > epoch or (entry.epoch == epoch and epoch != NO_EPOCH):
+    epoch = _epoch_of_read(state, entry)
+    if state.leader_epoch is not None and entry.epoch >= state.leader_epoch:
         return None
-    if epoch == NO_EPOCH and (leader.leads is not True or entry.at >= state.observed_at):
+    if state.leader_epoch is None and (leader.leads is not True or entry.at >= state.observed_at):
         # No fence shows who leads: the metadata and the broker itself must say so.
         return None
     end_of_epoch = _end_of_epoch(state, leader, entry, epoch)
@@ -119,6 +140,14 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
         state.pass_number,
         diverged=difference.is_longer,
     )
+
+
+def _epoch_of_read(state: PartitionState, entry: Committed) -> int:
+    """The leader epoch; without one, the newest epoch of a log that went on after the entry's."""
+    if state.leader_epoch is not None:
+        return state.leader_epoch
+    newest = state.lineage[-1][0] if state.lineage else NO_EPOCH
+    return newest if newest > entry.epoch != NO_EPOCH else NO_EPOCH
 
 
 def _end_of_epoch(

@@ -20,6 +20,7 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import copy_of
 from tidemark.evolve.committed_records import (
     apply_committed,
+    apply_dated,
     apply_former_leader,
     apply_log_start,
     apply_returned_leaders,
@@ -32,6 +33,7 @@ from tidemark.evolve.recreation import (
     is_new_topic,
     may_mix_topics,
 )
+from tidemark.evolve.sampled_leadership import has_no_leader, is_confirmed, note_leadership
 from tidemark.evolve.sparse_state import apply_sparse
 
 # So long a record of the metadata log counts more than a broker's image of the same leader epoch.
@@ -79,9 +81,11 @@ def evolve(
         apply_former_leader(after, state, event)
     else:
         _apply_leader(after, state, event)
+    note_leadership(after, state, event)
     note_election(after, state)
     apply_resets(after, state, event)
-    apply_loss(after, state)
+    is_legitimate = after.leader_epoch is not None or is_confirmed(after, event)
+    apply_loss(after, state, is_legitimate=is_legitimate)
     apply_sparse(after, state, event)
     return after
 
@@ -133,7 +137,7 @@ def _apply_metadata(
     cluster: ClusterState | None,
 ) -> None:
     after.leader, after.leader_epoch = event.leader, event.leader_epoch
-    after.leaderless = event.leaderless
+    after.leaderless = event.leaderless or has_no_leader(event)
     unnamed = event.leader is None and not event.leaderless
     if unnamed and event.leader_epoch is not None and event.leader_epoch == before.leader_epoch:
         # An epoch has one leader, or none, from its beginning to its end. A pass that cannot name
@@ -242,6 +246,7 @@ def _apply_leader(after: PartitionState, before: PartitionState, event: Observat
     _apply_high_watermark(after, event)
     if event.committed is not None and event.leader is not None:
         apply_committed(after, event, event.leader, event.committed)
+        apply_dated(after, event, event.leader, event.committed)
     apply_log_start(after)
     if after.leader_end_after is not None and after.leader_epoch is not None:
         apply_returned_leaders(after, after.leader_end_after)
@@ -276,6 +281,10 @@ def _apply_lineage(
         return
     known, known_from = after.lineage, after.lineage_complete_from
     if known is None or known_from is None or complete_from <= known_from:
+        after.lineage, after.lineage_complete_from = read, complete_from
+        return
+    if after.leader_epoch is None and complete_from > known[-1][0]:
+        # Without epochs a leader may be elected again unseen. What it wrote before is not known.
         after.lineage, after.lineage_complete_from = read, complete_from
         return
     older = [entry for entry in known if entry[0] < complete_from]

@@ -58,10 +58,14 @@ def may_be_recreated(state: PartitionState, committed: int) -> bool:
     """
     if state.topic_id is not None:
         return False
-    earlier = [entry for entry in state.committed if entry.epoch != state.leader_epoch]
+    epoch = state.leader_epoch
+    if epoch is None and state.lineage:
+        # Metadata has none: that of the leader's newest record.
+        epoch = state.lineage[-1][0]
+    earlier = [entry for entry in state.committed if entry.epoch != epoch]
     read_at = max((entry.read_at or entry.at for entry in earlier), default=0.0)
     unseen = state.observed_at - read_at
-    if (state.leader_epoch or 0) > 1 + unseen / SECONDS_PER_ELECTION:
+    if (epoch or 0) > 1 + unseen / SECONDS_PER_ELECTION:
         return False
     answers = [replica for replica in state.replicas if replica.error is None]
     if any((replica.log_end_offset or 0) >= committed for replica in answers):

@@ -28,6 +28,8 @@ from tidemark.core.sparse_state import (
     copy_of,
 )
 from tidemark.evolve.divergences import find_divergences
+from tidemark.evolve.elections import is_open, judge_election
+from tidemark.evolve.sampled_leadership import missing_of
 
 
 def apply_sparse(after: PartitionState, before: PartitionState, event: Observation) -> None:
@@ -176,7 +178,8 @@ def _anomaly(
 def _suspicion(
     after: PartitionState, before: PartitionState, sparse: SparseState, now: float
 ) -> Suspicion | None:
-    """A first read of a loss that no second read confirmed, where brokers know no epochs.
+    """A first read of a loss that no second read confirmed, where brokers know no epochs; or what
+    a leader from outside of the in-sync set may lack.
 
     With epochs, a later read that shows the records refutes the first. Without epochs, other
     records may be at these offsets by then.
@@ -186,12 +189,23 @@ def _suspicion(
         return None
     if after.loss_candidate is not None and after.loss_candidate.confirmed:
         return None
+    outside = _committed_outside(after, before)
+    if outside is not None:
+        return Suspicion(*outside, after.leader or 0, now, outside=True)
     if read is None or read.confirmed or read.epoch_after != NO_EPOCH or after.leader is None:
         return known if known is not None and now - known.at < SUSPICION_SECONDS else None
     start = read.start
     if known is not None and known.end == read.end:
         start = min(start, known.start)
     return Suspicion(start, read.end, after.leader, now if known is None else known.at)
+
+
+def _committed_outside(after: PartitionState, before: PartitionState) -> tuple[int, int] | None:
+    """What was committed while the leader was outside of the in-sync set, at its election."""
+    election = judge_election(before, after)
+    if election is None or election.epoch_after is not None or is_open(before, after, election):
+        return None
+    return missing_of(before, election.leader)
 
 
 def _behind_committed(after: PartitionState, before: PartitionState) -> list[BehindCommitted]:

@@ -1,0 +1,183 @@
+"""Leaderships and elections where metadata has no leader epochs (Kafka before 2.1).
+
+A leadership counts once its leader answers as such: an old image may name any former leader. The
+newest one is kept, with the in-sync set that was shown since, and judged against the next leader.
+An election between two samples may have been clean, so the verdict is a suspicion at most.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidemark.core.events import (
+    REFUSED,
+    TIMED_OUT,
+    UNREACHABLE,
+    Observation,
+)
+from tidemark.core.leader_epochs import NO_EPOCH, committed_under
+from tidemark.core.partition import PartitionState, ReplicaState
+from tidemark.core.sparse_state import LeftInSync, SampledLeadership, copy_of
+
+# A broker that led this shortly before was not dead for the controller: its session with ZooKeeper
+# lasts longer (zookeeper.session.timeout.ms, 6 s). It handed over in order.
+HANDOVER_SECONDS: Final = 3.0
+# A new leader's lineage is read within a few passes.
+UNDECIDED_SECONDS: Final = 10.0
+# What a connection gives in place of an answer; other errors are answers of the broker.
+_SILENT: Final = frozenset((REFUSED, TIMED_OUT, UNREACHABLE))
+
+
+def leadership_of(state: PartitionState) -> SampledLeadership | None:
+    """The newest leadership that a sample confirmed; None where metadata has leader epochs."""
+    return None if state.sparse is None else state.sparse.leadership
+
+
+def note_leadership(after: PartitionState, before: PartitionState, event: Observation) -> None:
+    """Notes the leadership of an observation, or the in-sync set while no leader answers."""
+    known = leadership_of(before)
+    newest = None if after.leader_epoch is not None else _newest(after, known, event)
+    if newest != known:
+        after.sparse = copy_of(after.sparse)
+        after.sparse.leadership = newest
+
+
+def _newest(
+    after: PartitionState, known: SampledLeadership | None, event: Observation
+) -> SampledLeadership | None:
+    members = event.in_sync_replicas
+    if after.leader is None or not answers_as_leader(after):
+        if known is None or not members or after.leader not in (None, known.leader):
+            return known
+        return SampledLeadership(
+            known.leader,
+            known.began_at,
+            known.served_at,
+            members,
+            known.assigned,
+            known.answering,
+            known.committed,
+            _left(known, members),
+            known.former_served_at,
+        )
+    if not members:
+        members = known.in_sync_replicas if known and known.leader == after.leader else []
+    entry = committed_under(after.committed, NO_EPOCH)
+    began_at, former_at = after.observed_at, None if known is None else known.served_at
+    if known is not None and known.leader == after.leader:
+        began_at, former_at = known.began_at, known.former_served_at
+    return SampledLeadership(
+        after.leader,
+        began_at,
+        after.observed_at,
+        members,
+        after.assigned,
+        [replica.broker for replica in after.replicas if is_up(replica)],
+        0 if entry is None else entry.high_watermark,
+        [] if known is None else _left(known, members),
+        former_at,
+    )
+
+
+def _left(known: SampledLeadership, members: list[int]) -> list[LeftInSync]:
+    """Brokers outside of the in-sync set, and what was committed when they were last in it."""
+    left = [item for item in known.left if item.broker not in members]
+    gone = [broker for broker in known.in_sync_replicas if broker not in members]
+    return [*left, *(LeftInSync(broker, known.committed) for broker in gone)]
+
+
+def answers_as_leader(state: PartitionState) -> bool:
+    """Whether the broker that metadata names leader says so itself, in the newest observation."""
+    leader = state.replica(state.leader)
+    return (
+        leader is not None
+        and leader.error is None
+        and leader.leads is True
+        and leader.sampled_at == state.observed_at
+    )
+
+
+def is_up(replica: ReplicaState) -> bool:
+    """Whether the broker answered, be it with an error."""
+    return replica.error not in _SILENT
+
+
+def is_confirmed(after: PartitionState, event: Observation) -> bool:
+    """Whether the leader of an observation without epochs is no deposed one.
+
+    A deposed leader names itself. Another broker names the leader too, or none is left to ask.
+    """
+    others = [replica for replica in after.replicas if replica.broker != after.leader]
+    if any(replica.leads for replica in others if replica.error is None):
+        return False
+    named_by_other = any(broker != after.leader for broker in event.metadata_from)
+    return named_by_other or not any(is_up(replica) for replica in others)
+
+
+def awaits_lineage(after: PartitionState) -> bool:
+    """Whether the lineage of a new leader, which dates its log, is to come."""
+    known = leadership_of(after)
+    return (
+        after.leader_epoch is None
+        and known is not None
+        and after.observed_at - known.began_at <= UNDECIDED_SECONDS
+        and after.lineage is None
+        and any(entry.epoch != NO_EPOCH for entry in after.committed)
+    )
+
+
+def has_no_leader(event: Observation) -> bool:
+    """Whether one broker names no leader, where metadata has no epochs, and no replica can lead.
+
+    The brokers of all replicas refuse connections, so no other broker is needed to prove it.
+    """
+    return (
+        event.leader is None
+        and event.leader_epoch is None
+        and bool(event.metadata_from)
+        and {s.broker for s in event.samples if s.error == REFUSED} >= set(event.replicas) > set()
+    )
+
+
+def is_outside_election(before: PartitionState, after: PartitionState) -> bool:
+    """Whether a broker leads now that was outside of the in-sync set of the leadership before.
+
+    The controller leaves the elected replica alone in the set. A replica that was not assigned
+    came with a reassignment, or with a new topic of this name.
+    """
+    known, leader = leadership_of(before), after.leader
+    if known is None or leader is None or leader == known.leader:
+        return False
+    if not answers_as_leader(after) or after.in_sync_replicas != [leader]:
+        return False
+    if leader in known.in_sync_replicas or not known.in_sync_replicas:
+        return False
+    if set(known.assigned) != set(after.assigned):
+        return False
+    if any(replica.leads for replica in after.replicas if replica.broker != leader):
+        return False
+    in_order = after.observed_at - known.served_at <= HANDOVER_SECONDS
+    return not (in_order and leader in known.answering)
+
+
+def before_election(before: PartitionState) -> PartitionState:
+    """What an election without epochs is judged by, in place of the state before it."""
+    known = leadership_of(before)
+    if before.leader_epoch is not None or known is None:
+        return before
+    return PartitionState(
+        leader=known.leader,
+        in_sync_replicas=known.in_sync_replicas,
+        observed_at=known.served_at,
+    )
+
+
+def missing_of(before: PartitionState, leader: int) -> tuple[int, int] | None:
+    """[start, end): committed while the broker was outside of the in-sync set; None: unknown."""
+    known = leadership_of(before)
+    if known is None:
+        return None
+    start = next((item.high_watermark for item in known.left if item.broker == leader), None)
+    entry = committed_under(before.committed, NO_EPOCH)
+    end = 0 if entry is None else entry.surviving
+    return None if start is None or start >= end else (start, end)
