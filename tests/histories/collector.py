@@ -17,6 +17,7 @@ from tests.histories.requests import (
     failure,
     fetch_epoch,
     list_committed,
+    list_epochs,
     list_latest,
 )
 from tests.histories.world import World
@@ -231,12 +232,28 @@ class Collector:
 
     def _list_offsets(self, broker: Broker, watched: Watched, found: Answers) -> None:
         fenced = broker.mode.fenced
+        before = self.rng.random() < 0.5
+        if before:
+            self._list_epochs(broker, found)
         if found.led and self._answers(broker, found):
             fence = watched.image.epoch if fenced else -1
             found.committed = list_committed(broker, fence)
+        if not before:
+            self._list_epochs(broker, found)
         found.requested_ms = self._ms()
         if self._answers(broker, found):
             found.latest, found.latest_ms = list_latest(broker), self._ms()
+
+    def _list_epochs(self, broker: Broker, found: Answers) -> None:
+        """OffsetForLeaderEpoch, which only a leader answers: whole, the newest epoch, or not."""
+        if not broker.mode.leader_lineages or not found.led or not self._answers(broker, found):
+            return
+        dice = self.rng.random()
+        if dice < 0.4 and broker.log is not None and broker.leads:
+            lineage = list_epochs(broker.log)
+            if dice < 0.2 and lineage.entries:
+                lineage = Lineage(lineage.entries[-1:], lineage.entries[-1][0])
+            found.lineage = lineage
 
     def _fetch(self, broker: Broker, watched: Watched, found: Answers) -> None:
         found.asked_ms = self._ms()

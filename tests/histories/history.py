@@ -42,7 +42,7 @@ class Script:
 
 def script(seed: int, *, benign: bool, mode: str | None = None, old: bool = False) -> Script:
     rng = Random(seed)
-    chosen = MODES[mode or rng.choices(list(MODES), [1, 1, 2, 2, 4, 2, 5])[0]]
+    chosen = MODES[mode or rng.choices(list(MODES), [1, 1, 1, 2, 2, 4, 2, 5])[0]]
     passes = round(min(300, 40 + rng.expovariate(1 / 25)))
     replicas = rng.choices([1, 2, 3, 4], [1, 3, 6, 1])[0]
     collectors = [(1, passes, 0.0)]

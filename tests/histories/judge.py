@@ -177,6 +177,10 @@ class Judge:
             self.findings.append(Finding(kind, number, text))
 
     def _judge_unclaimed(self, number: int) -> None:
+        truth = self.world.truth
+        lost = frozenset[int]().union(*(seen.lost for seen in truth.leaderships))
+        self.counts["lost records"] += len(lost)
+        self.counts["lost records claimed"] += len(lost & self._claimed)
         self.counts["proven losses"] += len(self._demanded)
         missed = sorted(set(self._demanded) - self._claimed)
         # Without topic ids, a topic that was created again looks the same.

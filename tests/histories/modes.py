@@ -10,7 +10,9 @@ class Mode(NamedTuple):
 
     `truncation`: "high_watermark" (0.10), "epoch" (once per leadership, KIP-101), "fetch" (each
     fetch, KIP-595). `fenced`: requests carry the leader epoch, and metadata shows it (KIP-320).
-    `lineages`: Fetch shows epoch ends (2.7). `strict`: below min ISR the high watermark is frozen.
+    `lineages`: Fetch shows epoch ends (2.7). `leader_lineages`: OffsetForLeaderEpoch does, at the
+    leader, and a leader that has not written has no epoch of its own (0.11). `strict`: below min
+    ISR the high watermark is frozen.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Mode(NamedTuple):
     strict: bool = False
     elr: bool = False
     bump_on_shrink: bool = False
+    leader_lineages: bool = False
 
 
 MODES: Final = {
@@ -29,6 +32,16 @@ MODES: Final = {
     for mode in (
         Mode("0.10", "high_watermark", False, False, False, False, bump_on_shrink=True),
         Mode("0.11", "epoch", False, False, False, False, bump_on_shrink=True),
+        Mode(
+            "1.1",
+            "epoch",
+            False,
+            False,
+            False,
+            False,
+            bump_on_shrink=True,
+            leader_lineages=True,
+        ),
         Mode("2.1", "epoch", True, False, False, False, bump_on_shrink=True),
         Mode("2.7", "fetch", True, True, False, False, bump_on_shrink=True),
         Mode("2.8", "fetch", True, True, True, True, bump_on_shrink=True),

@@ -134,6 +134,9 @@ def _add_leader(
     latest, fetched = found.latest, found.fetched
     if fetched is None or fetched.error:
         return False
+    if found.epochless and found.lineage is not None and found.lineage.entries:
+        shown.lineage, shown.lineage_complete_from = found.lineage
+        shown.compacted = False
     if fetched.end < 0 or found.epochless:
         return True
     if latest is None or latest.epoch != watched.epoch:

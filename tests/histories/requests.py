@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from tests.histories.broker import Broker
+from tests.histories.logs import ReplicaLog
 from tidemark.collect.broker_answers import Lineage
+from tidemark.core.events import MAX_LINEAGE
 
 UNKNOWN_TOPIC: Final = 3
 NOT_LEADER: Final = 6
@@ -88,6 +90,16 @@ def list_latest(broker: Broker) -> Latest:
     if log is None:
         return Latest(UNKNOWN_TOPIC, -1, -1)
     return Latest(0, log.end, broker.leader_epoch if broker.mode.fenced else -1)
+
+
+def list_epochs(log: ReplicaLog) -> Lineage:
+    """What a walk by OffsetForLeaderEpoch finds: the newest epochs that have records."""
+    starts = [start for _, start in log.cache[1:]]
+    ends = zip((epoch for epoch, _ in log.cache), [*starts, log.end], strict=True)
+    held = [(entry, start) for entry, (_, start) in zip(ends, log.cache, strict=True)]
+    entries = [entry for entry, start in held if start < entry[1]]
+    shown = entries[-MAX_LINEAGE:]
+    return Lineage(shown, 0 if len(shown) == len(entries) else shown[0][0])
 
 
 def fetch_epoch(broker: Broker, epoch: int, fence: int, offset: int | None) -> Fetched:

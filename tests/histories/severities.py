@@ -49,6 +49,7 @@ def _of_kind(case: Case, kinds: tuple[str, ...], label: str) -> str | None:
             election.topic == case.topic
             and (before is None or before < election.epoch)
             and (after is None or election.epoch <= after)
+            and (after is not None or election.leader == case.evidence.get("leader"))
             and election.kind in kinds
         ):
             return None

@@ -20,6 +20,10 @@ def never(case: Case, match: Match) -> bool:
 
 def _election_kind(case: Case) -> str | None:
     after = case.evidence.get("leader_epoch_after")
+    if after is None:
+        # Without epochs, the newest election of the leader that was not clean.
+        elections = [e for e in case.truth.elections if e.leader == case.evidence.get("leader")]
+        return next((e.kind for e in reversed(elections) if e.kind != "clean"), None)
     for election in case.truth.elections:
         if (election.topic, election.epoch) == (case.topic, after):
             return election.kind
