@@ -167,6 +167,21 @@ def test_the_detectors_report_what_the_model_loses(
     assert counts["traces"] == count
 
 
+@pytest.mark.parametrize(("name", "faults"), [("kip-101", {}), ("kip-101", UNCLEAN)])
+def test_what_the_leaders_lineage_alone_proves_is_lost(name: str, faults: dict[str, bool]) -> None:
+    """Kafka 0.11 to 2.0: metadata and followers show no leader epoch."""
+    protocol, case = PROTOCOLS[name], Case(name, WIDE._replace(**faults), 1, 0.2, walk=60)
+    counts = Counter[str]()
+    for trace, last in endings(case, protocol, ceil(TRACES / 100)):
+        watched = watch(protocol, case.constants, trace, last, metadata_epochs=False)
+        context = f"{_actions(trace)}; then {last.logs} with leader {last.quorum.leader}"
+        assert all(claim.proven <= claim.lost for claim in watched.claims), context
+        lost = watched.lost(last)
+        counts["lost"] += bool(lost)
+        counts["claimed"] += bool(lost & watched.proven)
+    assert counts["claimed"] > 0 or not faults
+
+
 def judge_loss(
     protocol: Protocol, watched: WatchedPartition, last: ModelState, context: str
 ) -> Iterator[str]:

@@ -10,7 +10,9 @@ from collections.abc import Collection
 from random import Random
 from typing import NamedTuple
 
-from tidemark.core.events import Audit, Batch, Observation
+from msgspec.structs import replace
+
+from tidemark.core.events import Audit, Batch, Event, Observation
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.model.action import Trace
@@ -43,10 +45,14 @@ class Claim(NamedTuple):
 class WatchedPartition:
     """A partition, observed pass by pass.
 
-    `claims` are its loss alerts, `names` the names of all alerts that fired.
+    `claims` are its loss alerts, `names` the names of all alerts that fired. Without
+    `metadata_epochs` only the leader's lineage shows epochs (Kafka 0.11 to 2.0).
     """
 
-    def __init__(self, protocol: Protocol, constants: Constants) -> None:
+    def __init__(
+        self, protocol: Protocol, constants: Constants, *, metadata_epochs: bool = True
+    ) -> None:
+        self._metadata_epochs = metadata_epochs
         self._protocol, self._constants = protocol, constants
         self._fold = Fold(GroupState(), Detection(), 0, 1)
         self._number = 0
@@ -65,6 +71,8 @@ class WatchedPartition:
         batch = build_batch(
             self._protocol, self._constants, state, self._number, self._at, silent=silent
         )
+        if not self._metadata_epochs:
+            batch.events[:] = [_without_epochs(event) for event in batch.events]
         observation = batch.events[0]
         leader = state.quorum.leader
         if isinstance(observation, Observation) and leader is not None:
@@ -142,11 +150,23 @@ class WatchedPartition:
         return frozenset().union(*(claim.proven for claim in self.claims))
 
 
+def _without_epochs(event: Event) -> Event:
+    if not isinstance(event, Observation):
+        return event
+    samples = [replace(sample, leader_epoch=None, lineage=None) for sample in event.samples]
+    return replace(event, leader_epoch=None, samples=samples)
+
+
 def watch(
-    protocol: Protocol, constants: Constants, trace: Trace, last: ModelState
+    protocol: Protocol,
+    constants: Constants,
+    trace: Trace,
+    last: ModelState,
+    *,
+    metadata_epochs: bool = True,
 ) -> WatchedPartition:
     """Observes every state of a trace, then `last` in two more passes."""
-    watched = WatchedPartition(protocol, constants)
+    watched = WatchedPartition(protocol, constants, metadata_epochs=metadata_epochs)
     for state in (*trace.states[1:], last, last):
         watched.observe(state)
     return watched

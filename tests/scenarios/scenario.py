@@ -27,7 +27,8 @@ Words of `pass`:
 
     leader=2 epoch=1                      none: no leader is named; no epochs, before 0.11
     isr=1,2 elr=3 last_elr=3              none: empty
-    replicas=… adding=4 removing=3 min_isr=2 topic_id=b
+    replicas=… adding=4 removing=3 min_isr=2
+    topic_id=b from=1,3                   none: before 2.8; the brokers that gave the metadata
     leo=100 or leo=1:100,3:90             log end offsets: of all replicas, or of some
     hw=100                                the leader's fenced high watermark; none: not reported
     unfenced                              the leader refuses the fence (error 78); its replica

@@ -99,7 +99,7 @@ class SimulatedPartition:
     def _place(self, at: float, given: dict[str, str] | None = None) -> dict[str, Any]:
         topic_id = {**self.words, **(given or {})}.get("topic_id", "a")
         place = {"topic": self.topic, "partition": self.number, "observed_at": at}
-        return {**place, "topic_id": topic_id}
+        return {**place, "topic_id": None if topic_id == "none" else topic_id}
 
     def _metadata(self, words: dict[str, str]) -> dict[str, Any]:
         return {
@@ -168,7 +168,7 @@ class SimulatedPartition:
             **self._metadata(words),
             leaderless="leaderless" in flags,
             effective_min_in_sync_replicas=minimum,
-            metadata_from=[1, 2],
+            metadata_from=numbers(words.get("from", "1,2")),
             metadata_at=None if age is None else at - float(age),
             samples=[self._replica(broker, lineages) for broker in self.replicas],
             leader_log_end_offset_before=log_end,

@@ -36,7 +36,7 @@ class MetadataPosition(Struct, array_like=True, gc=False):
 
 
 class EpochStart(Struct, array_like=True, gc=False):
-    """A leader epoch and when it began, at the latest."""
+    """A leader epoch and when it began, at the latest; NO_EPOCH: metadata has none."""
 
     at: float
     epoch: int
@@ -187,7 +187,8 @@ class SampledLeadership(Struct, array_like=True, gc=False):
     committed: int
     # At most one per replica.
     left: list[LeftInSync] = []
-    # The newest answer of the leader before it.
+    # The leader before it, and its newest answer.
+    former_leader: int | None = None
     former_served_at: float | None = None
 
 

@@ -1,7 +1,8 @@
 """EPOCH_BUMP_STORM: one election follows another.
 
 A restart of every broker causes a few elections; a storm goes on. The count is a lower bound: an
-epoch that a pass skipped began, at the latest, when the epoch before it was last seen.
+epoch that a pass skipped began, at the latest, when the epoch before it was last seen. Where
+metadata has no leader epochs, the changes of the leader count.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from tidemark.core import activity
+from tidemark.core.leader_epochs import NO_EPOCH
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import EpochStart
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.evolve.sampled_leadership import is_led_anew
 
 ID = "EPOCH_BUMP_STORM"
 
@@ -23,10 +26,12 @@ ID = "EPOCH_BUMP_STORM"
 class StormEvidence(Struct, kw_only=True):
     """The epochs of a storm and their times."""
 
-    first_epoch: int
-    newest_epoch: int
+    # None where metadata has no leader epochs.
+    first_epoch: int | None = None
+    newest_epoch: int | None = None
     first_at: float
     last_at: float
+    elections: int = 0
     leader: int | None = None
     # Broker -> how often it lost the leadership.
     leaderships_lost: dict[str, int] = {}
@@ -36,16 +41,26 @@ def evaluate(
     before: PartitionState, after: PartitionState, context: Context
 ) -> Iterator[Condition]:
     """One incident per storm: it goes on while each epoch begins within the window of the last."""
-    if after.sparse is None or after.leader_epoch is None:
-        return
-    if after.leader_epoch == before.leader_epoch:
+    if after.sparse is None or not _is_elected(before, after):
         return
     since = context.now - context.thresholds.epoch_bump_window_ms / 1000.0
-    recent = [start for start in after.sparse.epoch_starts if start.at >= since]
+    recent = [s for s in after.sparse.epoch_starts if s.at >= since and _counts(s, after)]
     storms = (a for a in context.alerts if a.detector == ID)
     storm = next((a for a in storms if a.evidence_as(StormEvidence).last_at >= since), None)
     if len(recent) >= context.thresholds.epoch_bumps or (storm is not None and recent):
         yield _condition(after, context, recent, storm)
+
+
+def _counts(start: EpochStart, after: PartitionState) -> bool:
+    """Before an upgrade to 2.1 the starts have no epochs."""
+    return (start.epoch == NO_EPOCH) == (after.leader_epoch is None)
+
+
+def _is_elected(before: PartitionState, after: PartitionState) -> bool:
+    """Whether an epoch began; without epochs, whether another leader answers as such."""
+    if after.leader_epoch is not None:
+        return after.leader_epoch != before.leader_epoch
+    return is_led_anew(before, after)
 
 
 def _condition(
@@ -54,15 +69,22 @@ def _condition(
     recent: list[EpochStart],
     storm: TrackedAlert | None,
 ) -> Condition:
-    first, newest = recent[0], recent[-1]
+    first, newest, has_epochs = recent[0], recent[-1], after.leader_epoch is not None
+    count = newest.epoch - first.epoch + 1 if has_epochs else len(recent)
     if storm is not None:
         known = storm.evidence_as(StormEvidence)
-        first = EpochStart(known.first_at, known.first_epoch)
-    count = newest.epoch - first.epoch + 1
+        first = EpochStart(known.first_at, known.first_epoch or 0)
+        count = newest.epoch - first.epoch + 1
+        if not has_epochs:
+            count = known.elections + sum(start.at > known.last_at for start in recent)
     minutes = max(0.0, context.now - first.at) / 60.0
     lost = Counter(s.broker for s in after.shrinks if s.at >= first.at and s.broker == s.leader)
     most = ((broker, times) for broker, times in lost.most_common(1) if times > 1)
     suspect = storm.broker if storm is not None else next((b for b, _ in most), None)
+    what, to = f"The leader of {context.name} changed {count} times", ""
+    if has_epochs:
+        what = f"The leader epoch of {context.name} rose {count} times"
+        to = f", to {newest.epoch}"
     blame = ""
     if suspect is not None:
         blame = (
@@ -72,14 +94,15 @@ def _condition(
     return Condition(
         severity="info",
         broker=suspect,
-        epochs=(first.epoch - 1, first.epoch),
-        description=f"The leader epoch of {context.name} rose {count} times in {minutes:.1f} min, "
-        f"to {newest.epoch}. Each time its clients had to find the leader again.{blame}",
+        epochs=(first.epoch - 1, first.epoch) if has_epochs else (None, int(first.at)),
+        description=f"{what} in {minutes:.1f} min{to}. Each time its clients had to find the "
+        f"leader again.{blame}",
         evidence=StormEvidence(
-            first_epoch=first.epoch,
-            newest_epoch=newest.epoch,
+            first_epoch=first.epoch if has_epochs else None,
+            newest_epoch=newest.epoch if has_epochs else None,
             first_at=first.at,
             last_at=newest.at,
+            elections=count,
             leader=after.leader,
             leaderships_lost={str(broker): times for broker, times in sorted(lost.items())},
         ),

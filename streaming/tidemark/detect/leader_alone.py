@@ -72,12 +72,7 @@ def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
     end = replica.log_end_offset
     if end is not None and _may_differ(replica):
         # What a broker knows to be committed, it has as the leader has it, unless that was lost.
-        lost_from = (
-            entry.lost_from
-            for entry in state.committed
-            if entry.lost_from is not None and entry.lost_under == state.leader_epoch
-        )
-        end = min(end, replica.high_watermark or 0, *lost_from)
+        end = min(end, replica.high_watermark or 0, *_lost_from(state))
     if end is None or state.leader_epoch is None:
         return end
     # The newest epoch that can be in its log: by its lineage, where that ends where the log does.
@@ -95,6 +90,19 @@ def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
     lineage = replica.lineage or []
     own = end_offset_for(lineage, lineage[0][0] if lineage else None, answer[0])
     return None if own is None else min(end, own[1], answer[1])
+
+
+def _lost_from(state: PartitionState) -> Iterator[int]:
+    """Where what the present leader lacks begins; without leader epochs, what it may lack too."""
+    has_epochs = state.leader_epoch is not None
+    for entry in state.committed:
+        if entry.lost_from is not None and (
+            not has_epochs or entry.lost_under == state.leader_epoch
+        ):
+            yield entry.lost_from
+    suspicion = None if state.sparse is None else state.sparse.suspicion
+    if suspicion is not None and not has_epochs:
+        yield suspicion.start
 
 
 def _may_differ(replica: ReplicaState) -> bool:

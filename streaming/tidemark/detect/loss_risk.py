@@ -52,12 +52,14 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 def _is_claimed(state: PartitionState, context: Context) -> bool:
     """Whether an open alert already reports what the present leader's election cost."""
-    return any(
-        alert.firing
-        and alert.detector == LOSS
-        and alert.evidence_as(LossEvidence).leader_epoch_after == state.leader_epoch
+    claims = (
+        alert.evidence_as(LossEvidence)
         for alert in context.alerts
+        if alert.firing and alert.detector == LOSS
     )
+    if state.leader_epoch is None:
+        return any(claim.leader == state.leader for claim in claims)
+    return any(claim.leader_epoch_after == state.leader_epoch for claim in claims)
 
 
 def _behind_committed(

@@ -53,12 +53,6 @@ def is_in_sync(state: PartitionState, broker: int) -> bool:
     return broker in (state.in_sync_replicas or [])
 
 
-def may_be_new_log(state: PartitionState, broker: int) -> bool:
-    """Whether a replica's log may be of a new topic, where topics have no id (before 2.8)."""
-    resets = [] if state.sparse is None else state.sparse.resets
-    return any(reset.broker == broker for reset in resets)
-
-
 def uncommitted_window(state: PartitionState, now: float) -> tuple[int, float | None] | None:
     """(records above the high watermark, age of the oldest in milliseconds).
 

@@ -13,7 +13,8 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
-from tidemark.detect.measures import answered, may_be_new_log, shows_leader
+from tidemark.detect.measures import answered, shows_leader
+from tidemark.evolve.recreation import may_be_new_log
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:

@@ -15,7 +15,8 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
 from tidemark.core.tracked_alert import tracked
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.measures import answered, may_be_new_log
+from tidemark.detect.measures import answered
+from tidemark.evolve.recreation import may_be_new_log
 
 ID = "ZOMBIE_LEADER"
 

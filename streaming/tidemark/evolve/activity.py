@@ -7,7 +7,7 @@ from tidemark.core.activity import Activity
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import CheckpointSeen, SparseState
 from tidemark.evolve.elections import newly_suspected
-from tidemark.evolve.sampled_leadership import leadership_of
+from tidemark.evolve.sampled_leadership import is_led_anew
 
 
 def activity_of(state: PartitionState) -> Activity:
@@ -89,7 +89,7 @@ def changes(before: PartitionState, after: PartitionState) -> Activity:
     flags = 0
     if before.leader_epoch != after.leader_epoch or before.leader != after.leader:
         flags |= activity.ELECTION
-    if newly_suspected(before, after) is not None or _is_first_answer(before, after):
+    if newly_suspected(before, after) is not None or is_led_anew(before, after):
         flags |= activity.ELECTION
     if before.committed[:-1] != after.committed[:-1]:
         flags |= activity.HISTORY
@@ -98,12 +98,6 @@ def changes(before: PartitionState, after: PartitionState) -> Activity:
     for old, new in zip(before.replicas, after.replicas, strict=True):
         flags |= _replica_changes(old, new)
     return flags
-
-
-def _is_first_answer(before: PartitionState, after: PartitionState) -> bool:
-    """Whether another leader than the last one answers as such, where there are no epochs."""
-    old, new = leadership_of(before), leadership_of(after)
-    return old is not None and new is not None and old.leader != new.leader
 
 
 def _replica_changes(old: ReplicaState, new: ReplicaState) -> Activity:

@@ -119,7 +119,9 @@ def _compare(state: PartitionState, leader: ReplicaState, entry: Committed) -> L
         # No fence shows who leads: the metadata and the broker itself must say so.
         return None
     end_of_epoch = _end_of_epoch(state, leader, entry, epoch)
-    difference = _first_difference(state, leader, entry)
+    # Without epochs in metadata, only the leader's own records show that it led later.
+    known = epoch != NO_EPOCH
+    difference = _first_difference(state, leader, entry) if known else _Difference()
     starts = [offset for offset in (end_of_epoch, difference.offset) if offset is not None]
     # What any leader had deleted was not lost, although an older replica may still have it.
     deleted_to = max(known.log_start_offset for known in state.committed)
@@ -156,7 +158,7 @@ def _end_of_epoch(
     """Where the records of the entry's epoch and of those before it end in the leader's log."""
     assert leader.log_end_offset is not None
     answer = end_offset_for(state.lineage or [], state.lineage_complete_from, entry.epoch)
-    if answer is None:
+    if answer is None or epoch == NO_EPOCH:
         # The log ends before h: h - 1 is missing, whatever the epochs say.
         return leader.log_end_offset
     log_start = leader.log_start_offset

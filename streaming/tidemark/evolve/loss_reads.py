@@ -9,7 +9,7 @@ from tidemark.core.leader_epochs import NO_EPOCH, Committed
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.sparse_state import Suspicion, copy_of
 from tidemark.evolve.loss_proof import find_loss, serving_leader, shows_lineage
-from tidemark.evolve.recreation import log_resets, may_be_recreated
+from tidemark.evolve.recreation import log_resets, may_be_new_log, may_be_recreated
 from tidemark.evolve.sampled_leadership import awaits_lineage
 
 
@@ -18,7 +18,7 @@ def apply_loss(
 ) -> None:
     """Two reads of different passes prove a loss; then the table notes where it begins.
 
-    `is_legitimate`: whether the leader is known to be no deposed one. Leader epochs show that.
+    `is_legitimate`: whether the leader is known to be no deposed one; leader epochs show that.
     """
     read = before.loss_candidate
     if read is not None and read.confirmed:
@@ -30,7 +30,7 @@ def apply_loss(
         read = None
     committed = max((entry.surviving for entry in before.committed), default=0)
     if serving_leader(after) is not None and may_be_recreated(after, committed):
-        if not awaits_lineage(after):
+        if may_be_new_log(after, after.leader) or not awaits_lineage(after):
             _suspect_recreation(after, committed)
         return
     if after.leader_epoch is None and before.leader_epoch is None and before.leader != after.leader:

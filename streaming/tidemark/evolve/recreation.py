@@ -70,9 +70,15 @@ def may_be_recreated(state: PartitionState, committed: int) -> bool:
     answers = [replica for replica in state.replicas if replica.error is None]
     if any((replica.log_end_offset or 0) >= committed for replica in answers):
         return False
+    return may_be_new_log(state, state.leader) or {replica.broker for replica in answers} >= set(
+        state.assigned
+    )
+
+
+def may_be_new_log(state: PartitionState, broker: int | None) -> bool:
+    """Whether a replica's log may be of a new topic, where topics have no id (before 2.8)."""
     resets = [] if state.sparse is None else state.sparse.resets
-    is_reset = any(reset.broker == state.leader for reset in resets)
-    return is_reset or {replica.broker for replica in answers} >= set(state.assigned)
+    return any(reset.broker == broker for reset in resets)
 
 
 def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:

@@ -17,7 +17,13 @@ from tidemark.core.events import (
 )
 from tidemark.core.leader_epochs import NO_EPOCH, committed_under
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.sparse_state import LeftInSync, SampledLeadership, copy_of
+from tidemark.core.sparse_state import (
+    MAX_EPOCH_STARTS,
+    EpochStart,
+    LeftInSync,
+    SampledLeadership,
+    copy_of,
+)
 
 # A broker that led this shortly before was not dead for the controller: its session with ZooKeeper
 # lasts longer (zookeeper.session.timeout.ms, 6 s). It handed over in order.
@@ -33,6 +39,12 @@ def leadership_of(state: PartitionState) -> SampledLeadership | None:
     return None if state.sparse is None else state.sparse.leadership
 
 
+def is_led_anew(before: PartitionState, after: PartitionState) -> bool:
+    """Whether another broker than the last leader answers as such."""
+    old, new = leadership_of(before), leadership_of(after)
+    return old is not None and new is not None and old.leader != new.leader
+
+
 def note_leadership(after: PartitionState, before: PartitionState, event: Observation) -> None:
     """Notes the leadership of an observation, or the in-sync set while no leader answers."""
     known = leadership_of(before)
@@ -40,6 +52,10 @@ def note_leadership(after: PartitionState, before: PartitionState, event: Observ
     if newest != known:
         after.sparse = copy_of(after.sparse)
         after.sparse.leadership = newest
+    if is_led_anew(before, after):
+        assert after.sparse is not None
+        starts = [*after.sparse.epoch_starts, EpochStart(after.observed_at, NO_EPOCH)]
+        after.sparse.epoch_starts = starts[-MAX_EPOCH_STARTS:]
 
 
 def _newest(
@@ -58,14 +74,17 @@ def _newest(
             known.answering,
             known.committed,
             _left(known, members),
+            known.former_leader,
             known.former_served_at,
         )
     if not members:
         members = known.in_sync_replicas if known and known.leader == after.leader else []
     entry = committed_under(after.committed, NO_EPOCH)
-    began_at, former_at = after.observed_at, None if known is None else known.served_at
+    began_at, former, former_at = after.observed_at, None, None
+    if known is not None:
+        former, former_at = known.leader, known.served_at
     if known is not None and known.leader == after.leader:
-        began_at, former_at = known.began_at, known.former_served_at
+        began_at, former, former_at = known.began_at, known.former_leader, known.former_served_at
     return SampledLeadership(
         after.leader,
         began_at,
@@ -75,6 +94,7 @@ def _newest(
         [replica.broker for replica in after.replicas if is_up(replica)],
         0 if entry is None else entry.high_watermark,
         [] if known is None else _left(known, members),
+        former,
         former_at,
     )
 
@@ -105,13 +125,33 @@ def is_up(replica: ReplicaState) -> bool:
 def is_confirmed(after: PartitionState, event: Observation) -> bool:
     """Whether the leader of an observation without epochs is no deposed one.
 
-    A deposed leader names itself. Another broker names the leader too, or none is left to ask.
+    A deposed leader names itself, with the in-sync set of its time; so do brokers with old images.
+    Another broker names the leader too; or none is left to ask, and the controller took all others
+    out of the set. A broker that led before it or acts as leader beside it must be among those.
     """
+    if not event.metadata_from:
+        # Only a bootstrap server, which may be any broker.
+        return True
     others = [replica for replica in after.replicas if replica.broker != after.leader]
-    if any(replica.leads for replica in others if replica.error is None):
+    former = _former_leader(after)
+    must_agree = {
+        replica.broker
+        for replica in others
+        if (replica.leads and replica.error is None)
+        or (replica.broker == former and is_up(replica))
+    }
+    if not must_agree <= set(event.metadata_from):
         return False
-    named_by_other = any(broker != after.leader for broker in event.metadata_from)
-    return named_by_other or not any(is_up(replica) for replica in others)
+    if any(broker != after.leader for broker in event.metadata_from):
+        return True
+    return after.in_sync_replicas == [after.leader] and not any(map(is_up, others))
+
+
+def _former_leader(state: PartitionState) -> int | None:
+    known = leadership_of(state)
+    if known is None:
+        return None
+    return known.former_leader if known.leader == state.leader else known.leader
 
 
 def awaits_lineage(after: PartitionState) -> bool:
