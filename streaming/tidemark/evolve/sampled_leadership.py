@@ -62,7 +62,9 @@ def _newest(
     after: PartitionState, known: SampledLeadership | None, event: Observation
 ) -> SampledLeadership | None:
     members = event.in_sync_replicas
-    if after.leader is None or not answers_as_leader(after):
+    is_known = known is not None and known.leader == after.leader
+    answers = answers_as_leader(after) and (is_known or is_confirmed(after, event))
+    if after.leader is None or not answers:
         if known is None or not members or after.leader not in (None, known.leader):
             return known
         return SampledLeadership(
@@ -188,7 +190,10 @@ def is_outside_election(before: PartitionState, after: PartitionState) -> bool:
     known, leader = leadership_of(before), after.leader
     if known is None or leader is None or leader == known.leader:
         return False
-    if not answers_as_leader(after) or after.in_sync_replicas != [leader]:
+    if (before.collector, before.collector_epoch) != (after.collector, after.collector_epoch):
+        # Nobody watched while one collector took over from the other.
+        return False
+    if not is_led_anew(before, after) or after.in_sync_replicas != [leader]:
         return False
     if leader in known.in_sync_replicas or not known.in_sync_replicas:
         return False
