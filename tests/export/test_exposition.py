@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from typing import Any
 
 from hypothesis import example, given
@@ -531,6 +532,20 @@ def test_what_brokers_report_of_themselves() -> None:
         ("tidemark_log_directory_total_bytes", "1", "/a"): 9,
         ("tidemark_log_directory_usable_bytes", "1", "/a"): 4,
     }
+
+
+def test_a_broker_that_was_removed_reports_nothing() -> None:
+    """Its view stays in the topic."""
+    gone = broker_view(
+        4,
+        log_directories=[LogDirectory(path="/a", usable_bytes=4)],
+        configuration=BrokerConfiguration(unclean_leader_election=True, replica_selector_class=""),
+    )
+    text = rendered(table_of(cluster_view(broker_outcomes={"1": "ok"}), gone, view())).body.decode()
+    assert 'broker="4"' not in text
+    assert 'tidemark_risky_configurations_unknown{kafka_cluster="east",kind="one_rack"} 1' in text
+    assert "tidemark_risky_configurations{" in text
+    assert not re.search(r'risky_configurations\{.*kind="unclean.*\} [1-9]', text)
 
 
 def test_risky_configurations_are_counted_and_unknown_is_not_0() -> None:

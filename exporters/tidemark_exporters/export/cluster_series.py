@@ -10,7 +10,7 @@ from tidemark.core.metric_table import METRICS
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.metric_values import BROKER_VALUES, CLUSTER_VALUES, Value, to_seconds
-from tidemark_exporters.export.table import Table
+from tidemark_exporters.export.table import Table, is_listed
 from tidemark_exporters.export.text_format import format_labels
 
 # label set -> value of one metric; None (unknown) makes no line
@@ -35,7 +35,8 @@ def cluster_series(
     for view in table.clusters.values():
         _put_cluster_view(view, counters, put)
     for view in table.brokers.values():
-        _put_broker_view(view, put)
+        if is_listed(view, table.clusters.get(view.kafka_cluster)):
+            _put_broker_view(view, put)
     for cluster, aggregate in table.cluster_aggregates.items():
         for name, of_cluster in CLUSTER_VALUES.items():
             put(name, of_cluster(aggregate), kafka_cluster=cluster)
@@ -115,7 +116,11 @@ def _put_broker_view(view: View, put: Callable[..., None]) -> None:
 
 def _put_risks(cluster: str, table: Table, put: Callable[..., None]) -> None:
     aggregate, whole = table.cluster_aggregates[cluster], table.clusters.get(cluster)
-    brokers = [view for view in table.brokers.values() if view.kafka_cluster == cluster]
+    brokers = [
+        view
+        for view in table.brokers.values()
+        if view.kafka_cluster == cluster and is_listed(view, whole)
+    ]
     for count in count_risks(
         aggregate.risks,
         aggregate.risks_unknown,

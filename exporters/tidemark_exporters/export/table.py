@@ -200,6 +200,12 @@ class Table:
                         self.expands[row.cluster, broker] += 1
 
 
+def is_listed(broker: View, cluster: View | None) -> bool:
+    """Whether the newest pass asked the broker; the view of one that was removed stays for ever."""
+    outcomes = {} if cluster is None else cluster.broker_outcomes
+    return not outcomes or str(broker.broker) in outcomes
+
+
 def _same_lags_are_known(old: tuple[FollowerLag, ...], new: tuple[FollowerLag, ...]) -> bool:
     """Whether both have the same followers, each with the same lags known: the usual case."""
     if len(old) != len(new):

@@ -17,7 +17,7 @@ from tidemark.assess.safe_to_stop import StopImpact, stop_impacts
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 from tidemark_exporters.export.partition_row import PartitionRow
-from tidemark_exporters.export.table import Table
+from tidemark_exporters.export.table import Table, is_listed
 from tidemark_exporters.pages.alerts import open_alert_records
 from tidemark_exporters.pages.health import (
     HEALTHY,
@@ -121,7 +121,11 @@ class TableSnapshot:
     def risks(self, cluster: str) -> list[RiskCount]:
         """Every kind of risky configuration of a cluster."""
         aggregate, whole = self.cluster_aggregate(cluster), self.cluster_views.get(cluster)
-        brokers = [view for (name, _), view in self.broker_views.items() if name == cluster]
+        brokers = [
+            view
+            for (name, _), view in self.broker_views.items()
+            if name == cluster and is_listed(view, whole)
+        ]
         reassigning = None if whole is None else whole.reassigning
         return count_risks(aggregate.risks, aggregate.risks_unknown, brokers, reassigning)
 
