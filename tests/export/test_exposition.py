@@ -257,6 +257,7 @@ def test_the_budget_holds_and_dropped_series_are_counted(
             in_sync=True,
             lag_records=0,
             lag_ms=0.0,
+            last_stable_offset=90,
             size_bytes=4096,
         )
         for b in (1, 2, 3)

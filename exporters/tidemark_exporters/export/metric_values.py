@@ -119,6 +119,7 @@ REPLICA_VALUES: Final[dict[str, Callable[[ReplicaView], Value]]] = {
     "tidemark_replica_high_watermark": attrgetter("high_watermark"),
     "tidemark_replica_log_start_offset": attrgetter("log_start_offset"),
     "tidemark_replica_size_bytes": attrgetter("size_bytes"),
+    "tidemark_replica_last_stable_offset": attrgetter("last_stable_offset"),
     "tidemark_replica_leader_epoch": attrgetter("leader_epoch"),
     "tidemark_replica_lag_records": attrgetter("lag_records"),
     "tidemark_replica_lag_seconds": lambda r: to_seconds(r.lag_ms),

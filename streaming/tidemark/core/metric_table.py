@@ -385,6 +385,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_replica_log_end_offset": "Log end offset of the replica.",
         "tidemark_replica_high_watermark": "High watermark known to the replica.",
         "tidemark_replica_log_start_offset": "Log start offset of the replica.",
+        "tidemark_replica_last_stable_offset": (
+            "Last stable offset of the replica: read_committed consumers read up to the leader's."
+        ),
     },
     ("replica", "gauge", "bytes", _REPLICA): {
         "tidemark_replica_size_bytes": "Size of the replica's segments.",
