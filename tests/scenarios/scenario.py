@@ -21,7 +21,8 @@ Commands, one a line, of `key=value` words. A word that a command leaves out kee
     broker 2 fenced lag=12000             a `broker` event; also unfenced, shutdown, up, voter,
                                           observer, incarnation=7, produce=2000, fetch=10,
                                           offline_dirs=1, checkpoint_age=20 directory=/data
-    audit 1,2 offset=40 epoch=0           an audit found different content (crcs=11,22)
+    audit 1,2 offset=40 epoch=0           an audit found different content (crcs=11,22); epochs=0,1:
+                                          of these leader epochs; hw=100
 
 Words of `pass`:
 
@@ -134,7 +135,9 @@ class Scenario:
                 return self._passes(words)
             case "audit":
                 self.clock += 0.001
-        return self._send([self._event(command, words)])
+        # A verb publishes what an audit finds: it is no collector and has no pass.
+        sender = ("tidemark-audit", int(self.clock * 1000)) if command == "audit" else None
+        return self._send([self._event(command, words)], sender)
 
     def _event(self, command: str, words: list[str]) -> Event:
         partition, at = self.partition, self.clock
@@ -176,9 +179,9 @@ class Scenario:
             lines += self._send(events)
         return lines
 
-    def _send(self, events: list[Event]) -> list[str]:
-        collector, epoch = self.collector
-        number = self.numbers.get(self.collector, 0)
+    def _send(self, events: list[Event], sender: tuple[str, int] | None = None) -> list[str]:
+        collector, epoch = sender or self.collector
+        number = self.numbers.get((collector, epoch), 0)
         batch = Batch(
             v=1,
             cluster=CLUSTER,

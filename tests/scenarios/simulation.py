@@ -118,7 +118,7 @@ class SimulatedPartition:
         return PartitionDeleted(topic=self.topic, partition=self.number, observed_at=at)
 
     def audit(self, words: list[str], at: float) -> Audit:
-        """`1,2 offset=40 epoch=0 crcs=11,22`"""
+        """`1,2 offset=40 epoch=0 crcs=11,22 hw=90`, or `epochs=1,2` for different ones"""
         given = fields_of(words)
         return Audit(
             **self._place(at, given),
@@ -126,6 +126,8 @@ class SimulatedPartition:
             offset=int(given["offset"]),
             leader_epoch=integer(given.get("epoch")),
             crcs=numbers(given.get("crcs", "11,22")),
+            leader_epochs=[*numbers(given["epochs"])] if "epochs" in given else None,
+            high_watermark=integer(given.get("hw")),
         )
 
     def record(self, words: list[str], at: float) -> MetadataChange:

@@ -219,7 +219,11 @@ class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_def
 
 
 class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=True):
-    """Two replicas hold different batches at one (offset, epoch): a comparison of log segments."""
+    """Replicas hold different batches at one offset, in two reads of their logs (`tidemark audit`).
+
+    `leader_epoch` is that of all these batches; null where they have none (before 0.11) or several:
+    then `leader_epochs` has that of each broker. `crcs` are in the order of `brokers`.
+    """
 
     topic: Topic
     partition: PartitionNumber
@@ -229,6 +233,9 @@ class Audit(Struct, tag="audit", tag_field="kind", kw_only=True, omit_defaults=T
     offset: Offset
     leader_epoch: Epoch | None = None
     crcs: Annotated[list[Count], Meta(max_length=MAX_REPLICAS)]
+    leader_epochs: Annotated[list[Epoch | None], Meta(max_length=MAX_REPLICAS)] | None = None
+    # The least high watermark of these replicas: the offset is below it.
+    high_watermark: Offset | None = None
 
 
 class PartitionDeleted(Struct, tag="gone", tag_field="kind", kw_only=True, omit_defaults=True):

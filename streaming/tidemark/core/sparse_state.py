@@ -193,13 +193,17 @@ class SampledLeadership(Struct, array_like=True, gc=False):
 
 
 class AuditFinding(Struct, array_like=True, gc=False):
-    """Different content at one (offset, epoch), from the newest audit."""
+    """Different batches at one offset, from the newest audit."""
 
     offset: int
     leader_epoch: int | None
     brokers: list[int]
     crcs: list[int]
     at: float
+    # Of each broker, where the batches have different leader epochs.
+    leader_epochs: list[int | None] | None = None
+    # The least one of these replicas when they were compared.
+    high_watermark: int | None = None
 
 
 class SparseState(Struct, array_like=True, gc=False):

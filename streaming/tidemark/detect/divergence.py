@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from tidemark.core import activity
 from tidemark.core.leader_epochs import highest_committed
@@ -94,61 +95,80 @@ def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> 
 def _of_audit(
     finding: AuditFinding, after: PartitionState, context: Context
 ) -> Iterator[Condition]:
-    """Different batches of one epoch below what is committed.
+    """Different batches below what is committed.
 
     No verdict where a log does not reach the offset, or may still be cut there.
     """
-    committed = highest_committed(after.committed)
+    marks = (highest_committed(after.committed), finding.high_watermark)
+    committed = max((mark for mark in marks if mark is not None), default=None)
     replicas = [after.replica(broker) for broker in finding.brokers]
     if committed is None or finding.offset >= committed:
         return
-    if len(finding.brokers) != len(finding.crcs):
+    epochs = finding.leader_epochs or [finding.leader_epoch] * len(finding.brokers)
+    if not len(finding.brokers) == len(finding.crcs) == len(epochs):
         return
-    if finding.leader_epoch is None and after.leader_epoch is not None:
-        # Batches of different epochs: one log may still be cut there, and its lineage will show
-        # whether it was not.
+    if set(epochs) == {None} and after.leader_epoch is not None:
+        # The epochs are unknown and may differ: one log may still be cut there, and its lineage
+        # will show whether it was not.
         return
     starts = [replica.log_start_offset for replica in replicas if replica is not None]
     if len(starts) < len(replicas) or any(s is None or s > finding.offset for s in starts):
         return
-    odd = _odd_one(finding, after.leader)
-    crcs = {str(b): crc for b, crc in zip(finding.brokers, finding.crcs, strict=True)}
-    epoch = "" if finding.leader_epoch is None else f" of epoch {finding.leader_epoch}"
-    brokers = ", ".join(map(str, finding.brokers))
+    epoch_of = dict(zip(finding.brokers, epochs, strict=True))
+    crc_of = dict(zip(finding.brokers, finding.crcs, strict=True))
+    odd = _odd_one(epoch_of, crc_of, after.leader)
+    known = [epoch for epoch in epochs if epoch is not None]
+    evidence: dict[str, Any] = {
+        "offset": finding.offset,
+        "epoch": finding.leader_epoch,
+        "crcs": {str(broker): crc for broker, crc in crc_of.items()},
+        "leader": after.leader,
+        "highest_high_watermark": committed,
+        "audited_at": finding.at,
+    }
+    if finding.leader_epochs is not None:
+        evidence["epochs"] = {str(broker): epoch for broker, epoch in epoch_of.items()}
     yield Condition(
         severity="critical",
         subject=odd,
         broker=odd,
-        epochs=(finding.leader_epoch, None),
-        description=f"An audit found different content in {context.name}. The batches at offset "
-        f"{finding.offset}{epoch}, below the committed {committed}, differ between brokers "
-        f"{brokers}; {_verdict(odd, after.leader, len(crcs))}. "
+        epochs=(min(known, default=None), max(known) if len(set(epochs)) > 1 else None),
+        description=f"An audit found different content in {context.name}. "
+        f"{_batches(finding, epoch_of, committed)}; {_verdict(odd, after.leader, len(crc_of))}. "
         f"{_advice(odd, after.leader)}{context.at_risk}",
-        evidence={
-            "offset": finding.offset,
-            "epoch": finding.leader_epoch,
-            "crcs": crcs,
-            "leader": after.leader,
-            "highest_high_watermark": committed,
-            "audited_at": finding.at,
-        },
+        evidence=evidence,
         revision=str(finding.offset),
     )
 
 
-def _odd_one(finding: AuditFinding, leader: int | None) -> int | None:
+def _batches(finding: AuditFinding, epoch_of: dict[int, int | None], committed: int) -> str:
+    where = f"The batches at offset {finding.offset}"
+    if len(set(epoch_of.values())) > 1:
+        each = ", ".join(
+            f"{'none' if epoch is None else epoch} on broker {broker}"
+            for broker, epoch in epoch_of.items()
+        )
+        return f"{where}, below the committed {committed}, are of different leader epochs ({each})"
+    epoch = "" if finding.leader_epoch is None else f" of epoch {finding.leader_epoch}"
+    brokers = ", ".join(map(str, finding.brokers))
+    return f"{where}{epoch}, below the committed {committed}, differ between brokers {brokers}"
+
+
+def _odd_one(
+    epoch_of: dict[int, int | None], crc_of: dict[int, int], leader: int | None
+) -> int | None:
     """The only broker whose batch differs from most; of two brokers, the one that does not lead.
 
     None when neither decides it.
     """
-    copies = Counter(finding.crcs)
+    batch_of = {broker: (epoch_of[broker], crc) for broker, crc in crc_of.items()}
+    copies = Counter(batch_of.values())
     most = copies.most_common(1)[0][1]
-    crc_of = dict(zip(finding.brokers, finding.crcs, strict=True))
-    others = [broker for broker, crc in crc_of.items() if copies[crc] < most]
+    others = [broker for broker, batch in batch_of.items() if copies[batch] < most]
     if len(others) == 1:
         return others[0]
-    others = [broker for broker in crc_of if broker != leader]
-    return others[0] if len(crc_of) == 2 and len(others) == 1 else None
+    others = [broker for broker in batch_of if broker != leader]
+    return others[0] if len(batch_of) == 2 and len(others) == 1 else None
 
 
 def _verdict(odd: int | None, leader: int | None, replicas: int) -> str:

@@ -42,7 +42,13 @@ def evolve_audit(state: PartitionState, event: Audit) -> PartitionState:
     after = copy.copy(state)
     after.sparse = copy_of(state.sparse)
     after.sparse.audit = AuditFinding(
-        event.offset, event.leader_epoch, event.brokers, event.crcs, event.observed_at
+        event.offset,
+        event.leader_epoch,
+        event.brokers,
+        event.crcs,
+        event.observed_at,
+        event.leader_epochs,
+        event.high_watermark,
     )
     return after
 
