@@ -40,6 +40,10 @@ COMMANDS = {
         "tidemark.verbs.safe_to_stop.command:safe_to_stop",
         "List the partitions that stopping a broker would affect.",
     ),
+    "audit": (
+        "tidemark.verbs.audit.command:audit",
+        "Compare the records of all replicas, by brokers or by folders.",
+    ),
     "ack": ("tidemark.verbs.ack.command:ack", "Close an event alert."),
     "model": (
         "tidemark.verbs.model:model",

@@ -12,10 +12,11 @@ from click.testing import CliRunner
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from tests.verbs.audit.plant import change_batch
 from tests.verbs.inspect.test_losses import alert
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.core.codec import decode_batch
-from tidemark.core.events import Ack
+from tidemark.core.events import Ack, Audit
 from tidemark.core.records import encode_record
 from tidemark.detect.internal_topics import coordinating_partition
 from tidemark.kafka.client import make_admin, make_consumer, make_producer
@@ -24,6 +25,7 @@ from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Topics
 from tidemark.verbs.ack.command import ack
+from tidemark.verbs.audit.command import audit
 from tidemark.verbs.config import check_config
 from tidemark.verbs.inspect.command import inspect
 from tidemark.verbs.safe_to_stop.command import safe_to_stop
@@ -115,6 +117,30 @@ def test_losses_and_their_acknowledgement(brokers: LocalCluster) -> None:
     assert all(
         isinstance(event, Ack) and event.fingerprint == loss.fingerprint for (event,) in events
     )
+
+
+def test_an_audit_finds_the_changed_batch_and_publishes_it(brokers: LocalCluster) -> None:
+    producer = make_producer(connection(brokers), acks="all", linger_ms=0)
+    for number in range(20):
+        producer.send("pair", b"value %d" % number).get(10)
+    producer.close(timeout=1)
+    code, out = run(audit, brokers, "pair", "wide:0", "--whole")
+    assert code == 0
+    assert out.splitlines()[-1].startswith("no difference in ")
+    batch = change_batch(brokers.directory / "data-2" / "pair-0" / f"{0:020}.log", 7)
+    code, out = run(audit, brokers, "pair", "--sample", "3", "--publish", "--json")
+    (partition,) = json.loads(out)["partitions"]
+    (finding,) = partition["findings"]
+    assert (code, finding["offset"], finding["differing_records"]) == (3, batch.base_offset, 1)
+    assert [(b["broker"], b["crc"] == batch.crc) for b in finding["batches"]] == [
+        (1, True),
+        (2, False),
+    ]
+    with TopicReader(connection(brokers), TOPICS.replica_state) as log:
+        batches = [decode_batch(record) for record in values(log.read_to_end())]
+    (event,) = [e for b in batches for e in b.events if isinstance(e, Audit)]
+    assert (event.topic, event.brokers, event.offset) == ("pair", [1, 2], batch.base_offset)
+    assert event.topic_id is not None
 
 
 def test_the_groups_that_a_partition_coordinates_are_named(brokers: LocalCluster) -> None:

@@ -6,15 +6,13 @@ import getpass
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
 
 import click
-from kafka import errors as kafka_errors
 
-from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert
 from tidemark.core.text import rfc3339, table, utc
-from tidemark.kafka.client import choose_connection, make_producer, quiet_client_logs, reason_of
+from tidemark.kafka.client import choose_connection, quiet_client_logs
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.settings import Settings, load_settings
 from tidemark.verbs.ack.selection import (
@@ -26,9 +24,8 @@ from tidemark.verbs.ack.selection import (
     select_alerts,
 )
 from tidemark.verbs.alert_records import decode_alerts
+from tidemark.verbs.event_topic import send_to_event_topic
 from tidemark.verbs.options import bootstrap_option, config_option
-
-SEND_SECONDS: Final = 15.0
 
 
 @click.command("ack")
@@ -104,32 +101,11 @@ def _list(alerts: Sequence[Alert]) -> None:
 
 def _send(settings: Settings, records: list[bytes]) -> None:
     """Sends every record to every Kafka partition: only the group that holds the alert uses it."""
-    topic = settings.topics.replica_state
-    producer: Any = make_producer(
-        settings.kafka, acks="all", enable_idempotence=True, compression_type="gzip"
+    send_to_event_topic(
+        settings,
+        lambda groups: [(group, record) for record in records for group in range(groups)],
+        "The alerts may still be open: try again.",
     )
-    try:
-        partitions = producer.partitions_for(topic)
-        if not partitions:
-            raise ClusterError(
-                f"topic {topic} does not exist. Start `tidemark collect` once to create it, "
-                "or check topics.prefix."
-            )
-        sent = [
-            producer.send(topic, value=record, partition=partition)
-            for record in records
-            for partition in sorted(partitions)
-        ]
-        deadline = time.monotonic() + SEND_SECONDS
-        for future in sent:
-            future.get(timeout=max(0.1, deadline - time.monotonic()))
-    except kafka_errors.KafkaError as error:
-        reason = reason_of(error)
-        raise ClusterError(
-            f"cannot write to topic {topic}: {reason}. The alerts may still be open: try again."
-        ) from None
-    finally:
-        producer.close(timeout=5)
 
 
 def _confirm(log: TopicReader, alerts: Sequence[Alert], by: str, seconds: float) -> None:

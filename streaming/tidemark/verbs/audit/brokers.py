@@ -1,0 +1,274 @@
+"""The replicas of a live cluster, read by Fetch from each broker at once.
+
+A broker answers a debug replica (−2) although it follows: up to Kafka 2.3 by any version, and since
+2.4 by version 11 or newer, up to its own high watermark (KIP-392).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from functools import partial
+from typing import Any, Final
+
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+
+from tidemark.collect.admin_queries import TopicConfiguration, read_configurations
+from tidemark.collect.connection import BrokerConnection, ConnectionPool, NoAnswerError
+from tidemark.collect.event_loop import EventLoop
+from tidemark.collect.metadata_image import MetadataImage, read_metadata
+from tidemark.collect.observer import error_name
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.events import OK
+from tidemark.kafka.client import checked_options
+from tidemark.settings import Cluster, parse_address
+from tidemark.verbs.audit.source import Partition, Place, Position
+
+ANSWER_SECONDS: Final = 10.0
+DEBUG_REPLICA: Final = -2
+LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
+# Version 12 is the last one with topic names; every broker since 2.7 has it.
+FETCH_VERSION: Final = 12
+FOLLOWERS_ANSWER_SINCE: Final = 11
+LIST_OFFSETS_VERSION: Final = 8
+# A broker that gave no answer is asked again after this time.
+REST_SECONDS: Final = 30.0
+
+
+class BrokerSource:
+    """Connects to the brokers of `cluster` as they are needed."""
+
+    retry_seconds = 0.3
+
+    def __init__(self, cluster: Cluster) -> None:
+        options = checked_options(cluster)
+        self._loop = EventLoop(**options)
+        self._cluster = cluster
+        self._connections = ConnectionPool(self._loop, options)
+        self._image: MetadataImage | None = None
+        # broker -> (why it gave no answer, until when it rests)
+        self._resting: dict[int, tuple[str, float]] = {}
+
+    def partitions(self, wanted: Collection[Place], topics: Collection[str]) -> list[Partition]:
+        """The partitions named, those of `topics`, or all of the cluster where neither names any.
+
+        Raises ConfigError for one that does not exist, ClusterError without an answer.
+        """
+        image = self._loop.run(self._read_image)
+        named = {topic for topic, _ in wanted} | set(topics)
+        for topic in sorted(named - image.topics.keys()):
+            raise ConfigError(
+                f"the cluster has no topic {topic}, or does not show it to this user."
+            )
+        for topic, number in sorted(wanted):
+            if number not in image.topics[topic].partitions:
+                raise ConfigError(f"topic {topic} has no partition {number}.")
+        chosen = [
+            (topic, number)
+            for topic in sorted(named or image.topics)
+            for number in sorted(image.topics[topic].partitions)
+            if (topic, number) in wanted or topic in topics or not named
+        ]
+        configurations = self._loop.run(self._read_configurations, {t for t, _ in chosen})
+        return [
+            Partition(
+                (topic, number),
+                image.topics[topic].partitions[number].replicas,
+                image.topics[topic].topic_id,
+                configurations.get(topic, TopicConfiguration()).compacted,
+            )
+            for topic, number in chosen
+        ]
+
+    def positions(self, place: Place, brokers: Collection[int]) -> dict[int, Position | str]:
+        return self._ask_each(brokers, partial(self._position, place))
+
+    def read(
+        self, place: Place, brokers: Collection[int], offset: int, size: int
+    ) -> dict[int, bytes | str]:
+        return self._ask_each(brokers, partial(self._records, place, offset, size))
+
+    def close(self) -> None:
+        self._connections.close()
+        self._loop.close()
+
+    def _ask_each(self, brokers: Collection[int], ask: Any) -> dict[int, Any]:
+        return self._loop.run(self._gather, brokers, ask)
+
+    async def _gather(self, brokers: Collection[int], ask: Any) -> dict[int, Any]:
+        attempts = {broker: self._loop.spawn(self._answer, broker, ask) for broker in brokers}
+        await self._loop.wait(attempts.values(), 3 * ANSWER_SECONDS)
+        return {
+            broker: attempt.value if attempt.succeeded() else _failure(attempt)
+            for broker, attempt in attempts.items()
+        }
+
+    async def _answer(self, broker: int, ask: Any) -> Any:
+        """An answer, or why there is none."""
+        reason, until = self._resting.get(broker, (OK, 0.0))
+        if time.monotonic() < until:
+            return reason
+        address = self._image.brokers.get(broker) if self._image is not None else None
+        if address is None:
+            return "its broker is not registered"
+        connection = self._connections.get(broker, address.host, address.port)
+        try:
+            await self._connect(connection)
+            return await ask(connection)
+        except NoAnswerError as error:
+            if error.outcome != "throttled":
+                self._resting[broker] = (error.outcome, time.monotonic() + REST_SECONDS)
+            return error.outcome
+
+    async def _connect(self, connection: BrokerConnection) -> None:
+        if not connection.connected:
+            await self._loop.wait([connection.connect(ANSWER_SECONDS)], ANSWER_SECONDS)
+        if not connection.connected:
+            raise NoAnswerError(connection.outcome)
+
+    async def _read_image(self) -> MetadataImage:
+        """Metadata of the first bootstrap server that answers."""
+        for number, server in enumerate(self._cluster.bootstrap_servers):
+            connection = self._connections.get(-1 - number, *parse_address(server))
+            try:
+                await self._connect(connection)
+                self._image = await read_metadata(connection, ANSWER_SECONDS)
+            except NoAnswerError:
+                continue
+            return self._image
+        servers = ", ".join(self._cluster.bootstrap_servers)
+        raise ClusterError(
+            f"no metadata from {servers}: check that the brokers run, and try again."
+        )
+
+    async def _read_configurations(self, topics: Iterable[str]) -> dict[str, TopicConfiguration]:
+        """Nothing where it is not allowed, or by brokers that are too old."""
+        assert self._image is not None
+        for broker, connection in sorted(self._connections.by_broker.items()):
+            if connection.connected:
+                try:
+                    return await read_configurations(connection, topics, ANSWER_SECONDS)
+                except NoAnswerError:
+                    continue
+            del broker
+        return {}
+
+    async def _position(self, place: Place, connection: BrokerConnection) -> Position | str:
+        end = await self._list_offset(connection, place, LATEST)
+        start = await self._list_offset(connection, place, EARLIEST)
+        if isinstance(end, str) or isinstance(start, str):
+            return end if isinstance(end, str) else str(start)
+        local = start
+        if connection.version(ListOffsetsRequest.API_KEY, LIST_OFFSETS_VERSION) == 8:
+            found = await self._list_offset(connection, place, EARLIEST_LOCAL)
+            local = start if isinstance(found, str) else found
+        fetched = await self._fetch(connection, place, end[0], 1)
+        if isinstance(fetched, str):
+            return fetched
+        return Position(start[0], max(local[0], start[0]), fetched.high_watermark, *end)
+
+    async def _list_offset(
+        self, connection: BrokerConnection, place: Place, timestamp: int
+    ) -> tuple[int, int | None] | str:
+        """The offset and the leader epoch of a replica's own log, or Kafka's error."""
+        version = connection.version(ListOffsetsRequest.API_KEY, LIST_OFFSETS_VERSION)
+        if not version:
+            return "unsupported"
+        topic = ListOffsetsRequest.ListOffsetsTopic
+        request = ListOffsetsRequest(
+            replica_id=DEBUG_REPLICA,
+            isolation_level=0,
+            topics=[
+                topic(
+                    name=place[0],
+                    partitions=[
+                        topic.ListOffsetsPartition(
+                            partition_index=place[1], current_leader_epoch=-1, timestamp=timestamp
+                        )
+                    ],
+                )
+            ],
+        )
+        request.API_VERSION = version
+        answer = await connection.ask(request, ANSWER_SECONDS)
+        found = _only_partition(answer.topics)
+        if found is None:
+            return "an answer without the partition"
+        if found.error_code:
+            return error_name(found.error_code)
+        epoch = found.leader_epoch
+        return found.offset, epoch if epoch is not None and epoch >= 0 else None
+
+    async def _records(
+        self, place: Place, offset: int, size: int, connection: BrokerConnection
+    ) -> bytes | str:
+        found = await self._fetch(connection, place, offset, size)
+        if isinstance(found, str):
+            return found
+        elsewhere = found.preferred_read_replica
+        if not found.records and elsewhere is not None and elsewhere >= 0:
+            return f"its replica selector sends readers to broker {elsewhere}"
+        return bytes(found.records or b"")
+
+    async def _fetch(
+        self, connection: BrokerConnection, place: Place, offset: int, size: int
+    ) -> Any:
+        """kafka-python's PartitionData without an error, or a text."""
+        version = connection.version(FetchRequest.API_KEY, FETCH_VERSION)
+        if version is None:
+            return "unsupported"
+        topic = FetchRequest.FetchTopic
+        request = FetchRequest(
+            replica_id=DEBUG_REPLICA,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=size,
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            topics=[
+                topic(
+                    topic=place[0],
+                    partitions=[
+                        topic.FetchPartition(
+                            partition=place[1],
+                            current_leader_epoch=-1,
+                            fetch_offset=offset,
+                            last_fetched_epoch=-1,
+                            log_start_offset=-1,
+                            partition_max_bytes=size,
+                        )
+                    ],
+                )
+            ],
+            forgotten_topics_data=[],
+            rack_id="",
+        )
+        request.API_VERSION = version
+        answer = await connection.ask(request, ANSWER_SECONDS)
+        found = _only_partition(answer.responses)
+        if answer.error_code:
+            return error_name(answer.error_code)
+        if found is None:
+            return "an answer without the partition"
+        if found.error_code:
+            name = error_name(found.error_code)
+            if name == "NOT_LEADER_OR_FOLLOWER" and 3 < version < FOLLOWERS_ANSWER_SINCE:
+                name += f"; followers of its version do not answer Fetch {version}"
+            return name
+        if found.high_watermark < 0:
+            return "no high watermark"
+        return found
+
+
+def _failure(attempt: Any) -> str:
+    if not attempt.is_done:
+        return "no answer in time"
+    # An answer without what its schema demands.
+    return f"an answer that is not Kafka's ({type(attempt.exception).__name__})"
+
+
+def _only_partition(topics: Any) -> Any:
+    """The only partition of an answer; None where it has none or several."""
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    return partitions[0] if len(partitions) == 1 else None

@@ -1,0 +1,211 @@
+"""`tidemark audit`: compare the batches of all replicas of partitions."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.text import counted
+from tidemark.settings import Settings, load_settings
+from tidemark.verbs.audit.brokers import BrokerSource
+from tidemark.verbs.audit.folders import FolderSource
+from tidemark.verbs.audit.pace import Pace
+from tidemark.verbs.audit.partition_audit import PartitionReport
+from tidemark.verbs.audit.publish import publish_findings
+from tidemark.verbs.audit.report import as_text, document, events
+from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
+from tidemark.verbs.audit.source import Place
+from tidemark.verbs.audit.windows import Window, sample, whole
+from tidemark.verbs.few_passes import live_cluster
+from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
+
+FINDING: Final = 3
+PROGRESS_SECONDS: Final = 10.0
+_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9}))?")
+
+
+@click.command("audit")
+@click.argument("places", metavar="[TOPIC[:PARTITION]]…", nargs=-1)
+@config_option
+@bootstrap_option
+@cluster_option
+@click.option(
+    "--sample",
+    "windows",
+    type=click.IntRange(1, 10_000),
+    default=10,
+    show_default=True,
+    help="Windows of 256 KiB at random offsets of each partition, beside the newest offsets.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Repeats a sample. Default: at random.")
+@click.option("--whole", "is_whole", is_flag=True, help="Compare everything instead of a sample.")
+@click.option(
+    "--rate-limit",
+    "mebibytes",
+    type=click.FloatRange(0),
+    default=10.0,
+    show_default=True,
+    help="MiB/s to read from all brokers together; 0: no limit.",
+)
+@click.option(
+    "--log-dirs",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Compare data folders, or copies of them, instead of asking brokers. Once for each.",
+)
+@click.option("--publish", is_flag=True, help="Send findings to the stream, which raises alerts.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def audit(
+    places: tuple[str, ...],
+    config: Path | None,
+    bootstrap: str | None,
+    name: str | None,
+    windows: int,
+    seed: int | None,
+    is_whole: bool,
+    mebibytes: float,
+    folders: tuple[Path, ...],
+    publish: bool,
+    as_json: bool,
+) -> int:
+    """Compare the batches that all replicas hold at the same offsets, below the high watermark.
+
+    Without an argument, compare every partition. No record is printed.
+
+    Exit status: 0 no difference in what was compared, 3 differences, 1 nothing was compared.
+    """
+    settings = load_settings(config)
+    wanted, topics = parse_places(places)
+    if folders and (publish or bootstrap is not None or name is not None):
+        raise ConfigError(
+            "--log-dirs compares folders only; leave out --publish, --bootstrap and --cluster."
+        )
+    seed = random.SystemRandom().randrange(2**32) if seed is None else seed
+    choose: Callable[[int, int], list[Window]] = whole
+    read = "whole"
+    if not is_whole:
+        choose = partial(sample, count=windows, chance=random.Random(seed))
+        read = f"sampled: --sample {windows} --seed {seed}"
+    source: FolderSource | BrokerSource
+    cluster = None
+    if folders:
+        source = FolderSource(folders)
+    else:
+        cluster = live_cluster(settings, bootstrap, name)
+        source = BrokerSource(cluster)
+    pace = Pace(int(mebibytes * 1024 * 1024), time.monotonic, time.sleep)
+    waits = (0.0, 0.0) if folders else (CONFIRM_SECONDS, CONFIRM_EPOCHS_SECONDS)
+    try:
+        partitions = source.partitions(wanted, topics)
+        with _progress() as progress:
+            reports = audit_partitions(partitions, source, pace, choose, progress, waits)
+    finally:
+        source.close()
+    _print(reports, read, source, is_whole=is_whole, seed=seed, as_json=as_json)
+    found = any(report.findings for report in reports)
+    if found and publish and cluster is not None:
+        _publish(settings, cluster.name, reports)
+    _check_compared(reports)
+    return FINDING if found else 0
+
+
+def parse_places(texts: Sequence[str]) -> tuple[set[Place], set[str]]:
+    """`orders:3` as a partition, `orders` as a topic. Raises ConfigError."""
+    wanted: set[Place] = set()
+    topics: set[str] = set()
+    for text in texts:
+        match = _PARTITION.fullmatch(text)
+        if match is None:
+            raise ConfigError(f"{text} is no topic; write TOPIC or TOPIC:PARTITION.")
+        if match[2] is None:
+            topics.add(match[1])
+        else:
+            wanted.add((match[1], int(match[2])))
+    return wanted, topics
+
+
+def _print(
+    reports: Sequence[PartitionReport],
+    read: str,
+    source: FolderSource | BrokerSource,
+    *,
+    is_whole: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    names = source.names if isinstance(source, FolderSource) else {}
+    if as_json:
+        click.echo(
+            msgspec.json.encode(
+                document(
+                    reports,
+                    whole=is_whole,
+                    seed=None if is_whole else seed,
+                    folders={str(broker): folder for broker, folder in names.items()} or None,
+                )
+            )
+        )
+        return
+    for broker, folder in names.items():
+        click.echo(f"broker {broker}: {folder}")
+    click.echo("\n".join(as_text(reports, read)))
+
+
+def _publish(settings: Settings, cluster: str, reports: Sequence[PartitionReport]) -> None:
+    findings = events(reports, time.time())
+    publish_findings(settings, cluster, findings)
+    click.echo(
+        f"sent {counted(len(findings), 'event')} to {settings.topics.replica_state}.", err=True
+    )
+
+
+def _check_compared(reports: Sequence[PartitionReport]) -> None:
+    """Raises ClusterError where there was something to compare and nothing could be."""
+    reasons = sorted({why for report in reports for why in report.not_compared.values()})
+    if reasons and not any(report.compared for report in reports):
+        raise ClusterError(
+            f"nothing was compared: {', '.join(reasons[:5])}. Check that two replicas or more of "
+            "a partition answer, and the right READ on the topic."
+        )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float, str], None]]:
+    """A bar on a terminal, else a line every 10 s; both on standard error."""
+    if sys.stderr.isatty():
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        with bar:
+            task = bar.add_task("audit", total=1.0)
+            yield lambda done, name: bar.update(task, completed=done, description=name)
+        return
+    last = time.monotonic()
+
+    def line(done: float, name: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PROGRESS_SECONDS:
+            last = time.monotonic()
+            click.echo(f"audit: {done:.0%}, {name}", err=True)
+
+    yield line

@@ -1,0 +1,256 @@
+"""The replicas in the data folders of two or more brokers, or in copies of them.
+
+Mirrors LogSegment, LogManager and CheckpointFile. Only segments and checkpoints are read; nothing
+is written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from tidemark.core.errors import ConfigError
+from tidemark.verbs.audit.batches import DamagedLogError, batch_size
+from tidemark.verbs.audit.source import Partition, Place, Position
+
+# A folder such as `orders-0`. Those that are moved, deleted or unknown to the controller end with
+# -future, -delete or -stray.
+_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
+_SEGMENT: Final = re.compile(r"(\d{20})\.log")
+# The head of a batch up to its last offset delta, and the smallest batch of all (magic 0).
+_HEAD_BYTES: Final = 27
+_SMALLEST_BYTES: Final = 26
+_MAGIC_AT: Final = 16
+_LAST_DELTA_AT: Final = 23
+MAX_CHECKPOINT_BYTES: Final = 64 * 1024 * 1024
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+CLEANED: Final = "cleaner-offset-checkpoint"
+
+
+@dataclass
+class _Cursor:
+    """Where the batch that follows the last one read begins."""
+
+    segment: int
+    position: int
+    offset: int
+
+
+class FolderSource:
+    """The folders by broker: `node.id` in meta.properties, or 1, 2, … in the order given."""
+
+    retry_seconds = 0.0
+
+    def __init__(self, folders: Collection[Path]) -> None:
+        self.names: dict[int, str] = {}
+        self._logs: dict[tuple[Place, int], Path] = {}
+        self._marks: dict[tuple[Place, int], int] = {}
+        self._starts: dict[tuple[Place, int], int] = {}
+        # Partitions that the cleaner has cleaned; None where a folder does not say it.
+        self._cleaned: set[Place] | None = set()
+        self._cursors: dict[tuple[Place, int], _Cursor] = {}
+        ids = {folder: _node_id(folder) for folder in folders}
+        known = all(found is not None for found in ids.values())
+        for number, folder in enumerate(folders, 1):
+            broker = ids[folder] if known else number
+            assert broker is not None
+            self._add(broker, folder)
+        if len(self.names) < 2:
+            raise ConfigError(
+                "--log-dirs needs the folders of two brokers or more; these are of broker "
+                f"{next(iter(self.names), 'none')} only."
+            )
+
+    def _add(self, broker: int, folder: Path) -> None:
+        name = self.names.get(broker)
+        self.names[broker] = str(folder) if name is None else f"{name}, {folder}"
+        try:
+            entries = sorted(folder.iterdir())
+        except OSError as error:
+            raise ConfigError(f"cannot read {folder}: {error.strerror}.") from None
+        marks = _read_checkpoint(folder / HIGH_WATERMARKS)
+        starts = _read_checkpoint(folder / LOG_STARTS) or {}
+        cleaned = _read_checkpoint(folder / CLEANED)
+        if cleaned is None or self._cleaned is None:
+            self._cleaned = None
+        else:
+            self._cleaned |= cleaned.keys()
+        for entry in entries:
+            match = _PARTITION.fullmatch(entry.name)
+            if match is None or not entry.is_dir():
+                continue
+            place = (match[1], int(match[2]))
+            if place[0] == "__cluster_metadata":
+                # Its replicas are those of the quorum, which has a high watermark of its own.
+                continue
+            self._logs[place, broker] = entry
+            self._starts[place, broker] = starts.get(place, 0)
+            if marks is not None and place in marks:
+                self._marks[place, broker] = marks[place]
+
+    def partitions(self, wanted: Collection[Place], topics: Collection[str]) -> list[Partition]:
+        """The partitions named, those of `topics`, or all. Raises ConfigError for a missing one."""
+        places = sorted({place for place, _ in self._logs})
+        for topic, number in sorted(wanted):
+            if (topic, number) not in places:
+                raise ConfigError(f"no folder holds {topic}-{number}.")
+        for topic in sorted(topics):
+            if not any(place[0] == topic for place in places):
+                raise ConfigError(f"no folder holds a partition of topic {topic}.")
+        chosen = places
+        if wanted or topics:
+            chosen = [place for place in places if place in wanted or place[0] in topics]
+        return [
+            Partition(
+                place,
+                tuple(broker for of, broker in self._logs if of == place),
+                compacted=None if self._cleaned is None else place in self._cleaned,
+            )
+            for place in chosen
+        ]
+
+    def positions(self, place: Place, brokers: Collection[int]) -> dict[int, Position | str]:
+        return {broker: self._position(place, broker) for broker in brokers}
+
+    def read(
+        self, place: Place, brokers: Collection[int], offset: int, size: int
+    ) -> dict[int, bytes | str]:
+        return {broker: self._read(place, broker, offset, size) for broker in brokers}
+
+    def close(self) -> None:
+        self._cursors.clear()
+
+    def _position(self, place: Place, broker: int) -> Position | str:
+        try:
+            segments = self._segments(place, broker)
+            if not segments:
+                return "no segment"
+            start = max(segments[0][0], self._starts[place, broker])
+            end, damage = _end_of(*segments[-1])
+        except OSError as error:
+            return f"cannot read {error.filename}: {error.strerror}"
+        mark = self._marks.get((place, broker))
+        high_watermark = end if mark is None else min(mark, end)
+        return Position(
+            start,
+            start,
+            max(high_watermark, start),
+            end,
+            exact=mark is not None,
+            damage=damage,
+        )
+
+    def _segments(self, place: Place, broker: int) -> list[tuple[int, Path]]:
+        """Base offset and file of each segment, ascending."""
+        folder = self._logs[place, broker]
+        return sorted(
+            (int(match[1]), entry)
+            for entry in folder.iterdir()
+            if (match := _SEGMENT.fullmatch(entry.name)) is not None
+        )
+
+    def _read(self, place: Place, broker: int, offset: int, size: int) -> bytes | str:
+        try:
+            segments = self._segments(place, broker)
+            return self._read_at(segments, place, broker, offset, size)
+        except OSError as error:
+            return f"cannot read {error.filename}: {error.strerror}"
+
+    def _read_at(
+        self,
+        segments: list[tuple[int, Path]],
+        place: Place,
+        broker: int,
+        offset: int,
+        size: int,
+    ) -> bytes | str:
+        """Batches from the one that contains `offset` on, within one segment as a broker reads."""
+        first = max((i for i, (base, _) in enumerate(segments) if base <= offset), default=0)
+        cursor = self._cursors.get((place, broker))
+        for base, path in segments[first:]:
+            position = 0
+            if cursor is not None and cursor.segment == base and cursor.offset <= offset:
+                position = cursor.position
+            with path.open("rb") as log:
+                found = next(
+                    (head for head in _heads(log, position) if head.last_offset >= offset), None
+                )
+                if found is None:
+                    continue
+                if found.damage is not None:
+                    return f"{path}, byte {found.position}: {found.damage}"
+                log.seek(found.position)
+                self._cursors[place, broker] = _Cursor(base, found.position, offset)
+                return log.read(max(size, found.size))
+        return "the log ends here"
+
+
+class _Head(NamedTuple):
+    """A batch in a segment. `damage`: there is none; the last offset is then beyond all."""
+
+    position: int
+    size: int
+    last_offset: int
+    damage: str | None = None
+
+
+def _heads(log: BinaryIO, position: int) -> Iterator[_Head]:
+    """The batches from a byte on, up to damage."""
+    length = log.seek(0, os.SEEK_END)
+    while position < length:
+        log.seek(position)
+        head = log.read(_HEAD_BYTES)
+        try:
+            size = batch_size(head, 0) if len(head) >= _SMALLEST_BYTES else None
+            if size is None or position + size > length:
+                raise DamagedLogError(0, "the file ends within a batch")
+        except DamagedLogError as damage:
+            yield _Head(position, 0, sys.maxsize, damage.reason)
+            return
+        last_offset = int.from_bytes(head[:8], "big")
+        if head[_MAGIC_AT] == 2:
+            last_offset += int.from_bytes(head[_LAST_DELTA_AT:_HEAD_BYTES], "big")
+        yield _Head(position, size, last_offset)
+        position += size
+
+
+def _end_of(base: int, path: Path) -> tuple[int, str | None]:
+    """The end of a log by its last segment: above the last whole batch; and what ends it there."""
+    end = base
+    with path.open("rb") as log:
+        for head in _heads(log, 0):
+            if head.damage is not None:
+                return end, f"{path}, byte {head.position}: {head.damage}"
+            end = max(end, head.last_offset + 1)
+    return end, None
+
+
+def _node_id(folder: Path) -> int | None:
+    """`node.id`, or `broker.id` before KRaft, of meta.properties."""
+    try:
+        text = (folder / "meta.properties").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    match = re.search(r"^(?:node|broker)\.id=(\d{1,9})\s*$", text[:10_000], re.MULTILINE)
+    return None if match is None else int(match[1])
+
+
+def _read_checkpoint(path: Path) -> dict[Place, int] | None:
+    """The offsets of a CheckpointFile; None where it is absent. Other lines are left out."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_CHECKPOINT_BYTES).decode(errors="replace")
+    except OSError:
+        return None
+    found = {}
+    for line in text.splitlines()[2:]:
+        words = line.split()
+        if len(words) == 3 and words[1].isdecimal() and words[2].isdecimal():
+            found[words[0], int(words[1])] = int(words[2])
+    return found

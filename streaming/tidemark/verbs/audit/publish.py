@@ -1,0 +1,40 @@
+"""Findings as events of the topic that the stream reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tidemark.core.codec import encode_batch
+from tidemark.core.events import Audit, Batch
+from tidemark.core.identity import group_of
+from tidemark.settings import Settings
+from tidemark.verbs.event_topic import send_to_event_topic
+
+COLLECTOR: Final = "tidemark-audit"
+
+
+def publish_findings(settings: Settings, cluster: str, findings: Sequence[Audit]) -> None:
+    """Sends each finding to the Kafka partition of its partition. Raises ClusterError."""
+
+    def records(partitions: int) -> list[tuple[int, bytes]]:
+        return [
+            (group_of(cluster, event.topic, event.partition, partitions), _record(cluster, event))
+            for event in findings
+        ]
+
+    send_to_event_topic(settings, records, "The findings may not be published: try again.")
+
+
+def _record(cluster: str, event: Audit) -> bytes:
+    """The sender is not a collector: it has no pass and owns no partition."""
+    return encode_batch(
+        Batch(
+            v=1,
+            cluster=cluster,
+            collector=COLLECTOR,
+            collector_epoch=int(event.observed_at * 1000),
+            pass_number=0,
+            events=[event],
+        )
+    )
