@@ -69,7 +69,7 @@ def broker_jars(folder: str | Path | None = None, java: JavaHome | None = None) 
         Coordinates("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
         Coordinates("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),
     )
-    return _jars(JarSet("broker", roots), folder, java)
+    return fetch_jars(JarSet("broker", roots), folder, java)
 
 
 def connector_jars(folder: str | Path | None = None, java: JavaHome | None = None) -> list[Path]:
@@ -78,7 +78,7 @@ def connector_jars(folder: str | Path | None = None, java: JavaHome | None = Non
 
     shipped = frozenset(filter(None, map(_artifact, pyspark_jars().glob("*.jar"))))
     roots = (Coordinates("org.apache.spark", "spark-sql-kafka-0-10_2.13", pyspark.__version__),)
-    return _jars(JarSet("connector", roots, shipped), folder, java)
+    return fetch_jars(JarSet("connector", roots, shipped), folder, java)
 
 
 def pyspark_jars() -> Path:
@@ -92,7 +92,10 @@ def pyspark_jars() -> Path:
     return Path(pyspark.__path__[0]) / "jars"
 
 
-def _jars(wanted: JarSet, folder: str | Path | None, java: JavaHome | None) -> list[Path]:
+def fetch_jars(
+    wanted: JarSet, folder: str | Path | None = None, java: JavaHome | None = None
+) -> list[Path]:
+    """The jars of a set: of the folder, else of the cache. Raises TidemarkError."""
     folder = folder or os.environ.get("TIDEMARK_JARS")
     if folder:
         return _from_folder(wanted, Path(folder))
