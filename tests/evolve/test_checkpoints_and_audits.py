@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.evolve.observations import SEEN, fold, observation, sparse_of
-from tidemark.core.events import MAX_REPLICAS, Audit, Checkpoint
+from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Audit, Checkpoint
 from tidemark.core.partition import PartitionState, encode_state
 from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, MetadataPosition, SparseState
 from tidemark.evolve.checkpoints_and_audits import evolve_audit, evolve_checkpoint
@@ -40,6 +40,16 @@ def test_the_newest_reading_of_each_brokers_files_is_kept() -> None:
     known = [(seen.broker, seen.high_watermark) for seen in sparse_of(newer).checkpoints]
     assert known == [(1, 80), (2, 85)]
     assert encode_state(state) == before, "the state before does not change"
+
+
+def test_every_file_of_a_replica_is_kept_and_of_its_epochs_the_newest() -> None:
+    offsets = {"recovery_point": 70, "log_start_offset": 5, "first_dirty_offset": 40}
+    starts = [(epoch, 10 * epoch) for epoch in range(MAX_LINEAGE + 3)]
+    state = evolve_checkpoint(SEEN, checkpoint(**offsets, lineage_starts=starts))
+    newest = starts[3:]
+    assert sparse_of(state).checkpoints == [
+        CheckpointSeen(2, 80, 18.0, 20.0, 70, 5, 40, newest),
+    ]
 
 
 @pytest.mark.parametrize(
