@@ -57,6 +57,13 @@ def test_an_event_names_what_the_files_hold_by_the_clock_of_the_events() -> None
     )
 
 
+def test_a_broker_without_replicas_has_nothing_to_report() -> None:
+    """An event without content would only move the times of the broker's other events."""
+    empty = reading({})
+    empty.modified_at = None
+    assert CheckpointEvents(3).of_reading([empty], 100.0, 0.0) == []
+
+
 def test_the_oldest_file_of_the_directories_counts() -> None:
     newer, older = reading({0: 5}), reading({1: 5}, "/older")
     older.modified_at = 50.0
@@ -77,7 +84,7 @@ def test_a_reading_publishes_a_bounded_number_and_the_longest_waiting_first() ->
 
 def stop_of(events: CheckpointEvents, at: float, *found: LogDirectory) -> tuple[object, object]:
     state = events.of_reading(list(found), at, 0.0)[-1]
-    assert isinstance(state, BrokerState)
+    assert isinstance(state, BrokerState), "the files have an age"
     return state.stopped_clean, state.stopped_at
 
 

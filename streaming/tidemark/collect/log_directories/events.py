@@ -51,7 +51,9 @@ class CheckpointEvents:
                 early = crc32(f"{key[0]}-{key[1]}".encode()) % REPEAT_SECONDS
                 self._published[key] = (files, now - early)
             events.append(self._checkpoint(key, directory, files, now, ahead))
-        events.append(self._broker_state(directories, now, ahead))
+        state = self._broker_state(directories, now, ahead)
+        if state.checkpoint_modified_at is not None or state.stopped_clean is not None:
+            events.append(state)
         return events
 
     def _due(
