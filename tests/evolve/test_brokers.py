@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
@@ -28,6 +29,7 @@ from tidemark.core.events import (
     BrokerState,
 )
 from tidemark.evolve.cluster import (
+    FIELD_GROUPS,
     PAUSE_SECONDS,
     PURGATORY_SECONDS,
     RETURN_SECONDS,
@@ -71,13 +73,17 @@ READ: dict[str, Any] = {"log_directories_at": 10.0, "configuration_at": 10.0}
 
 def test_a_broker_event_replaces_what_it_reports_and_keeps_the_rest() -> None:
     cluster = ClusterState()
+    groups = ("registration", "quorum", "log_directories", "configuration")
+    at = dict.fromkeys(groups, 10.0)
     apply_broker(cluster, BrokerState(broker=1, observed_at=10.0, **NODE))
-    assert cluster.nodes == {1: NodeState(10.0, **NODE, **READ)}
+    assert cluster.nodes == {1: NodeState(10.0, **NODE, **READ, reported_at=at)}
     apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, fenced=False))
-    assert cluster.nodes == {1: NodeState(11.0, **NODE | READ | {"fenced": False})}
+    at["registration"] = 11.0
+    fenced = NODE | READ | {"fenced": False}
+    assert cluster.nodes == {1: NodeState(11.0, **fenced, reported_at=at)}
     apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, metadata_log_end_offset=0))
-    changed = {"fenced": False, "metadata_log_end_offset": 0}
-    known = NodeState(11.0, **NODE | READ | changed)
+    at["quorum"] = 11.0
+    known = NodeState(11.0, **fenced | {"metadata_log_end_offset": 0}, reported_at=at)
     assert cluster.nodes == {1: known}
     apply_broker(cluster, BrokerState(broker=1, observed_at=10.9, fenced=True))
     assert cluster.nodes == {1: known}, "an older event is ignored"
@@ -113,6 +119,26 @@ def test_the_files_of_another_cluster_are_not_of_this_broker() -> None:
     assert cluster.nodes[1].checkpoint is not None, "the cluster is not known yet"
 
 
+def test_no_source_makes_the_events_of_another_one_old() -> None:
+    cluster = ClusterState()
+    apply_broker(cluster, BrokerState(broker=1, observed_at=12.0, produce_purgatory=7))
+    apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, fenced=True))
+    apply_broker(cluster, BrokerState(broker=1, observed_at=10.0, is_voter=True, fenced=False))
+    apply_broker(cluster, BrokerState(broker=1, observed_at=9.0, offline_log_dirs=1))
+    node = cluster.nodes[1]
+    assert (node.fenced, node.is_voter, node.offline_log_dirs) == (True, True, 1)
+    assert [sample.produce for sample in node.purgatories] == [7]
+    assert node.observed_at == 12.0
+
+
+def test_every_field_of_a_broker_event_is_of_one_group() -> None:
+    grouped = [name for names in FIELD_GROUPS.values() for name in names]
+    # A reader of files has a clock of its own: its events are not ordered with the others.
+    files = {"checkpoint_modified_at", "checkpoint_directory", "stopped_clean", "stopped_at"}
+    unused = {"broker", "observed_at", "cluster_id", *files}
+    assert sorted(grouped) == sorted({*BrokerState.__struct_fields__} - unused)
+
+
 def test_a_new_incarnation_is_a_restart() -> None:
     cluster = ClusterState()
     restarts = []
@@ -137,12 +163,12 @@ def test_a_bounded_number_of_nodes_and_purgatory_samples_is_known() -> None:
 
 def test_purgatories_are_sampled_at_intervals_and_only_where_reported() -> None:
     cluster = ClusterState()
-    for at, produce, fetch in ((10.0, None, None), (11.0, None, 3), (20.9, 1, 3), (21.0, 0, None)):
+    for at, produce, fetch in ((10.0, None, None), (11.0, None, 3), (19.9, 1, 3), (20.0, 0, None)):
         event = BrokerState(
             broker=1, observed_at=at, produce_purgatory=produce, fetch_purgatory=fetch
         )
         apply_broker(cluster, event)
-    samples = [PurgatorySample(11.0, None, 3), PurgatorySample(21.0, 0, None)]
+    samples = [PurgatorySample(11.0, None, 3), PurgatorySample(20.0, 0, None)]
     assert cluster.nodes[1].purgatories == samples
 
 
@@ -338,3 +364,12 @@ def test_with_counts_each_absence_has_its_own_explanation() -> None:
     passes(cluster, answer(1, REFUSED, **idle), answer(2, REFUSED, **full), answer(3), at=102.0)
     assert cluster.in_grace(1, 102.0)
     assert not cluster.in_grace(2, 102.0)
+
+
+def test_a_node_in_an_older_checkpoint_decodes_and_takes_the_next_event() -> None:
+    older = msgspec.msgpack.encode([10.0, 7, None, False, None, True, 90, 12.0, 0, [[9.0, 1, 2]]])
+    node = msgspec.msgpack.decode(older, type=NodeState)
+    assert (node.reported_at, node.jmx) == ({}, None)
+    cluster = ClusterState(nodes={1: node})
+    apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, fenced=True))
+    assert (cluster.nodes[1].fenced, cluster.nodes[1].metadata_log_end_offset) == (True, 90)

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.events import OK
+from tidemark.core.jmx import NodeJmx
 from tidemark.core.tracked_alert import TrackedAlert
 
 Count = TypeVar("Count")
@@ -22,7 +23,7 @@ Count = TypeVar("Count")
 OWNER_SILENT_SECONDS: Final = 30.0
 MAX_COLLECTORS: Final = 64
 MAX_BROKERS: Final = 4096
-MAX_PURGATORY_SAMPLES: Final = 8
+MAX_PURGATORY_SAMPLES: Final = 9
 MAX_DEPARTURES: Final = 32
 # An observation and the pass record that ends its pass are less than this apart.
 SAME_PASS_SECONDS: Final = 5.0
@@ -62,6 +63,8 @@ class CollectorClock(Struct, array_like=True):
     # older collectors: the former), at most MAX_BROKERS each.
     in_sync: dict[int, int] = {}
     serving: dict[int, int] = {}
+    # broker -> `BrokerAnswer.led_shrinks` and `led_shrinks_of_absent`, at most MAX_BROKERS.
+    led_shrinks: dict[int, tuple[int, int]] = {}
 
 
 class PurgatorySample(Struct, array_like=True):
@@ -113,6 +116,10 @@ class NodeState(Struct, array_like=True):
     configuration_at: float = 0.0
     checkpoint: CheckpointFiles | None = None
     last_stop: BrokerStop | None = None
+    # Group of fields -> when they were observed last. Each source reports its own groups, so none
+    # makes another one's events old.
+    reported_at: dict[str, float] = {}
+    jmx: NodeJmx | None = None
 
 
 class Departure(Struct, array_like=True):
@@ -285,6 +292,19 @@ class ClusterState(Struct, array_like=True):
         """`BrokerAnswer.serving` over all shares; None: not counted."""
         counts = self._of_shares(lambda clock: clock.serving.get(broker))
         return sum(counts) if counts else None
+
+    def led_shrinks_of(self, broker: int) -> list[tuple[int, int, int]]:
+        """By each collector that counts: its epoch, `BrokerAnswer.led_shrinks` and `..._of_absent`.
+
+        Empty: not counted.
+        """
+        return self._of_shares(
+            lambda clock: (
+                (clock.collector_epoch, *clock.led_shrinks[broker])
+                if broker in clock.led_shrinks
+                else None
+            )
+        )
 
     def _of_shares(self, count: Callable[[CollectorClock], Count | None]) -> list[Count]:
         """A count by each collector that is alive at the newest pass, once per share."""

@@ -189,6 +189,41 @@ class Checkpoint(Struct, tag="checkpoint", tag_field="kind", kw_only=True, omit_
     first_dirty_offset: Offset | None = None
 
 
+class JmxFigures(Struct, kw_only=True, omit_defaults=True):
+    """What a broker or a controller reports by JMX, beside its purgatories.
+
+    Counters count since the start of its process, and start at 0 again after it. The MBeans are
+    those of ReplicaManager, ReplicaFetcherManager, DelayedProduceMetrics, DelayedFetchMetrics,
+    ControllerStats and KafkaController.
+    """
+
+    # When the process started; null where app-info is not exported, or not registered yet.
+    started_at: Seconds | None = None
+    # Changes of in-sync sets that it made as leader. A shrink by the controller is none of them.
+    isr_shrinks: SmallCount | None = None
+    isr_expands: SmallCount | None = None
+    failed_isr_updates: SmallCount | None = None
+    under_replicated_partitions: SmallCount | None = None
+    offline_replicas: SmallCount | None = None
+    # The largest distance of a fetcher from its leader's high watermark, not from its log end.
+    fetcher_max_lag_records: Count | None = None
+    # Fetches per second of its slowest fetcher.
+    fetcher_min_rate: Annotated[float, Meta(ge=0, le=1e15)] | None = None
+    failed_fetcher_partitions: SmallCount | None = None
+    dead_fetcher_threads: SmallCount | None = None
+    # Keys that the purgatories watch, completed operations that were not purged yet included.
+    produce_purgatory_watches: SmallCount | None = None
+    fetch_purgatory_watches: SmallCount | None = None
+    # Operations that ended by their time-out.
+    expired_produces: Count | None = None
+    expired_follower_fetches: Count | None = None
+    expired_consumer_fetches: Count | None = None
+    # Of a controller.
+    unclean_leader_elections: SmallCount | None = None
+    is_active_controller: bool | None = None
+    last_applied_record_lag_ms: Count | None = None
+
+
 class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_defaults=True):
     """One broker, or one node of the metadata quorum."""
 
@@ -205,8 +240,12 @@ class BrokerState(Struct, tag="broker", tag_field="kind", kw_only=True, omit_def
     log_directories: Directories | None = None
     offline_log_dirs: SmallCount | None = None
     configuration: BrokerConfiguration | None = None
+    # Operations that wait (NumDelayedOperations).
     produce_purgatory: SmallCount | None = None
     fetch_purgatory: SmallCount | None = None
+    # Of brokers with ZooKeeper only.
+    elect_leader_purgatory: SmallCount | None = None
+    jmx: JmxFigures | None = None
     # Of a reader of its log directories, by the clock of `observed_at`: when the oldest of its
     # replication-offset-checkpoint files was written, and the directory of that file.
     checkpoint_modified_at: Seconds | None = None
@@ -280,6 +319,11 @@ class BrokerAnswer(Struct, kw_only=True, omit_defaults=True):
     # and those of them that it left most often.
     left: SmallCount | None = None
     left_most: Annotated[list[PartitionName], Meta(max_length=MAX_LEFT_NAMES)] = []
+    # How often an in-sync set of the share lost replicas while the broker led the partition, since
+    # the collector's start, and how often all of them were on brokers that did not answer: then the
+    # controller has probably removed them. Reassignments are left out.
+    led_shrinks: SmallCount | None = None
+    led_shrinks_of_absent: SmallCount | None = None
 
 
 # topic -> inclusive ranges of partitions

@@ -1,6 +1,7 @@
 """PURGATORY_GROWING: more and more requests wait in a broker.
 
-See DelayedOperationPurgatory; its sizes come by JMX.
+See DelayedOperationPurgatory. By JMX come the operations that wait (NumDelayedOperations), not the
+keys that it watches (PurgatorySize), which rise between two purges while nothing waits longer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from tidemark.detect.detector import ClusterContext, Condition, Detector
 
 # An older sample proves nothing about the present.
 FRESH_SECONDS: Final = 60.0
+# Long polls of idle clients wait all the time, a few more or fewer in each sample.
+GROWTH: Final = 1.1
 _CAUSES: Final = {
     "produce": "acks=all writes wait for in-sync followers; check for a follower that lags or a "
     "high watermark that does not move",
@@ -57,7 +60,7 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
 def _growth(
     samples: list[PurgatorySample], name: str, context: ClusterContext
 ) -> tuple[int, int] | None:
-    """(size when the threshold's time began, newest size) of a large one that only grew."""
+    """(size when the threshold's time began, newest size) of a large one that clearly grew."""
     since = context.now - context.thresholds.purgatory_growing_ms / 1000.0
     older = [sample for sample in samples if sample.at <= since]
     compared = [*older[-1:], *(sample for sample in samples if sample.at > since)]
@@ -65,7 +68,7 @@ def _growth(
     known = [size for size in sizes if size is not None]
     if not older or len(known) < len(sizes):
         return None
-    if known[-1] < context.thresholds.purgatory_operations or known[-1] <= known[0]:
+    if known[-1] < context.thresholds.purgatory_operations or known[-1] < GROWTH * known[0]:
         return None
     fell = any(later < earlier for earlier, later in pairwise(known))
     return None if fell else (known[0], known[-1])

@@ -29,6 +29,7 @@ from tidemark.core.events import (
     BrokerState,
     Pass,
 )
+from tidemark.evolve.jmx import apply_figures
 
 # Collectors that share a cluster take turns: another one's pass within this part of a period
 # counts as the same moment.
@@ -47,17 +48,19 @@ _CLOSED: Final = (REFUSED, UNREACHABLE)
 # After this many passes of an older process without one of the newer process, the newer one is
 # gone: its clock was ahead.
 SET_BACK_PASSES: Final = 30
-PURGATORY_SECONDS: Final = 10.0
-_NODE_FIELDS: Final = (
-    "fenced",
-    "in_controlled_shutdown",
-    "is_voter",
-    "metadata_log_end_offset",
-    "metadata_lag_ms",
-    "offline_log_dirs",
-    "log_directories",
-    "configuration",
-)
+# A little less than the default time between two reads of JMX.
+PURGATORY_SECONDS: Final = 9.0
+# The fields of a node that replace what is known, by the source that reports them: each group has
+# an order of its own.
+FIELD_GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "registration": ("incarnation", "fenced", "in_controlled_shutdown"),
+    "quorum": ("is_voter", "metadata_log_end_offset", "metadata_lag_ms"),
+    "log_directories": ("offline_log_dirs", "log_directories"),
+    "configuration": ("configuration",),
+    "jmx": ("produce_purgatory", "fetch_purgatory", "elect_leader_purgatory", "jmx"),
+}
+# What apply_broker handles itself.
+_SPECIAL: Final = frozenset({"incarnation", *FIELD_GROUPS["jmx"]})
 
 
 def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event: Pass) -> bool:
@@ -91,6 +94,9 @@ def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event:
     for answer in event.brokers:
         if answer.preferred is not None and answer.preferred_led is not None:
             fresh.preferred[answer.broker] = (answer.preferred, answer.preferred_led)
+        if answer.led_shrinks is not None:
+            of_absent = answer.led_shrinks_of_absent or 0
+            fresh.led_shrinks[answer.broker] = (answer.led_shrinks, of_absent)
     cluster.collectors[name], cluster.passed_by = fresh, name
     _measure_silence(cluster, name, is_new_process=is_new_process)
     fresh.contested = fresh.contested + 1 if _is_contested(cluster, name, fresh) else 0
@@ -154,26 +160,40 @@ def note_refused(cluster: ClusterState, name: str, collector_epoch: int, pass_nu
 
 
 def apply_broker(cluster: ClusterState, event: BrokerState) -> None:
-    """A `broker` event; fields that it leaves out stay as they were. An older event is ignored."""
+    """A `broker` event; fields that it leaves out stay as they were.
+
+    Of each group of fields, an older event is ignored.
+    """
     if event.checkpoint_modified_at is not None or event.stopped_clean is not None:
         _apply_log_directories(cluster, event)
         return
     known = _node(cluster, event.broker, event.observed_at)
-    if known is None or event.observed_at < known.observed_at:
+    if known is None:
         return
-    known.observed_at = event.observed_at
-    if event.incarnation is not None and event.incarnation != known.incarnation:
-        if known.incarnation is not None:
-            known.restarted_at = event.observed_at
-        known.incarnation = event.incarnation
-    if event.log_directories is not None:
-        known.log_directories_at = event.observed_at
-    if event.configuration is not None:
-        known.configuration_at = event.observed_at
-    for name in _NODE_FIELDS:
-        value = getattr(event, name)
-        if value is not None:
-            setattr(known, name, value)
+    at = event.observed_at
+    known.observed_at = max(known.observed_at, at)
+    for group, names in FIELD_GROUPS.items():
+        values = {name: v for name in names if (v := getattr(event, name)) is not None}
+        if not values or at < known.reported_at.get(group, 0.0):
+            continue
+        known.reported_at[group] = at
+        incarnation = values.get("incarnation")
+        if incarnation is not None and incarnation != known.incarnation:
+            if known.incarnation is not None:
+                known.restarted_at = at
+            known.incarnation = incarnation
+        for name in values.keys() - _SPECIAL:
+            setattr(known, name, values[name])
+        if event.log_directories is not None and group == "log_directories":
+            known.log_directories_at = at
+        if group == "configuration":
+            known.configuration_at = at
+        if group == "jmx":
+            _apply_jmx(cluster, known, event)
+
+
+def _apply_jmx(cluster: ClusterState, known: NodeState, event: BrokerState) -> None:
+    apply_figures(cluster, known, event)
     if event.produce_purgatory is None and event.fetch_purgatory is None:
         return
     samples = known.purgatories
