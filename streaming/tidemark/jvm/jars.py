@@ -81,6 +81,13 @@ def connector_jars(folder: str | Path | None = None, java: JavaHome | None = Non
     return fetch_jars(JarSet("connector", roots, shipped), folder, java)
 
 
+def jmx_agent_jar(folder: str | Path | None = None, java: JavaHome | None = None) -> Path:
+    """The Java agent of jmx_exporter: one jar with everything in it."""
+    roots = (Coordinates("io.prometheus.jmx", "jmx_prometheus_javaagent", "1.0.1"),)
+    (jar,) = _jars(JarSet("jmx-agent", roots), folder, java)
+    return jar
+
+
 def pyspark_jars() -> Path:
     """PySpark's folder of jars. Raises TidemarkError where PySpark is not installed."""
     try:

@@ -35,9 +35,9 @@ _T = TypeVar("_T")
 class LocalCluster:
     """Brokers 1, 2, 3 and controller 100: each can be stopped, killed, paused and started again.
 
-    `overrides` are server properties of every node, `broker_overrides` of one. A temporary
-    `directory` is removed at the end, a given one is kept. A context manager: starts every process
-    at entry and kills every process at exit.
+    `overrides` are server properties of every node, `broker_overrides` of one, `jvm_flags` more
+    flags of one node's JVM. A temporary `directory` is removed at the end, a given one is kept. A
+    context manager: starts every process at entry and kills every process at exit.
     """
 
     def __init__(
@@ -47,18 +47,26 @@ class LocalCluster:
         broker_overrides: Mapping[int, Mapping[str, str]] | None = None,
         jars: str | Path | None = None,
         java: JavaHome | None = None,
+        jvm_flags: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
         self._java = java or find_java()
         self._jars = broker_jars(jars, self._java)
         self._temporary = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="tidemark-cluster-"))
         self._overrides, self._broker_overrides = overrides or {}, broker_overrides or {}
+        self._jvm_flags = jvm_flags or {}
         self._children: dict[int, ChildProcess] = {}
         self._layout = self._new_layout()
 
     def _new_layout(self) -> Layout:
         ports = dict(zip((CONTROLLER, *BROKERS), free_ports(1 + len(BROKERS)), strict=True))
-        return Layout(self.directory.absolute(), ports, self._overrides, self._broker_overrides)
+        return Layout(
+            directory=self.directory.absolute(),
+            ports=ports,
+            overrides=self._overrides,
+            broker_overrides=self._broker_overrides,
+            jvm_flags=self._jvm_flags,
+        )
 
     @property
     def bootstrap_servers(self) -> list[str]:

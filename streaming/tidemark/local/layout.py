@@ -65,6 +65,8 @@ class Layout:
     ports: Mapping[int, int]
     overrides: Mapping[str, str] = field(default_factory=dict)
     broker_overrides: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    # More flags of a node's JVM, such as an agent.
+    jvm_flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     def properties_file(self, node: int) -> Path:
         return self.directory / f"node-{node}.properties"
@@ -116,7 +118,7 @@ class Layout:
     def command(self, node: int, java: JavaHome, jars: Sequence[Path]) -> list[str]:
         """The command that runs a node."""
         logging = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"
-        program = _java_command(java, jars, *JVM_FLAGS, logging)
+        program = _java_command(java, jars, *JVM_FLAGS, *self.jvm_flags.get(node, ()), logging)
         return [*program, "kafka.Kafka", str(self.properties_file(node))]
 
 
