@@ -245,6 +245,24 @@ def test_a_broker_that_is_in_sync_alone_and_leads_no_more_serves_nothing() -> No
     assert (watched.counts(1).in_sync, watched.counts(1).serving) == (1, 1)
 
 
+def test_shrinks_count_for_the_leader_that_remains() -> None:
+    watched = inventory()
+    three = (1, 2, 3)
+
+    def led(leader: int, in_sync: tuple[int, ...]) -> dict[int, tuple[int, int]]:
+        found = metadata(leader=leader, in_sync=in_sync, replicas=three)
+        watched.apply([image(1, {"t": {0: found}})])
+        watched.led_shrinks.settle({}, 1.0)
+        return watched.led_shrinks.totals
+
+    assert led(1, three) == {}
+    assert led(1, (1,)) == {1: (1, 1)}, "one change, however many brokers leave"
+    assert led(1, three) == {1: (1, 1)}
+    assert led(2, (2, 3)) == {1: (1, 1)}, "the controller elected another leader"
+    watched.set_reassignments({("t", 0): Reassignment(removing=(3,))})
+    assert led(2, (2,)) == {1: (1, 1)}, "a reassignment removed it"
+
+
 def test_brokers_that_left_in_sync_sets() -> None:
     """Since the last call, without reassignments; what they left most often comes first."""
     watched = inventory()

@@ -34,6 +34,21 @@ from tidemark.settings import parse_address
         ("clusters: [{name: a}, {name: b}, {name: a}]", "the cluster name `a` is used twice"),
         ("clusters: [{name: a, shard: 2, shards: 2}]", "shard 2 must be below shards 2"),
         (
+            "clusters: [{name: a, jmx: [{broker: 1, url: 'kafka-1:9404'}]}]",
+            "cluster `a`: jmx of broker 1: the url must be like http://",
+        ),
+        (
+            "clusters: [{name: a, jmx: [{broker: 1, url: 'http://u:secret@kafka-1:9404'}]}]",
+            "must have no password; use authorization_file",
+        ),
+        (
+            (
+                "clusters: [{name: a, jmx: [{broker: 1, url: 'http://h:1'}, "
+                "{broker: 1, url: 'http://h:2'}]}]"
+            ),
+            "jmx of broker 1: a broker has one endpoint",
+        ),
+        (
             "topics: {replication_factor: 1}",
             "min_in_sync_replicas 2 must not exceed topics.replication_factor 1",
         ),

@@ -16,6 +16,7 @@ from tidemark.settings import (
     Alertmanager,
     Cluster,
     Connection,
+    JmxEndpoint,
     Maintenance,
     Receiver,
     Settings,
@@ -65,7 +66,9 @@ def test_every_block_of_options_has_a_comment() -> None:
     assert [block for block in blocks if "#" not in block] == []
 
 
-@pytest.mark.parametrize("kind", [Cluster, Receiver, Alertmanager, Maintenance, Override])
+@pytest.mark.parametrize(
+    "kind", [Cluster, JmxEndpoint, Receiver, Alertmanager, Maintenance, Override]
+)
 def test_options_of_list_entries_are_described(kind: type[Struct]) -> None:
     text = REFERENCE.read_text(encoding="utf-8")
     inherited = {field.name for field in msgspec.structs.fields(Connection)}

@@ -283,6 +283,7 @@ class PassRunner:
     def _pass_record(self) -> Pass:
         cluster, quorum, ended = self.cluster, self._reader.quorum, time.monotonic()
         left = self.inventory.take_left()
+        self.inventory.led_shrinks.settle(self.outcomes, ended)
         return Pass(
             number=self.number,
             started_at=self._wall(self._started),
@@ -301,6 +302,7 @@ class PassRunner:
     def _broker_answer(self, broker: int, left: list[str]) -> BrokerAnswer:
         plan = self._plans.get(broker)
         times = None if plan is None else plan.answers.last_times
+        led_shrinks, of_absent = self.inventory.led_shrinks.totals.get(broker, (0, 0))
         return BrokerAnswer(
             broker=broker,
             outcome=self.outcomes.get(broker, TIMED_OUT),
@@ -309,6 +311,8 @@ class PassRunner:
             **self.inventory.counts(broker)._asdict(),
             left=len(left),
             left_most=left[:MAX_LEFT_NAMES],
+            led_shrinks=led_shrinks,
+            led_shrinks_of_absent=of_absent,
         )
 
     def close(self) -> None:

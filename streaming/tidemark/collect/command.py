@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ import structlog
 from msgspec.structs import replace
 
 from tidemark.collect.collector import Collector
+from tidemark.collect.jmx.source import JmxSource
 from tidemark.collect.kafka_publisher import KafkaPublisher
 from tidemark.collect.log_directories.sidecar import (
     LogDirectoriesReader,
@@ -22,6 +24,7 @@ from tidemark.collect.log_directories.sidecar import (
 )
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import LinePublisher, Publisher
+from tidemark.collect.sources import Source
 from tidemark.collect.watchdog import CANNOT_PUBLISH, NO_BROKER, CollectorWatchdog, Key
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import ClusterName
@@ -86,7 +89,15 @@ def collect(
     publisher = _make_publisher(settings, to)
     metrics = _make_metrics(settings, to)
     collectors = [
-        Collector(cluster, settings, publisher, metrics, epoch, passes)
+        Collector(
+            cluster,
+            settings,
+            publisher,
+            metrics,
+            epoch,
+            passes,
+            _sources(cluster, settings, metrics),
+        )
         for cluster in settings.clusters
     ]
     _run(settings, collectors, publisher)
@@ -150,6 +161,16 @@ def choose_cluster(settings: Settings, name: str | None) -> Cluster:
         raise ConfigError(
             f"--cluster `{name}` is no name: use letters, digits, `.`, `_` and `-`."
         ) from None
+
+
+def _sources(cluster: Cluster, settings: Settings, metrics: CollectMetrics) -> list[Source]:
+    """The readers beside the passes, started."""
+    sources: list[Source] = []
+    if cluster.jmx:
+        sources.append(
+            JmxSource(cluster, settings.collect, partial(metrics.jmx_read, cluster.name))
+        )
+    return sources
 
 
 def select_clusters(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:

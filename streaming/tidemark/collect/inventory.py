@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
+from tidemark.collect.led_shrinks import LedShrinks
 from tidemark.collect.metadata_image import (
     LEADER_NOT_AVAILABLE,
     BrokerAddress,
@@ -75,6 +76,7 @@ class Inventory:
         self._counts: dict[int, BrokerCounts] | None = None
         # broker -> partitions whose in-sync set it left since `take_left`
         self._left: dict[int, list[WatchedPartition]] = {}
+        self.led_shrinks = LedShrinks()
 
     def wants(self, topic: str) -> bool:
         if topic not in self._wanted:
@@ -317,7 +319,14 @@ class Inventory:
     def _note_left(self, watched: WatchedPartition, metadata: PartitionMetadata) -> None:
         """A replica that a reassignment removed has not left by itself."""
         removing = watched.reassignment.removing
-        for broker in set(watched.metadata.in_sync) - set(metadata.in_sync):
-            if broker in metadata.replicas and broker not in removing:
-                watched.shrinks[broker] = watched.shrinks.get(broker, 0) + 1
-                self._left.setdefault(broker, []).append(watched)
+        left = {
+            broker
+            for broker in set(watched.metadata.in_sync) - set(metadata.in_sync)
+            if broker in metadata.replicas and broker not in removing
+        }
+        for broker in left:
+            watched.shrinks[broker] = watched.shrinks.get(broker, 0) + 1
+            self._left.setdefault(broker, []).append(watched)
+        # A change of the leader is the controller's.
+        if left and 0 <= metadata.leader == watched.metadata.leader:
+            self.led_shrinks.note(metadata.leader, frozenset(left))

@@ -22,6 +22,7 @@ class CollectMetrics:
         self._published = registry.counter("tidemark_collect_records_published_total")
         self._dropped = registry.counter("tidemark_collect_records_dropped_total")
         self._file_errors = registry.gauge("tidemark_collect_log_directory_errors")
+        self._jmx_up = registry.gauge("tidemark_collect_jmx_up")
         self._counted = (0, 0)
 
     def passed(
@@ -47,3 +48,7 @@ class CollectMetrics:
         self._counted = published, dropped = publisher.published, publisher.dropped
         self._published.inc(max(0, published - published_before))
         self._dropped.inc(max(0, dropped - dropped_before))
+
+    def jmx_read(self, cluster: str, broker: int, is_read: bool) -> None:
+        """Notes how the newest read of a JMX endpoint ended. From any thread."""
+        self._jmx_up.labels(cluster, str(broker)).set(int(is_read))

@@ -97,6 +97,11 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("collect", "counter", "answers", ("kafka_cluster", "broker", "outcome")): {
         "tidemark_collect_broker_answers_total": "Answers by broker and outcome, one per pass.",
     },
+    ("collect", "gauge", "", _BROKER): {
+        "tidemark_collect_jmx_up": (
+            "1 when the last read of the JMX endpoint gave figures, else 0. Absent without one."
+        ),
+    },
     ("collect", "counter", "records", ()): {
         "tidemark_collect_records_published_total": "Records acknowledged by Kafka.",
         "tidemark_collect_records_dropped_total": "Records that could not be published.",

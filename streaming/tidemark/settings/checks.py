@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
 from tidemark.detect import DETECTORS
 from tidemark.settings.maintenance import read_schedule
-from tidemark.settings.schema import Notify, Settings
+from tidemark.settings.schema import Cluster, Notify, Settings
 
 
 def check(settings: Settings) -> None:
@@ -20,6 +21,7 @@ def check(settings: Settings) -> None:
             f"cluster `{cluster.name}`: shard {cluster.shard} must be below shards "
             f"{cluster.shards}.",
         )
+        _check_jmx(cluster)
     topics = settings.topics
     _require(
         topics.min_in_sync_replicas <= topics.replication_factor,
@@ -59,6 +61,25 @@ def _require_unique(kind: str, names: Collection[str]) -> None:
         repeated is None,
         f"the {kind} name `{repeated}` is used twice; each {kind} needs a unique name.",
     )
+
+
+def _check_jmx(cluster: Cluster) -> None:
+    brokers = [endpoint.broker for endpoint in cluster.jmx]
+    for endpoint in cluster.jmx:
+        try:
+            address = urlsplit(endpoint.url)
+            fits = address.scheme in ("http", "https") and bool(address.hostname)
+            fits = fits and endpoint.url.isascii() and endpoint.url.isprintable()
+            fits = fits and " " not in endpoint.url and (address.port is None or address.port > 0)
+        except ValueError:
+            fits = False
+        where = f"cluster `{cluster.name}`: jmx of broker {endpoint.broker}"
+        _require(brokers.count(endpoint.broker) == 1, f"{where}: a broker has one endpoint.")
+        _require(fits, f"{where}: the url must be like http://kafka-1.example.org:9404/metrics.")
+        _require(
+            "@" not in urlsplit(endpoint.url).netloc,
+            f"{where}: the url must have no password; use authorization_file.",
+        )
 
 
 def _check_notify(notify: Notify) -> None:

@@ -30,6 +30,22 @@ class Connection(Struct, kw_only=True, forbid_unknown_fields=True):
     client: dict[str, Any] = {}
 
 
+class JmxEndpoint(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Where jmx_exporter serves the metrics of one broker or controller as Prometheus text."""
+
+    broker: Annotated[int, Meta(ge=0, lt=2**31)]
+    url: str
+    # Files with the value of the Authorization header, and with the certificate authorities to
+    # trust instead of the system's.
+    authorization_file: str | None = None
+    ca_file: str | None = None
+
+    @property
+    def address(self) -> str:
+        """The URL without its query, which may hold a secret."""
+        return self.url.partition("?")[0]
+
+
 class Cluster(Connection, kw_only=True, forbid_unknown_fields=True):
     """A watched cluster."""
 
@@ -41,6 +57,8 @@ class Cluster(Connection, kw_only=True, forbid_unknown_fields=True):
     # modulo `shards`.
     shard: Annotated[int, Meta(ge=0)] = 0
     shards: PositiveInt = 1
+    # Read by this collector besides Kafka's protocol. Of several collectors, one is enough.
+    jmx: list[JmxEndpoint] = []
 
 
 class Topics(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -86,6 +104,9 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     compression: Literal["gzip", "none"] = "gzip"
     # Between two readings of the checkpoint files, with --log-dirs.
     checkpoint_seconds: PositiveFloat = 5.0
+    # The time between two reads of a JMX endpoint, and for a whole answer.
+    jmx_seconds: PositiveFloat = 10.0
+    jmx_timeout_seconds: PositiveFloat = 5.0
     # A webhook for alerts about the collector itself, posted without Kafka. Null: none.
     watchdog_url: str | None = None
     watchdog_seconds: PositiveFloat = 30.0
