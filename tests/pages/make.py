@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from tests.export.make import NOW, alert, broker_view, cluster_view, open_alert, table_of, view
-from tidemark.core.records import Alert, OpenAlert, ReplicaView, View
+from tidemark.core.events import JmxFigures
+from tidemark.core.records import Alert, JmxView, OpenAlert, ReplicaView, ShrinkCounts, View
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.responses import Pages
 
@@ -152,6 +153,24 @@ def healthy_view(topic: str, partition: int, **changes: Any) -> View:
     )
 
 
+def jmx_view(**changes: Any) -> JmxView:
+    """Of a broker whose leader counted fewer shrinks than were sampled."""
+    shrinks = ShrinkCounts(
+        since=NOW - 7200, by_jmx=3, sampled=6, of_absent=2, differs_since=NOW - 300
+    )
+    figures = JmxFigures(isr_shrinks=41, fetcher_max_lag_records=17, fetch_purgatory_watches=1234)
+    return JmxView(
+        **{
+            "read_at": NOW - 4,
+            "produce_purgatory": 0,
+            "fetch_purgatory": 12,
+            "figures": figures,
+            "isr_shrinks": shrinks,
+            **changes,
+        }
+    )
+
+
 def views() -> list[View]:
     hostile = alert(
         HOSTILE,
@@ -203,7 +222,7 @@ def views() -> list[View]:
             quorum_leader=1,
             period_ms=1000.0,
         ),
-        broker_view(3, outcome="timed_out"),
+        broker_view(3, outcome="timed_out", jmx=jmx_view()),
         cluster_view("west", at=NOW - 1000, broker_outcomes={"1": "ok"}),
     ]
 

@@ -166,12 +166,12 @@ def test_a_broker_that_may_not_be_asked_is_unknown() -> None:
 
 
 def test_a_broker_that_only_leads_has_no_lag() -> None:
-    _, west = page(site(), "/brokers").all("table")
+    _, _, west = page(site(), "/brokers").all("table")
     assert [row.all("td")[-1].text for row in west.one("tbody").all("tr")] == ["–", "0", "0"]
 
 
 def test_a_stop_is_only_called_safe_when_it_is_known_to_be() -> None:
-    east, west = page(site(), "/brokers").all("table")
+    east, _, west = page(site(), "/brokers").all("table")
     assert "Not safe" in east.one("tbody").all("tr")[0].text
     assert "✓ Safe" in west.one("tbody").all("tr")[0].text
     for pages in (site(now=NOW + 60), site(waiting=["partition views"])):

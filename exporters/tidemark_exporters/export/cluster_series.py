@@ -9,6 +9,7 @@ from tidemark.assess.risky_configuration import count_risks
 from tidemark.core.metric_table import METRICS
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.counters import EventCounters
+from tidemark_exporters.export.jmx_series import put_jmx
 from tidemark_exporters.export.metric_values import BROKER_VALUES, CLUSTER_VALUES, Value, to_seconds
 from tidemark_exporters.export.table import Table, is_listed
 from tidemark_exporters.export.text_format import format_labels
@@ -41,6 +42,9 @@ def cluster_series(
         for name, of_cluster in CLUSTER_VALUES.items():
             put(name, of_cluster(aggregate), kafka_cluster=cluster)
         _put_risks(cluster, table, put)
+    for view in table.brokers.values():
+        if view.jmx is not None:
+            put_jmx(put, view.kafka_cluster, view.broker, view.jmx)
     for (cluster, broker), hosted in table.broker_aggregates.items():
         counters.add_broker(cluster, broker)
         for name, of_broker in BROKER_VALUES.items():
@@ -88,6 +92,8 @@ def _put_cluster_view(view: View, counters: EventCounters, put: Callable[..., No
         put("tidemark_broker_metadata_lag_seconds", lag, kafka_cluster=cluster, broker=node)
     for node, offset in view.metadata_log_end_offsets.items():
         put("tidemark_broker_metadata_log_end_offset", offset, kafka_cluster=cluster, broker=node)
+    for node, jmx in view.jmx_of_nodes.items():
+        put_jmx(put, cluster, node, jmx)
     for broker, outcome in view.broker_outcomes.items():
         counters.add_broker(cluster, broker)
         put("tidemark_broker_up", int(outcome == "ok"), kafka_cluster=cluster, broker=broker)

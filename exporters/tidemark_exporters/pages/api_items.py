@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
-from tidemark.core.records import Alert, View
+from tidemark.core.records import Alert, JmxView, View
 from tidemark_exporters.pages.alerts import count_by_severity, select_alerts
 from tidemark_exporters.pages.checkpoints import (
     CheckpointResource,
@@ -127,6 +127,8 @@ class BrokerResource(Struct, kw_only=True, omit_defaults=True):
     checkpoint: CheckpointResource | None = None
     checkpoints: list[ReplicaCheckpoint] | None = None
     alerts: list[Alert]
+    # What it reported by JMX; absent where that is not read, or older than a minute.
+    jmx: JmxView | None = None
     # {topic, partition, effect, detail}, worst first; listed for a single broker only.
     impacts: list[dict[str, Any]] | None = None
 
@@ -232,6 +234,7 @@ def build_broker(
         checkpoint=checkpoint_totals(view, aggregate),
         checkpoints=replica_checkpoints(snapshot, cluster, broker) if with_impacts else None,
         alerts=select_alerts(snapshot.open_alerts, labels),
+        jmx=None if view is None else view.jmx,
         impacts=[
             {"topic": i.topic, "partition": i.partition, "effect": i.effect, "detail": i.detail}
             for i in snapshot.stop_impacts(cluster, broker)[:MAX_IMPACTS]

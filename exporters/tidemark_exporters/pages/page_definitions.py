@@ -19,6 +19,7 @@ from tidemark_exporters.pages.axis import Axis
 from tidemark_exporters.pages.evidence_text import lost_ranges
 from tidemark_exporters.pages.health import HEALTHY
 from tidemark_exporters.pages.isr_figure import draw_isr
+from tidemark_exporters.pages.jmx import jmx_nodes, unclean_elections
 from tidemark_exporters.pages.log_figure import draw_logs
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError, Query, quote
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
@@ -156,7 +157,14 @@ def brokers(request: PageRequest) -> Context:
         ]
         for cluster in listing.chosen_clusters(snapshot, query)
     }
-    return {"title": "Brokers", "brokers": found}
+    jmx = {
+        cluster: {
+            "nodes": jmx_nodes(snapshot, cluster),
+            "unclean": unclean_elections(snapshot, request.history, cluster),
+        }
+        for cluster in found
+    }
+    return {"title": "Brokers", "brokers": found, "jmx": jmx}
 
 
 def broker(request: PageRequest) -> Context:

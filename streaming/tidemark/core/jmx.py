@@ -42,6 +42,8 @@ class NodeJmx(Struct, array_like=True):
 
     read_at: float
     figures: JmxFigures
+    produce_purgatory: int | None = None
+    fetch_purgatory: int | None = None
     elect_leader_purgatory: int | None = None
     isr_shrinks: CounterTotal | None = None
     unclean_leader_elections: CounterTotal | None = None

@@ -251,6 +251,7 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("broker", "gauge", "replicas", _BROKER): {
         "tidemark_broker_replicas": "Replicas assigned to the broker.",
         "tidemark_broker_out_of_sync_replicas": "Assigned replicas that are not in sync.",
+        "tidemark_broker_jmx_offline_replicas": "Replicas on failed log directories, by JMX.",
     },
     ("broker", "gauge", "partitions", _BROKER): {
         "tidemark_broker_leaders": "Partitions led by the broker.",
@@ -262,6 +263,12 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_broker_unflushed_partitions": (
             "Replicas with records from their recovery point on: not known to be flushed. Absent "
             "while its log directories are not read."
+        ),
+        "tidemark_broker_fetcher_failed_partitions": (
+            "Partitions that the broker's fetchers gave up after an error, by JMX."
+        ),
+        "tidemark_broker_jmx_under_replicated_partitions": (
+            "Under-replicated partitions led by the broker, by JMX."
         ),
     },
     ("broker", "gauge", "partitions", ("kafka_cluster", "broker", "effect")): {
@@ -282,6 +289,10 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_broker_checkpoint_read_timestamp_seconds": (
             "Time of the last reading of the broker's checkpoint files."
         ),
+        "tidemark_broker_jmx_read_timestamp_seconds": "Time of the newest figures by JMX.",
+        "tidemark_broker_last_applied_record_lag_seconds": (
+            "Age of the newest metadata record that the controller has applied, by JMX."
+        ),
     },
     ("broker", "gauge", "records", _BROKER): {
         "tidemark_broker_replica_lag_records_max": "Largest known lag in records of its replicas.",
@@ -295,6 +306,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
             "flushed."
         ),
         "tidemark_broker_unflushed_records_max": "The same of the replica with the most.",
+        "tidemark_broker_fetcher_lag_records_max": (
+            "Largest distance of the broker's fetchers from a leader's high watermark, by JMX."
+        ),
     },
     ("broker", "gauge", "offset", _BROKER): {
         "tidemark_broker_metadata_log_end_offset": "Log end offset of the node's metadata log.",
@@ -302,9 +316,60 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("broker", "counter", "shrinks", _BROKER): {
         "tidemark_isr_shrinks_total": "Removals of the broker from an in-sync set.",
         "tidemark_isr_shrinks_led_total": "Removals from in-sync sets led by the broker.",
+        "tidemark_broker_jmx_isr_shrinks_total": (
+            "Shrinks of in-sync sets requested by the broker as leader, by JMX."
+        ),
     },
     ("broker", "counter", "expands", _BROKER): {
         "tidemark_isr_expands_total": "Additions of the broker to an in-sync set.",
+        "tidemark_broker_jmx_isr_expands_total": (
+            "Expansions of in-sync sets requested by the broker as leader, by JMX."
+        ),
+    },
+    ("broker", "gauge", "operations", ("kafka_cluster", "broker", "purgatory")): {
+        "tidemark_broker_purgatory_operations": (
+            "Requests that wait in the broker, by purgatory (produce, fetch, elect_leader). By JMX."
+        ),
+    },
+    ("broker", "gauge", "keys", ("kafka_cluster", "broker", "purgatory")): {
+        "tidemark_broker_purgatory_watches": (
+            "Keys watched by the purgatory (produce, fetch), completed requests that were not "
+            "purged yet included. By JMX."
+        ),
+    },
+    ("broker", "counter", "operations", ("kafka_cluster", "broker", "operation")): {
+        "tidemark_broker_operations_expired_total": (
+            "Requests that waited until their time-out, by operation: produce, follower_fetch or "
+            "consumer_fetch. By JMX."
+        ),
+    },
+    ("broker", "gauge", "shrinks", ("kafka_cluster", "broker", "source")): {
+        "tidemark_broker_isr_shrinks_compared": (
+            "ISR shrinks led by the broker since the comparison began, by source: jmx, sampled, or "
+            "sampled_of_absent (all removed replicas on brokers that did not answer)."
+        ),
+    },
+    ("broker", "gauge", "", ("kafka_cluster", "broker", "figure")): {
+        "tidemark_broker_jmx_differs": (
+            "1 while JMX and Tidemark's own samples exclude each other for 30 s, by figure: "
+            "isr_shrinks. Else 0."
+        ),
+    },
+    ("broker", "gauge", "fetches per second", _BROKER): {
+        "tidemark_broker_fetcher_rate_min": "Fetch rate of the broker's slowest fetcher, by JMX.",
+    },
+    ("broker", "gauge", "threads", _BROKER): {
+        "tidemark_broker_fetcher_dead_threads": "Fetcher threads that ended by an error, by JMX.",
+    },
+    ("broker", "counter", "updates", _BROKER): {
+        "tidemark_broker_failed_isr_updates_total": (
+            "Changes of in-sync sets that the broker requested and the controller refused, by JMX."
+        ),
+    },
+    ("broker", "counter", "elections", _BROKER): {
+        "tidemark_broker_unclean_elections_total": (
+            "Unclean leader elections counted by the controller's process, by JMX."
+        ),
     },
     ("topic", "gauge", "partitions", _TOPIC): {
         "tidemark_topic_partitions": "Known partitions.",

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.codec import UNREADABLE
 from tidemark.core.errors import WireError
-from tidemark.core.events import Milliseconds, Seconds
+from tidemark.core.events import JmxFigures, Milliseconds, Seconds
 from tidemark.core.identity import partition_key
 
 RECORD_VERSION: Final = 1
@@ -123,6 +123,36 @@ class OpenAlert(Struct, kw_only=True, omit_defaults=True):
     starts_at: Seconds
 
 
+class ShrinkCounts(Struct, kw_only=True, omit_defaults=True):
+    """ISR shrinks since `since`: by the leader's JMX, and as collectors sampled them."""
+
+    since: Seconds
+    by_jmx: Int64
+    sampled: Int64
+    # Those of `sampled` in which every removed replica was on a broker that did not answer: the
+    # controller has probably removed them, which the leader does not count.
+    of_absent: Int64
+    # Since when by_jmx is not between sampled - of_absent and sampled; absent while it is, and for
+    # the first 30 s.
+    differs_since: Seconds | None = None
+
+
+class JmxView(Struct, kw_only=True, omit_defaults=True):
+    """What a broker or a controller reported by JMX at `read_at`."""
+
+    read_at: Seconds
+    # Operations that wait.
+    produce_purgatory: Int64 | None = None
+    fetch_purgatory: Int64 | None = None
+    elect_leader_purgatory: Int64 | None = None
+    # Its counters are those of the process.
+    figures: JmxFigures
+    isr_shrinks: ShrinkCounts | None = None
+    # By a controller, since the time beside it, over restarts of its process.
+    unclean_leader_elections: Int64 | None = None
+    unclean_leader_elections_since: Seconds | None = None
+
+
 class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=True):
     """The newest state of one key: a partition, a broker or a whole cluster (`scope`)."""
 
@@ -190,6 +220,10 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     checkpoint_read_at: Seconds | None = None
     stopped_clean: bool | None = None
     stopped_at: Seconds | None = None
+    # scope "broker": the newest figures, absent once they are older than a minute; scope "cluster":
+    # those of nodes that are no brokers, by node.
+    jmx: JmxView | None = None
+    jmx_of_nodes: dict[str, JmxView] = {}
     broker_outcomes: dict[str, str] = {}
     cluster_id: str | None = None
     partitions: Int64 | None = None

@@ -21,7 +21,13 @@ def apply_figures(cluster: ClusterState, node: NodeState, event: BrokerState) ->
     figures, at, before = event.jmx, event.observed_at, node.jmx
     if figures is None:
         return
-    after = NodeJmx(at, figures, event.elect_leader_purgatory)
+    after = NodeJmx(
+        at,
+        figures,
+        event.produce_purgatory,
+        event.fetch_purgatory,
+        event.elect_leader_purgatory,
+    )
     after.isr_shrinks = _advance(
         None if before is None else before.isr_shrinks, figures.isr_shrinks, figures, at
     )

@@ -15,6 +15,7 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.records import CheckpointView, OpenAlert, ReplicaView, View
 from tidemark.detect.checkpoint_stale import READING_SECONDS
 from tidemark.detect.measures import uncommitted_window
+from tidemark.reduce.jmx_view import jmx_view
 from tidemark.reduce.life_cycle import Rules, Scope, open_alerts
 from tidemark.reduce.reassignment import adding_views
 
@@ -215,6 +216,11 @@ def cluster_views(
         reassigning=cluster.reassigning,
         metadata_lag_ms=lags,
         metadata_log_end_offsets=ends,
+        jmx_of_nodes={
+            str(number): found
+            for number, node in nodes
+            if number not in cluster.brokers and (found := jmx_view(node, now)) is not None
+        },
         missed_passes=cluster.blind_passes,
         alerts=_alerts_about(cluster, None, name, rules),
     )
@@ -235,6 +241,7 @@ def _broker_view(view: View, cluster: ClusterState, seen: BrokerSeen, rules: Rul
     node, counted = cluster.nodes.get(view.broker), cluster.preferred_of(view.broker)
     if node is not None:
         view.fenced, view.incarnation = node.fenced, node.incarnation
+        view.jmx = jmx_view(node, view.at)
         if view.at - node.log_directories_at <= REPORT_SECONDS:
             view.log_directories = node.log_directories
         if view.at - node.configuration_at <= REPORT_SECONDS:
