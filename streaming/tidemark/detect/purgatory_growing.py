@@ -17,6 +17,8 @@ from tidemark.detect.detector import ClusterContext, Condition, Detector
 FRESH_SECONDS: Final = 60.0
 # Long polls of idle clients wait all the time, a few more or fewer in each sample.
 GROWTH: Final = 1.1
+# Of the growth, this much is in each half of the time: clients that connect at once are one step.
+SHARE: Final = 0.2
 _CAUSES: Final = {
     "produce": "acks=all writes wait for in-sync followers; check for a follower that lags or a "
     "high watermark that does not move",
@@ -61,17 +63,22 @@ def _growth(
     samples: list[PurgatorySample], name: str, context: ClusterContext
 ) -> tuple[int, int] | None:
     """(size when the threshold's time began, newest size) of a large one that clearly grew."""
-    since = context.now - context.thresholds.purgatory_growing_ms / 1000.0
+    period = context.thresholds.purgatory_growing_ms / 1000.0
+    since = context.now - period
     older = [sample for sample in samples if sample.at <= since]
     compared = [*older[-1:], *(sample for sample in samples if sample.at > since)]
     sizes: list[int | None] = [getattr(sample, name) for sample in compared]
     known = [size for size in sizes if size is not None]
     if not older or len(known) < len(sizes):
         return None
-    if known[-1] < context.thresholds.purgatory_operations or known[-1] < GROWTH * known[0]:
+    first, last = known[0], known[-1]
+    if last < context.thresholds.purgatory_operations or last < GROWTH * first:
+        return None
+    middle = known[sum(sample.at <= since + period / 2 for sample in compared) - 1]
+    if min(middle - first, last - middle) < SHARE * (last - first):
         return None
     fell = any(later < earlier for earlier, later in pairwise(known))
-    return None if fell else (known[0], known[-1])
+    return None if fell else (first, last)
 
 
 DETECTOR = Detector(
