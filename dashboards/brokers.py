@@ -165,6 +165,61 @@ def _directories() -> list[AnyPanel]:
     ]
 
 
+def _jmx() -> list[AnyPanel]:
+    expired = increase(_of("tidemark_broker_operations_expired_total"), "$__rate_interval")
+    absent = "unknown: JMX is not read"
+    return [
+        lines(
+            16,
+            "Requests that wait",
+            "Requests in the broker's purgatories, by JMX. Long polls of idle consumers are among "
+            "the fetches.",
+            queries(
+                (_of("tidemark_broker_purgatory_operations"), f"{BROKER} {{{{purgatory}}}}"),
+            ),
+            unit="short",
+            absent=absent,
+        ),
+        lines(
+            17,
+            "Expired requests",
+            "Requests that waited until their time-out, by JMX. A consumer's fetch that expires "
+            "found no new records.",
+            queries((expired, f"{BROKER} {{{{operation}}}}")),
+            unit="short",
+            absent=absent,
+        ),
+        lines(
+            18,
+            "Fetcher lag",
+            "Largest distance of the broker's fetchers from a leader's high watermark, by JMX.",
+            queries((_of("tidemark_broker_fetcher_lag_records_max"), BROKER)),
+            unit="short",
+            absent=absent,
+        ),
+        lines(
+            19,
+            "Failed fetchers",
+            "Partitions that a fetcher gave up, and fetcher threads that ended, by JMX.",
+            queries(
+                (_of("tidemark_broker_fetcher_failed_partitions"), f"{BROKER} partitions"),
+                (_of("tidemark_broker_fetcher_dead_threads"), f"{BROKER} threads"),
+            ),
+            unit="short",
+            absent=absent,
+        ),
+        lines(
+            20,
+            "ISR shrinks by JMX and by samples",
+            "Shrinks led by the broker since the comparison began: by JMX, as sampled, and among "
+            "the latter those of brokers that did not answer, which the leader may not count.",
+            queries((_of("tidemark_broker_isr_shrinks_compared"), f"{BROKER} {{{{source}}}}")),
+            unit="short",
+            absent=absent,
+        ),
+    ]
+
+
 def build() -> dashboard.Dashboard:
     answers = states(
         11,
@@ -191,7 +246,7 @@ def build() -> dashboard.Dashboard:
         ),
         absent="unknown: no quorum, or no right to describe it",
     )
-    churn = _churn()
+    churn, jmx = _churn(), _jmx()
     silent = f"{_of('tidemark_broker_up')} == 0"
     return frame.make_dashboard(
         UID,
@@ -217,5 +272,7 @@ def build() -> dashboard.Dashboard:
             (8, _behind()),
             (8, [answers, metadata, quorum]),
             (8, _directories()),
+            (8, jmx[:3]),
+            (8, jmx[3:]),
         ),
     )

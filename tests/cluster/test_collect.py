@@ -6,9 +6,17 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
+import requests
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
+from tests.conftest import ROOT
+from tests.jmx_agent import RULES, jmx_agent
 from tidemark.collect.collection_pass import PassRunner
+from tidemark.collect.jmx.endpoint import scrape
+from tidemark.collect.jmx.figures import FIGURES, FigureReader, ScrapeError
 from tidemark.collect.log_directories.directory import HIGH_WATERMARKS
 from tidemark.collect.log_directories.formats import parse_offsets
 from tidemark.collect.log_directories.sidecar import LogDirectoriesReader
@@ -24,21 +32,55 @@ from tidemark.core.events import (
 )
 from tidemark.kafka.client import make_admin, make_producer
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
-from tidemark.settings import Cluster, Collect, Connection, Topics
+from tidemark.local.cluster import BROKERS, LocalCluster
+from tidemark.local.layout import CONTROLLER
+from tidemark.local.ports import free_ports
+from tidemark.settings import Cluster, Collect, Connection, JmxEndpoint, Topics
 from tidemark.verbs.inspect.command import observe_topic
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
+BROKER_FIGURES = {
+    *("produce_purgatory", "fetch_purgatory", "produce_purgatory_watches"),
+    *("fetch_purgatory_watches", "isr_shrinks", "isr_expands", "failed_isr_updates"),
+    *("under_replicated_partitions", "offline_replicas", "fetcher_max_lag_records"),
+    *("fetcher_min_rate", "failed_fetcher_partitions", "dead_fetcher_threads"),
+    *("expired_follower_fetches",),
+}
+CONTROLLER_FIGURES = {
+    *("unclean_leader_elections", "is_active_controller", "last_applied_record_lag_ms"),
+}
 # Longer than a test: a paused broker stays in the in-sync set and registered.
 OVERRIDES = {"replica.lag.time.max.ms": "120000", "broker.session.timeout.ms": "120000"}
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 @pytest.fixture(scope="module")
-def brokers() -> Iterator[LocalCluster]:
+def endpoints() -> list[JmxEndpoint]:
+    """Where the agents of the nodes listen."""
+    nodes = (*BROKERS, CONTROLLER)
+    ports = free_ports(len(nodes))
+    return [
+        JmxEndpoint(broker=node, url=f"http://127.0.0.1:{port}/metrics")
+        for node, port in zip(nodes, ports, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def brokers(
+    endpoints: list[JmxEndpoint], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
+    # Each form of the names: Tidemark's rules, those of jmx_exporter's example, and none.
+    example = ROOT / "tests" / "testdata" / "jmx" / "kafka-2_0_0.yml"
+    none = tmp_path_factory.mktemp("jmx") / "none.yml"
+    beans = yaml.safe_load(RULES.read_text(encoding="utf-8"))["includeObjectNames"]
+    none.write_text(yaml.safe_dump({"includeObjectNames": beans}), encoding="utf-8")
+    rules = {2: example, 3: none}
+    flags = {
+        each.broker: [jmx_agent(each.url, rules.get(each.broker, RULES))] for each in endpoints
+    }
     of_3 = {"broker.rack": "b", "replica.selector.class": RACK_AWARE}
-    with LocalCluster(overrides=OVERRIDES, broker_overrides={3: of_3}) as cluster:
+    with LocalCluster(overrides=OVERRIDES, broker_overrides={3: of_3}, jvm_flags=flags) as cluster:
         cluster.create_topic("t", {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
         cluster.create_topic("short", {0: [3, 1]})
         yield cluster
@@ -207,6 +249,74 @@ def test_brokers_report_directories_sizes_and_configuration(
     assert (told.throttled_replicas, told.unclean_leader_election) == ([], False)
     ended = next(event for event in events[-1] if isinstance(event, Pass))
     assert ended.reassigning == 0
+
+
+def _figures(text: str) -> dict[tuple[str, str | None], float]:
+    """As FIGURES names them -> value, by another parser than Tidemark's."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            base, _, attribute = sample.name.lower().rpartition("_")
+            bean = sample.labels.get("name")
+            if bean is not None and attribute in ("value", "count"):
+                name = f"{base}_{bean.removesuffix('PerSec').lower()}"
+            else:
+                name = sample.name.lower().removesuffix("_total")
+            labels = {name.lower(): value.lower() for name, value in sample.labels.items()}
+            if "topic" not in labels:
+                variants = ("delayedoperation", "fetchertype", "clientid")
+                variant = next((labels[each] for each in variants if each in labels), None)
+                found[name, variant] = sample.value
+    return found
+
+
+def test_jmx_figures_are_those_of_the_endpoint(
+    brokers: LocalCluster, endpoints: list[JmxEndpoint]
+) -> None:
+    producer = make_producer(
+        Connection(bootstrap_servers=brokers.bootstrap_servers[:2]),
+        acks="all",
+        enable_idempotence=False,
+    )
+    # For metadata kafka-python asks any broker, also a paused one.
+    producer.send("t", value=b"first", partition=0).get(20)
+    brokers.pause_broker(3)
+    try:
+        waiting = producer.send("t", value=b"waits for broker 3", partition=0)
+        until = time.monotonic() + 20.0
+        while scrape(endpoints[0], 20.0).event(1, 0.0).produce_purgatory != 1:
+            assert time.monotonic() < until
+    finally:
+        brokers.resume_broker(3)
+    waiting.get(20)
+    producer.close(timeout=1)
+    started = []
+    for endpoint in endpoints:
+        text = requests.get(endpoint.url, timeout=20).text
+        reader = FigureReader()
+        reader.feed(text.encode())
+        event = reader.event(endpoint.broker, 0.0)
+        assert event.jmx is not None
+        started.append(event.jmx.started_at is not None)
+        shown = {**msgspec.structs.asdict(event), **msgspec.structs.asdict(event.jmx)}
+        known = _figures(text)
+        assert {field: shown[field] for field in FIGURES.values()} == {
+            field: known.get(key) for key, field in FIGURES.items()
+        }
+        present = {field for field in FIGURES.values() if shown[field] is not None}
+        wanted = CONTROLLER_FIGURES if endpoint.broker == CONTROLLER else BROKER_FIGURES
+        assert wanted <= present, endpoint.broker
+    # The example's rules leave out beans without a name.
+    assert started == [True, False, True, True]
+    with pytest.raises(ScrapeError, match="that of broker 1"):
+        scrape(endpoints[0], 20.0).event(2, 0.0)
+
+
+def test_a_kafka_port_is_no_jmx_endpoint(brokers: LocalCluster) -> None:
+    host, port = brokers.address(1)
+    endpoint = JmxEndpoint(broker=1, url=f"http://{host}:{port}/metrics")
+    with pytest.raises(ScrapeError, match="no HTTP answer; is this the agent's port, not Kafka's"):
+        scrape(endpoint, 20.0)
 
 
 def test_topics_are_made_once_and_another_partition_count_is_refused(brokers: LocalCluster) -> None:

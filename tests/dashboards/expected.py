@@ -141,6 +141,11 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
         ],
         14: [exactly(HEALTHY, 0.25, log_directory="/a")],
         15: [exactly(OFFLINE, 0, log_directory="/b")],
+        16: [exactly(FROZEN, 40, broker="1", purgatory="produce")],
+        17: [about(FROZEN, 5, broker="1", operation="produce")],
+        18: [exactly(FROZEN, 17, broker="1")],
+        19: [exactly(FROZEN, 2, broker="1"), exactly(FROZEN, 1, broker="1")],
+        20: [exactly(UNDER_MIN, 2, broker="1", source="jmx")],
     },
     "tidemark-pipeline": {
         1: [

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from tests.export.make import alert, open_alert
 from tidemark.core.broker_report import LogDirectory
-from tidemark.core.records import Alert, ReplicaView, View, view_key
+from tidemark.core.events import JmxFigures
+from tidemark.core.records import Alert, JmxView, ReplicaView, ShrinkCounts, View, view_key
 
 HEALTHY, FROZEN, UNDER_MIN, UNCLEAN, OFFLINE = SCENES = (
     "healthy",
@@ -212,6 +213,23 @@ def _others(scene: str) -> dict[tuple[str, int], dict[str, Any]]:
     }
 
 
+def _jmx(scene: str, began: float, now: float) -> JmxView:
+    """Produce requests wait for the frozen follower; then it leaves the in-sync sets."""
+    frozen, shrinks = scene == FROZEN, 0 if scene in (HEALTHY, FROZEN) else 2
+    return JmxView(
+        read_at=now,
+        produce_purgatory=40 if frozen else 0,
+        fetch_purgatory=6,
+        figures=JmxFigures(
+            expired_produces=0 if scene == HEALTHY else 5,
+            fetcher_max_lag_records=17 if frozen else 0,
+            failed_fetcher_partitions=2 if frozen else 0,
+            dead_fetcher_threads=1 if frozen else 0,
+        ),
+        isr_shrinks=ShrinkCounts(since=began, by_jmx=shrinks, sampled=shrinks, of_absent=0),
+    )
+
+
 def views_of(scene: str, began: float, now: float) -> dict[str, View]:
     """key -> view, at `now` of a scene that began at `began` (Unix seconds)."""
     opened = {
@@ -270,6 +288,16 @@ def views_of(scene: str, began: float, now: float) -> dict[str, View]:
             if scene == OFFLINE
             else LogDirectory(path="/b", total_bytes=400, usable_bytes=300),
         ],
+    )
+    found[view_key(CLUSTER, broker=1)] = View(
+        scope="broker",
+        kafka_cluster=CLUSTER,
+        at=now,
+        pass_number=1,
+        collector="c",
+        broker=1,
+        outcome=outcomes["1"],
+        jmx=_jmx(scene, began, now),
     )
     found[IDLE] = View(
         scope="cluster", kafka_cluster=IDLE, at=now - IDLE_SECONDS, pass_number=1, collector="d"

@@ -83,11 +83,16 @@ def test_check_config_reach_reports_every_kafka_that_does_not_answer(tmp_path: P
         path = tmp_path / "c.yaml"
         path.write_text(
             f"kafka: {{bootstrap_servers: ['{server}']}}\n"
-            f"clusters: [{{name: east, bootstrap_servers: ['{server}']}}]"
+            f"clusters: [{{name: east, bootstrap_servers: ['{server}'], "
+            f"jmx: [{{broker: 1, url: 'http://{server}/metrics'}}]}}]"
         )
         lines = tidemark("check-config", "--config", str(path), "--reach", code=1).err.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert lines[0].startswith("kafka (Tidemark's own topics): ")
     assert lines[1].startswith("cluster east: ")
     assert all(f"{server} refused the connection" in line for line in lines[:2])
-    assert lines[2] == "tidemark: 2 of 2 Kafka connections failed."
+    assert lines[2] == (
+        "JMX of broker 1 of cluster east: connection refused; is the agent on, and is the port "
+        "right?"
+    )
+    assert lines[3] == "tidemark: 2 of 2 Kafka connections failed."

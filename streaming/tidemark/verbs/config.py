@@ -20,7 +20,7 @@ from tidemark.verbs.options import config_option
 @click.option(
     "--reach",
     is_flag=True,
-    help="Also connect to every Kafka in it, and list risky configurations of the clusters.",
+    help="Also connect to every Kafka and JMX endpoint in it, and list risky configurations of the clusters.",
 )
 @click.option(
     "--test-receiver", metavar="NAME", help="Also send a test notification to this receiver."
@@ -60,8 +60,30 @@ def _reach(settings: Settings) -> None:
         except TidemarkError as error:
             failed += 1
             click.echo(f"{name}: {error}", err=True)
+    unread = _unread_endpoints(settings)
     if failed:
         raise TidemarkError(f"{failed} of {len(connections)} Kafka connections failed.")
+    if unread:
+        raise TidemarkError(f"{unread} JMX endpoints cannot be read.")
+
+
+def _unread_endpoints(settings: Settings) -> int:
+    """Reads each JMX endpoint once and reports on all of them."""
+    from tidemark.collect.jmx.endpoint import scrape
+    from tidemark.collect.jmx.figures import ScrapeError
+
+    unread = 0
+    for cluster in settings.clusters:
+        for endpoint in cluster.jmx:
+            name = f"JMX of broker {endpoint.broker} of cluster {cluster.name}"
+            try:
+                reader = scrape(endpoint, settings.collect.jmx_timeout_seconds)
+                reader.event(endpoint.broker, 0.0)
+                click.echo(f"ok: {name} is read")
+            except ScrapeError as error:
+                unread += 1
+                click.echo(f"{name}: {error}", err=True)
+    return unread
 
 
 def _report_risks(cluster: Cluster, settings: Settings) -> None:
