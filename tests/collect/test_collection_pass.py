@@ -45,6 +45,16 @@ def test_a_healthy_partition_is_one_observation_with_all_replicas(cluster: FakeC
     assert outcomes(events) == {1: "ok", 2: "ok", 3: "ok"}
 
 
+def test_the_pass_record_counts_shrinks_by_leader(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    cluster.run()
+    cluster.brokers[2].close()
+    cluster.topics["t"][0] = (1, 0, [1, 2, 3], [1, 2], 0)
+    closing = next(event for event in cluster.run(3) if isinstance(event, Pass))
+    counts = {b.broker: (b.led_shrinks, b.led_shrinks_of_absent) for b in closing.brokers}
+    assert counts == {1: (1, 1), 2: (0, 0), 3: (0, 0)}
+
+
 def test_the_pass_record_counts_preferred_and_in_sync_partitions(
     cluster: FakeCluster,
 ) -> None:
@@ -56,6 +66,7 @@ def test_the_pass_record_counts_preferred_and_in_sync_partitions(
         (2, 0, 0, 1),
         (3, 0, 0, 1),
     ]
+    assert [(b.led_shrinks, b.led_shrinks_of_absent) for b in closing.brokers] == [(0, 0)] * 3
     assert closing.shard is None
     cluster.passes.cluster.shards = 4
     assert next(event for event in cluster.run() if isinstance(event, Pass)).shard == "0/4"

@@ -96,7 +96,7 @@ def collect(
             metrics,
             epoch,
             passes,
-            _sources(cluster, settings, metrics),
+            start_sources(cluster, settings, metrics),
         )
         for cluster in settings.clusters
     ]
@@ -163,7 +163,7 @@ def choose_cluster(settings: Settings, name: str | None) -> Cluster:
         ) from None
 
 
-def _sources(cluster: Cluster, settings: Settings, metrics: CollectMetrics) -> list[Source]:
+def start_sources(cluster: Cluster, settings: Settings, metrics: CollectMetrics) -> list[Source]:
     """The readers beside the passes, started."""
     sources: list[Source] = []
     if cluster.jmx:

@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 import structlog
 
+from tidemark.collect.command import start_sources
 from tidemark.collect.jmx.endpoint import scrape
 from tidemark.collect.jmx.figures import ScrapeError
 from tidemark.collect.jmx.source import JmxSource
+from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.events import BrokerState, JmxFigures
-from tidemark.settings import Cluster, Collect, JmxEndpoint
+from tidemark.settings import Cluster, Collect, JmxEndpoint, Settings
 
 Answer = Callable[[socket.socket], None]
 FIGURES = b"kafka_server_replicamanager_isrshrinks_total 3.0\n"
@@ -256,3 +258,19 @@ def test_a_failure_that_no_one_foresaw_ends_no_thread(monkeypatch: pytest.Monkey
     assert source.take() == []
     assert [log["reason"] for log in logs] == ["RuntimeError while reading"]
     assert "secret" not in str(logs)
+
+
+def test_the_collector_reads_what_is_configured_and_exposes_the_state() -> None:
+    metrics = CollectMetrics()
+    assert start_sources(Cluster(name="c"), Settings(), metrics) == []
+    settings = Settings(collect=Collect(collector="k", jmx_seconds=0.05))
+
+    def up(broker: int) -> float | None:
+        labels = {"kafka_cluster": "c", "broker": str(broker)}
+        return metrics.registry.get_sample_value("tidemark_collect_jmx_up", labels)
+
+    with serving(sized(FIGURES)) as good, serving(text(b"")) as kafka:
+        kafka.broker = 2
+        (source,) = start_sources(Cluster(name="c", jmx=[good, kafka]), settings, metrics)
+        eventually(lambda: (up(1), up(2)) == (1.0, 0.0))
+        source.close()
