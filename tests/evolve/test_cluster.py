@@ -31,6 +31,21 @@ def test_a_pass_moves_the_clock_of_its_collector() -> None:
     assert cluster.collectors == {"a": second}
 
 
+def test_shrinks_are_those_of_the_newest_pass() -> None:
+    """Without the count of absent brokers, none is known to be absent."""
+    cluster = ClusterState()
+    answers = [
+        BrokerAnswer(broker=1, outcome=OK, led_shrinks=5, led_shrinks_of_absent=2),
+        BrokerAnswer(broker=2, outcome=OK, led_shrinks=3),
+        BrokerAnswer(broker=3, outcome=OK),
+    ]
+    advance_clock(cluster, "a", 3, pass_at(100.0, brokers=answers))
+    found = [cluster.led_shrinks_of(broker) for broker in (1, 2, 3)]
+    assert found == [[(3, 5, 2)], [(3, 3, 0)], []]
+    advance_clock(cluster, "a", 3, pass_at(101.0, brokers=answers[1:]))
+    assert cluster.led_shrinks_of(1) == []
+
+
 @pytest.mark.parametrize(
     ("collector_epoch", "number", "moves"),
     [(3, 101, True), (3, 100, False), (3, 99, False), (4, 1, True), (2, 101, False)],
