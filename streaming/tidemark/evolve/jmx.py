@@ -3,7 +3,9 @@
 A leader counts a shrink when its own AlterPartition request is committed
 (`DelayedOperations.markIsrShrink` in Partition). A collector counts it when two reads of the
 metadata differ. The two can differ without a fault: a set that shrinks and expands between two
-reads is not sampled, and the controller removes replicas without the leader's request.
+reads is not sampled, and the controller removes replicas without the leader's request. A KRaft
+leader ignores the response, and counts nothing, where it has read the change from the metadata log
+before.
 """
 
 from __future__ import annotations
