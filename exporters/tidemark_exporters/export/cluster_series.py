@@ -42,9 +42,7 @@ def cluster_series(
         for name, of_cluster in CLUSTER_VALUES.items():
             put(name, of_cluster(aggregate), kafka_cluster=cluster)
         _put_risks(cluster, table, put)
-    for view in table.brokers.values():
-        if view.jmx is not None:
-            put_jmx(put, view.kafka_cluster, view.broker, view.jmx)
+    put_jmx(put, table)
     for (cluster, broker), hosted in table.broker_aggregates.items():
         counters.add_broker(cluster, broker)
         for name, of_broker in BROKER_VALUES.items():
@@ -92,8 +90,6 @@ def _put_cluster_view(view: View, counters: EventCounters, put: Callable[..., No
         put("tidemark_broker_metadata_lag_seconds", lag, kafka_cluster=cluster, broker=node)
     for node, offset in view.metadata_log_end_offsets.items():
         put("tidemark_broker_metadata_log_end_offset", offset, kafka_cluster=cluster, broker=node)
-    for node, jmx in view.jmx_of_nodes.items():
-        put_jmx(put, cluster, node, jmx)
     for broker, outcome in view.broker_outcomes.items():
         counters.add_broker(cluster, broker)
         put("tidemark_broker_up", int(outcome == "ok"), kafka_cluster=cluster, broker=broker)

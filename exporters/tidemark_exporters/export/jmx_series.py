@@ -9,6 +9,7 @@ from typing import Final
 from tidemark.core.events import JmxFigures
 from tidemark.core.records import JmxView
 from tidemark_exporters.export.metric_values import Value, to_seconds
+from tidemark_exporters.export.table import Table
 
 _FIGURES: Final[dict[str, Callable[[JmxFigures], Value]]] = {
     "tidemark_broker_jmx_isr_shrinks_total": attrgetter("isr_shrinks"),
@@ -27,7 +28,17 @@ _FIGURES: Final[dict[str, Callable[[JmxFigures], Value]]] = {
 }
 
 
-def put_jmx(put: Callable[..., None], cluster: str, broker: object, jmx: JmxView) -> None:
+def put_jmx(put: Callable[..., None], table: Table) -> None:
+    """Puts the series of all brokers, and of controllers that are no brokers."""
+    for view in table.brokers.values():
+        if view.jmx is not None:
+            _put_node(put, view.kafka_cluster, view.broker, view.jmx)
+    for view in table.clusters.values():
+        for node, jmx in view.jmx_of_nodes.items():
+            _put_node(put, view.kafka_cluster, node, jmx)
+
+
+def _put_node(put: Callable[..., None], cluster: str, broker: object, jmx: JmxView) -> None:
     """Puts the series of one node. None (unknown) makes no line."""
 
     def put_one(name: str, value: Value, **labels: str) -> None:

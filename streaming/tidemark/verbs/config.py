@@ -20,7 +20,8 @@ from tidemark.verbs.options import config_option
 @click.option(
     "--reach",
     is_flag=True,
-    help="Also connect to every Kafka and JMX endpoint in it, and list risky configurations of the clusters.",
+    help="Also connect to every Kafka and JMX endpoint in it, and list risky configurations of "
+    "the clusters.",
 )
 @click.option(
     "--test-receiver", metavar="NAME", help="Also send a test notification to this receiver."
