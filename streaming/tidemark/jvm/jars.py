@@ -84,7 +84,7 @@ def connector_jars(folder: str | Path | None = None, java: JavaHome | None = Non
 def jmx_agent_jar(folder: str | Path | None = None, java: JavaHome | None = None) -> Path:
     """The Java agent of jmx_exporter: one jar with everything in it."""
     roots = (Coordinates("io.prometheus.jmx", "jmx_prometheus_javaagent", "1.0.1"),)
-    (jar,) = _jars(JarSet("jmx-agent", roots), folder, java)
+    (jar,) = fetch_jars(JarSet("jmx-agent", roots), folder, java)
     return jar
 
 
