@@ -29,6 +29,7 @@ from tidemark.core.events import (
     BrokerState,
 )
 from tidemark.evolve.cluster import (
+    CONTROLLED_SHUTDOWN_SECONDS,
     FIELD_GROUPS,
     PAUSE_SECONDS,
     PURGATORY_SECONDS,
@@ -373,3 +374,51 @@ def test_a_node_in_an_older_checkpoint_decodes_and_takes_the_next_event() -> Non
     cluster = ClusterState(nodes={1: node})
     apply_broker(cluster, BrokerState(broker=1, observed_at=11.0, fenced=True))
     assert (cluster.nodes[1].fenced, cluster.nodes[1].metadata_log_end_offset) == (True, 90)
+
+
+def test_the_begin_of_a_controlled_shutdown_is_kept_until_it_ends() -> None:
+    cluster = ClusterState()
+    since = []
+    for at, in_controlled_shutdown in enumerate((False, True, True, None, False, True)):
+        event = BrokerState(
+            broker=1, observed_at=float(at), in_controlled_shutdown=in_controlled_shutdown
+        )
+        apply_broker(cluster, event)
+        since.append(cluster.nodes[1].stopping_since)
+    assert since == [None, 1.0, 1.0, 1.0, None, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("since", "outcome", "stopping"),
+    [
+        (None, REFUSED, {}),
+        (350.0, REFUSED, {3: False}),
+        (350.0, UNREACHABLE, {3: False}),
+        (350.0, TIMED_OUT, {}),
+        # Between the last pass and its own record, by two clocks.
+        (400.0 + STOP_SECONDS, REFUSED, {3: False}),
+        (400.1 + STOP_SECONDS, REFUSED, {}),
+        (400.0 - CONTROLLED_SHUTDOWN_SECONDS, REFUSED, {3: False}),
+        (399.9 - CONTROLLED_SHUTDOWN_SECONDS, REFUSED, {}),
+    ],
+)
+@pytest.mark.parametrize("counts", [{}, {"in_sync": 7, "serving": 7}])
+def test_a_recorded_controlled_shutdown_ends_in_order_once_nothing_is_served(
+    since: float | None, outcome: str, stopping: dict[int, bool], counts: dict[str, Any]
+) -> None:
+    """False: the group judges by its own partitions whether the broker handed them over."""
+    cluster = ClusterState(nodes={3: NodeState(0.0, stopping_since=since)})
+    passes(cluster, answer(2), BrokerAnswer(broker=3, outcome=OK, **counts), at=1.0)
+    for at in (400.0, 401.0):
+        apply_answers(cluster, [answer(2), answer(3, outcome)], at)
+    assert stopping_in_order(cluster, 401.0) == stopping
+
+
+def test_a_broker_that_came_back_is_no_longer_in_the_recorded_shutdown() -> None:
+    cluster = ClusterState(nodes={3: NodeState(0.0, stopping_since=50.0)})
+    passes(cluster, answer(2), answer(3), at=49.0)
+    apply_answers(cluster, [answer(2), answer(3, TIMED_OUT)], 51.0)
+    apply_answers(cluster, [answer(2), answer(3)], 52.0)
+    for at in (60.0, 61.0):
+        apply_answers(cluster, [answer(2), answer(3, REFUSED)], at)
+    assert stopping_in_order(cluster, 61.0) == {}

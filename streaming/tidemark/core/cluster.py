@@ -120,6 +120,8 @@ class NodeState(Struct, array_like=True):
     # makes another one's events old.
     reported_at: dict[str, float] = {}
     jmx: NodeJmx | None = None
+    # When its controlled shutdown was seen first; None: it is in none.
+    stopping_since: float | None = None
 
 
 class Departure(Struct, array_like=True):

@@ -42,6 +42,8 @@ PAUSE_SECONDS: Final = 10.0
 # From the first pass without an answer to the one that reads what the controller did before it. A
 # session lasts longer after its last heartbeat (6 s, with one every 2 s, and more since 2.5).
 STOP_SECONDS: Final = 3.0
+# How long a controlled shutdown may take, from its record to the end of the process.
+CONTROLLED_SHUTDOWN_SECONDS: Final = 300.0
 # How long a broker that has just started may leave requests without an answer.
 SLOW_SECONDS: Final = 5.0
 _CLOSED: Final = (REFUSED, UNREACHABLE)
@@ -177,11 +179,8 @@ def apply_broker(cluster: ClusterState, event: BrokerState) -> None:
         if not values or at < known.reported_at.get(group, 0.0):
             continue
         known.reported_at[group] = at
-        incarnation = values.get("incarnation")
-        if incarnation is not None and incarnation != known.incarnation:
-            if known.incarnation is not None:
-                known.restarted_at = at
-            known.incarnation = incarnation
+        if group == "registration":
+            _apply_registration(known, event)
         for name in values.keys() - _SPECIAL:
             setattr(known, name, values[name])
         if event.log_directories is not None and group == "log_directories":
@@ -229,8 +228,22 @@ def _apply_log_directories(cluster: ClusterState, event: BrokerState) -> None:
         known.last_stop = BrokerStop(event.stopped_clean, at)
 
 
+def _apply_registration(known: NodeState, event: BrokerState) -> None:
+    """When the process started again, and when its controlled shutdown began."""
+    if event.incarnation is not None and event.incarnation != known.incarnation:
+        if known.incarnation is not None:
+            known.restarted_at = event.observed_at
+        known.incarnation = event.incarnation
+    if event.in_controlled_shutdown and not known.in_controlled_shutdown:
+        known.stopping_since = event.observed_at
+    elif event.in_controlled_shutdown is False:
+        known.stopping_since = None
+
+
 def stopping_in_order(cluster: ClusterState, at: float) -> dict[int, bool]:
     """Brokers that closed their port just now, after they had handed over what they served.
+
+    Where the metadata log is read, also those with a recorded controlled shutdown.
 
     They are candidates for restart grace. The controller takes a broker that dies out of the
     in-sync sets only when its session has ended, seconds after its port is closed. False: no
@@ -248,9 +261,23 @@ def stopping_in_order(cluster: ClusterState, at: float) -> dict[int, bool]:
             handed_over = seen.idle_since is not None and (
                 seen.returned_at <= seen.idle_since <= read_by
             )
-        if seen.outcome == CONTROLLED_SHUTDOWN or (seen.outcome in _CLOSED and handed_over):
+        recorded = not handed_over and _is_recorded(cluster.nodes.get(broker), seen)
+        is_stopping = handed_over or recorded
+        if seen.outcome == CONTROLLED_SHUTDOWN or (seen.outcome in _CLOSED and is_stopping):
+            is_counted = is_counted and not recorded
             stopping[broker] = is_counted and seen.outcome != CONTROLLED_SHUTDOWN
     return stopping
+
+
+def _is_recorded(node: NodeState | None, seen: BrokerSeen) -> bool:
+    """Whether the absence began in a controlled shutdown, by the metadata log.
+
+    Only once it has handed over what this group sees: it may be killed in the middle.
+    """
+    since = None if node is None else node.stopping_since
+    if since is None or seen.returned_at > since:
+        return False
+    return -STOP_SECONDS <= seen.absent_since - since <= CONTROLLED_SHUTDOWN_SECONDS
 
 
 def apply_answers(cluster: ClusterState, answers: list[BrokerAnswer], at: float) -> None:
