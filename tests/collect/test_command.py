@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 import structlog
 
+from tests.collect.metadata_log.encoding import change, partition, topic
+from tests.collect.metadata_log.test_folder import write_log
 from tidemark.cli import main
 from tidemark.collect import command
 from tidemark.collect.command import select_clusters
+from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Cluster, Connection, Settings
 
@@ -94,3 +97,35 @@ def test_other_servers_keep_the_security_options_of_the_file() -> None:
         (cluster,) = select_clusters(settings, "x:1", name).clusters
         assert (cluster.name, cluster.bootstrap_servers) == (name or "a", ["x:1"])
         assert cluster.client == client
+
+
+def test_a_copied_metadata_log_becomes_lines_that_replay_reads(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    died = change(0, isr=[], leader=-1, last_known_elr=[1])
+    elected = change(0, isr=[2], leader=2, leader_recovery_state=1)
+    records = [topic(1, "t"), partition(0, replicas=[1, 2], isr=[1]), died, elected]
+    write_log(tmp_path, 0, *([record] for record in records))
+    with pytest.raises(SystemExit) as ended:
+        main(["collect", "--metadata-dir", str(tmp_path), "--cluster", "east"])
+    assert not ended.value.code
+    out, err = capfdbinary.readouterr()
+    batch = decode_batch(out)
+    assert (batch.cluster, len(batch.events)) == ("east", 3)
+    assert b"read offsets 0 to 3;" in err
+    (tmp_path / "events.jsonl").write_bytes(out)
+    with pytest.raises(SystemExit):
+        main(["replay", str(tmp_path / "events.jsonl")])
+    assert b"critical KafkaUncleanElection" in capfdbinary.readouterr()[0]
+
+
+def test_a_metadata_folder_of_an_unknown_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("clusters: [{name: a}]\n", encoding="utf-8")
+    arguments = ["collect", "--metadata-dir", str(tmp_path), "--config", str(file)]
+    code, line = failure([*arguments, "--cluster", "b"], capsys)
+    assert (code, "no cluster is called `b`; the configuration has a" in line) == (2, True)
+    code, line = failure(arguments, capsys)
+    assert (code, "has no segment (*.log)" in line) == (2, True)

@@ -58,3 +58,15 @@ def test_a_pass_takes_from_its_sources_before_it_observes(cluster: FakeCluster) 
     cluster.passes._sources = [ListedEvents(checkpoint("t"))]
     kinds = [type(event).__name__ for event in cluster.run() if event.__class__ is not Pass]
     assert kinds.index("Checkpoint") < kinds.index("Observation")
+
+
+def test_events_about_brokers_are_in_the_order_of_their_times() -> None:
+    """The reducer ignores an event that is older than the newest one of its broker."""
+    late, early = (BrokerState(broker=1, observed_at=at, fenced=at > 1.5) for at in (2.0, 1.0))
+    between = BrokerState(broker=1, observed_at=1.5, is_voter=True)
+    packer = Packer("east", "test", 1, 1, 1)
+    sources = [ListedEvents(late), ListedEvents(early)]
+    add_source_events(sources, Inventory(Cluster(name="east"), 1), packer, [between])
+    (record,) = packer.take()
+    assert decode_batch(record.payload).events == [early, between, late]
+    assert packer.take() == []

@@ -120,6 +120,7 @@ def change(cause: str | None = None, **fields: Any) -> MetadataChange:
         (change("leader"), cluster(fenced=True), ShrinkCause.LEADER_SHRINK, True),
         (change("reassignment"), None, ShrinkCause.REASSIGNMENT, True),
         (change("unknown"), cluster(fenced=True), ShrinkCause.FENCING, False),
+        (change("unknown"), cluster(), ShrinkCause.UNKNOWN, False),
         (change("created"), None, ShrinkCause.LEADER_SHRINK, False),
         (change(removing=[3]), cluster(fenced=True), ShrinkCause.REASSIGNMENT, False),
         (change(removing=[2]), cluster(), ShrinkCause.LEADER_SHRINK, False),

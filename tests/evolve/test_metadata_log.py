@@ -57,6 +57,12 @@ def test_another_topic_id_is_another_topic(
         (recorded(), change(topic_id="b", metadata_offset=1, leader_epoch=0), True),
         (recorded(), change(topic_id="b", metadata_offset=99, observed_at=10.0), False),
         (recorded(), change(topic_id=None, metadata_offset=7), False),
+        # A snapshot has an offset of its own. The same partition epoch is the same state.
+        (recorded(), change(metadata_offset=50, partition_epoch=2), False),
+        (recorded(), change(metadata_offset=50, partition_epoch=1), False),
+        # A record of the deleted topic, which a collector reads again at its start.
+        (recorded(), change(topic_id="b", metadata_offset=99, record_at=10.0), False),
+        (recorded(), change(topic_id="b", metadata_offset=99, record_at=10.5), True),
         # Sparse state without a record.
         (fold(SEEN, observation(leader_epoch=5)), change(leader_epoch=5), True),
     ],
@@ -180,3 +186,44 @@ def test_a_record_with_fewer_replicas_lowers_the_minimum() -> None:
     removed = change(replicas=[1], in_sync_replicas=[1])
     assert evolve_change(state, removed).effective_min_in_sync_replicas == 1
     assert evolve_change(state, change(replicas=[])).effective_min_in_sync_replicas == 2
+
+
+def test_the_first_records_are_history_where_samples_show_the_same_leadership() -> None:
+    before = SEEN.observed_at
+    old = change(record_at=before - 1.0, in_sync_replicas=[1], recovering=True)
+    after = evolve_change(SEEN, old)
+    assert sparse_of(after).metadata == MetadataPosition(8, 3, 20.0, True, False, [1])
+    after.sparse = SEEN.sparse
+    assert after == SEEN
+    assert SEEN.sparse is None
+    for now in (
+        change(record_at=before, in_sync_replicas=[1]),
+        change(record_at=before - 1.0, in_sync_replicas=[1], leader_epoch=5),
+    ):
+        assert evolve_change(SEEN, now).in_sync_replicas == [1]
+    assert evolve_change(recorded(), old).in_sync_replicas == [1]
+
+
+@pytest.mark.parametrize(
+    ("known", "shrink", "cause", "confirmed"),
+    [
+        ([1, 2], Shrink(15.0, 2, 1, ShrinkCause.NO_ANSWER), "fenced", True),
+        ([1, 2], Shrink(25.0, 2, 1, ShrinkCause.NO_ANSWER), "fenced", True),
+        ([1, 2], Shrink(25.1, 2, 1, ShrinkCause.NO_ANSWER), "fenced", False),
+        ([1, 2], Shrink(14.9, 2, 1, ShrinkCause.NO_ANSWER), "fenced", False),
+        ([1, 2], Shrink(20.0, 3, 1, ShrinkCause.NO_ANSWER), "fenced", False),
+        ([1, 2], Shrink(20.0, 2, 1, ShrinkCause.NO_ANSWER), "unknown", False),
+        ([1, 2], Shrink(20.0, 2, 1, ShrinkCause.LEADER_SHRINK, recorded=True), "fenced", False),
+        ([1], Shrink(20.0, 2, 1, ShrinkCause.NO_ANSWER), "fenced", False),
+        (None, Shrink(20.0, 2, 1, ShrinkCause.NO_ANSWER), "fenced", False),
+    ],
+)
+def test_a_record_confirms_the_cause_of_a_shrink_that_a_sample_showed_first(
+    known: list[int] | None, shrink: Shrink, cause: Any, confirmed: bool
+) -> None:
+    state = recorded(in_sync_replicas=known)
+    state.in_sync_replicas, state.shrinks = [1], [shrink]
+    after = evolve_change(state, change(in_sync_replicas=[1], cause=cause))
+    expected = Shrink(shrink.at, 2, 1, ShrinkCause.FENCING, recorded=True) if confirmed else shrink
+    assert after.shrinks == [expected]
+    assert state.shrinks == [shrink]

@@ -71,3 +71,11 @@ def test_the_command_names_the_nodes_properties(written: Layout) -> None:
     )
     assert command[0] == "/java/bin/java"
     assert command[-4:] == ["-cp", "/a.jar:/b.jar", "kafka.Kafka", str(written.properties_file(2))]
+
+
+def test_several_controllers_are_all_voters(tmp_path: Path) -> None:
+    layout = Layout(tmp_path, {CONTROLLER: 19000, 101: 19001, 1: 19002})
+    for node, role in ((100, "controller"), (101, "controller"), (1, "broker")):
+        lines = properties(layout.properties(node))
+        assert lines["controller.quorum.voters"] == "100@127.0.0.1:19000,101@127.0.0.1:19001"
+        assert lines["process.roles"] == role

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tidemark.collect.broker_reports import BrokerReports
@@ -31,7 +31,15 @@ from tidemark.collect.request_plan import BrokerPlan
 from tidemark.collect.sampler import Sampler
 from tidemark.collect.sources import Source, add_source_events
 from tidemark.collect.watched_partition import WatchedPartition
-from tidemark.core.events import MAX_LEFT_NAMES, OK, TIMED_OUT, BrokerAnswer, PartitionDeleted, Pass
+from tidemark.core.events import (
+    MAX_LEFT_NAMES,
+    OK,
+    TIMED_OUT,
+    BrokerAnswer,
+    BrokerState,
+    PartitionDeleted,
+    Pass,
+)
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
 
@@ -111,14 +119,12 @@ class PassRunner:
 
         await self._read_metadata()
         self._apply_metadata()
-        self._add_reports()
         self._plan_requests()
         await self._connect_new_brokers()
         await self._sample()
         await self._confirm_leaders()
-        add_source_events(self._sources, self.inventory, self._packer)
+        add_source_events(self._sources, self.inventory, self._packer, self._broker_events())
         missed = self._observe(missed_elsewhere)
-        self._add_quorum_nodes()
         places = [(watched.group, (watched.topic, watched.number)) for watched in missed]
         return self._packer.finish(self._pass_record(), places)
 
@@ -183,13 +189,6 @@ class PassRunner:
                 topic=w.topic, partition=w.number, observed_at=at, topic_id=w.topic_id
             )
             self._packer.add(w.group, event)
-
-    def _add_reports(self) -> None:
-        """What brokers report of themselves; sizes of replicas go with observations."""
-        for report in self.reports.take():
-            self._packer.broadcast(report.event(self._wall(report.at)))
-            if report.log_directories is not None:
-                self.inventory.set_sizes(report.broker, report.log_directories.sizes)
 
     def _plan_requests(self) -> None:
         """Encodes the requests again after a change of leaders, epochs, replicas or brokers."""
@@ -274,11 +273,18 @@ class PassRunner:
         """Wall time that never runs backward: that of the start, plus monotonic time since."""
         return monotonic + self._wall_offset
 
-    def _add_quorum_nodes(self) -> None:
+    def _broker_events(self) -> Iterator[BrokerState]:
+        """What brokers report of themselves, and changed nodes of the metadata quorum.
+
+        Sizes of replicas go with observations.
+        """
+        for report in self.reports.take():
+            yield report.event(self._wall(report.at))
+            if report.log_directories is not None:
+                self.inventory.set_sizes(report.broker, report.log_directories.sizes)
         if self._reader.quorum is not None:
             at = self._wall(self._reader.quorum_at)
-            for event in self._quorum_nodes.changes(self._reader.quorum, self._reader.fenced, at):
-                self._packer.broadcast(event)
+            yield from self._quorum_nodes.changes(self._reader.quorum, self._reader.fenced, at)
 
     def _pass_record(self) -> Pass:
         cluster, quorum, ended = self.cluster, self._reader.quorum, time.monotonic()

@@ -22,6 +22,8 @@ from tidemark.collect.log_directories.sidecar import (
     parse_log_dirs,
     run_sidecar,
 )
+from tidemark.collect.metadata_log.tail import MetadataLogTail
+from tidemark.collect.metadata_log.write import write_metadata_folder
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import LinePublisher, Publisher
 from tidemark.collect.sources import Source
@@ -67,6 +69,12 @@ FLUSH_SECONDS: Final = 4.0
     metavar="DIR,…",
     help="Instead, read the checkpoint files in the log.dirs of the broker on this host.",
 )
+@click.option(
+    "--metadata-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Read a copy of a node's __cluster_metadata-0 and end; JSON lines on standard output.",
+)
 def collect(
     config: Path | None,
     bootstrap: str | None,
@@ -74,9 +82,13 @@ def collect(
     to: str,
     passes: int | None,
     log_dirs: str | None = None,
+    metadata_dir: Path | None = None,
 ) -> None:
     quiet_client_logs()
     settings = load_settings(config)
+    if metadata_dir is not None:
+        write_metadata_folder(metadata_dir, settings, name, LinePublisher())
+        return
     epoch = int(time.time() * 1000)
     if log_dirs is not None:
         if bootstrap is not None:
@@ -170,6 +182,10 @@ def start_sources(cluster: Cluster, settings: Settings, metrics: CollectMetrics)
         sources.append(
             JmxSource(cluster, settings.collect, partial(metrics.jmx_read, cluster.name))
         )
+    if cluster.controllers:
+        tail = MetadataLogTail(cluster, metrics.metadata_log)
+        tail.start()
+        sources.append(tail)
     return sources
 
 

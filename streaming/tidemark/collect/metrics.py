@@ -23,6 +23,8 @@ class CollectMetrics:
         self._dropped = registry.counter("tidemark_collect_records_dropped_total")
         self._file_errors = registry.gauge("tidemark_collect_log_directory_errors")
         self._jmx_up = registry.gauge("tidemark_collect_jmx_up")
+        self._metadata_log_up = registry.gauge("tidemark_collect_metadata_log_up")
+        self._metadata_log_offset = registry.gauge("tidemark_collect_metadata_log_offset")
         self._counted = (0, 0)
 
     def passed(
@@ -52,3 +54,9 @@ class CollectMetrics:
     def jmx_read(self, cluster: str, broker: int, is_read: bool) -> None:
         """Notes how the newest read of a JMX endpoint ended. From any thread."""
         self._jmx_up.labels(cluster, str(broker)).set(int(is_read))
+
+    def metadata_log(self, cluster: str, is_read: bool, offset: int | None) -> None:
+        """Whether the metadata log of a cluster is read, and up to which offset."""
+        self._metadata_log_up.labels(cluster).set(is_read)
+        if offset is not None:
+            self._metadata_log_offset.labels(cluster).set(offset)

@@ -73,6 +73,13 @@ class Packer:
         for group in range(len(self._open)):
             self.add(group, event)
 
+    def take(self) -> list[EventRecord]:
+        """Ends all open records, and gives those that are ready. For events without a pass."""
+        for group in range(len(self._open)):
+            self._close(group)
+        taken, self._records = self._records, []
+        return taken
+
     def finish(
         self, event: Pass, missed: Iterable[tuple[int, TopicPartition]]
     ) -> list[EventRecord]:

@@ -29,11 +29,22 @@ class Source(Protocol):
         """Ends the reader. From any thread."""
 
 
-def add_source_events(sources: Iterable[Source], inventory: Inventory, packer: Packer) -> None:
-    """Packs what the sources have: of partitions, only those that this collector watches."""
+def add_source_events(
+    sources: Iterable[Source],
+    inventory: Inventory,
+    packer: Packer,
+    nodes: Iterable[BrokerState] = (),
+) -> None:
+    """Packs what the sources have: of partitions, only those that this collector watches.
+
+    `nodes`: those of the quorum. Events about one broker are in the order of their times, because
+    the reducer ignores what is older than the newest one.
+    """
+    events: list[SourceEvent] = [*nodes]
     for source in sources:
-        for event in source.take():
-            if isinstance(event, BrokerState):
-                packer.broadcast(event)
-            elif inventory.is_own(event.topic, event.partition) and inventory.wants(event.topic):
-                packer.add(inventory.group_of(event.topic, event.partition), event)
+        events += source.take()
+    for event in sorted(events, key=lambda event: event.observed_at):
+        if isinstance(event, BrokerState):
+            packer.broadcast(event)
+        elif inventory.is_own(event.topic, event.partition) and inventory.wants(event.topic):
+            packer.add(inventory.group_of(event.topic, event.partition), event)

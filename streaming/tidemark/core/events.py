@@ -148,6 +148,7 @@ class MetadataChange(
     observed_at: Seconds
     topic_id: Name | None = None
     metadata_offset: Offset
+    # When the controller wrote the record; of a snapshot, its last record: the change came before.
     record_at: Seconds | None = None
     leader: Broker | None = None
     leader_epoch: Epoch

@@ -111,6 +111,16 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
             "Files and folders of a broker's log directories that the last reading could not use."
         ),
     },
+    ("collect", "gauge", "", _CLUSTER): {
+        "tidemark_collect_metadata_log_up": (
+            "1 while the metadata log is read, else 0. Absent without clusters[].controllers."
+        ),
+    },
+    ("collect", "gauge", "offset", _CLUSTER): {
+        "tidemark_collect_metadata_log_offset": (
+            "Metadata offset of the last record that was read and is committed."
+        ),
+    },
     ("stream", "histogram", "seconds", ()): {
         "tidemark_stream_batch_duration_seconds": "Duration of a micro-batch.",
     },

@@ -31,6 +31,9 @@ _RECORDED: Final = {
     "reassignment": ShrinkCause.REASSIGNMENT,
 }
 
+# A broker's image shows a record this much before or after the collector reads it, by two clocks.
+SAME_SHRINK_SECONDS: Final = 5.0
+
 
 def apply_in_sync(
     after: PartitionState,
@@ -108,4 +111,27 @@ def recorded_cause(
         return ShrinkExplanation(ShrinkCause.CONTROLLED_SHUTDOWN)
     if node is not None and node.fenced:
         return ShrinkExplanation(ShrinkCause.FENCING)
+    if event.cause == "unknown":
+        return ShrinkExplanation(ShrinkCause.UNKNOWN)
     return ShrinkExplanation(ShrinkCause.LEADER_SHRINK)
+
+
+def confirm_causes(
+    after: PartitionState,
+    left: list[int],
+    at: float,
+    cause_of: Callable[[int], ShrinkExplanation],
+) -> None:
+    """Records the causes of shrinks at `at` that a sample has shown before: until now suspicions.
+
+    `left`: the brokers that the record removed.
+    """
+    confirmed = {broker: cause for broker in left if (cause := cause_of(broker)).recorded}
+    after.shrinks = [
+        Shrink(shrink.at, shrink.broker, shrink.leader, *confirmed[shrink.broker])
+        if shrink.broker in confirmed
+        and not shrink.recorded
+        and abs(shrink.at - at) <= SAME_SHRINK_SECONDS
+        else shrink
+        for shrink in after.shrinks
+    ]

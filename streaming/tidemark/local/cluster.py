@@ -1,4 +1,4 @@
-"""A real Kafka 4.1 cluster on 127.0.0.1: one controller and three brokers as child processes."""
+"""A real Kafka 4.1 cluster on 127.0.0.1: controllers and three brokers as child processes."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ _T = TypeVar("_T")
 class LocalCluster:
     """Brokers 1, 2, 3 and controller 100: each can be stopped, killed, paused and started again.
 
+    With several `controllers` the others are 101, 102, …; the methods for brokers take them too.
     `overrides` are server properties of every node, `broker_overrides` of one, `jvm_flags` more
     flags of one node's JVM. A temporary `directory` is removed at the end, a given one is kept. A
     context manager: starts every process at entry and kills every process at exit.
@@ -48,7 +49,9 @@ class LocalCluster:
         jars: str | Path | None = None,
         java: JavaHome | None = None,
         jvm_flags: Mapping[int, Sequence[str]] | None = None,
+        controllers: int = 1,
     ) -> None:
+        self._controllers = tuple(range(CONTROLLER, CONTROLLER + controllers))
         self._java = java or find_java()
         self._jars = broker_jars(jars, self._java)
         self._temporary = directory is None
@@ -59,7 +62,8 @@ class LocalCluster:
         self._layout = self._new_layout()
 
     def _new_layout(self) -> Layout:
-        ports = dict(zip((CONTROLLER, *BROKERS), free_ports(1 + len(BROKERS)), strict=True))
+        nodes = (*self._controllers, *BROKERS)
+        ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
         return Layout(
             directory=self.directory.absolute(),
             ports=ports,
@@ -71,6 +75,11 @@ class LocalCluster:
     @property
     def bootstrap_servers(self) -> list[str]:
         return [f"127.0.0.1:{self._layout.ports[broker]}" for broker in BROKERS]
+
+    @property
+    def controllers(self) -> list[str]:
+        """The addresses of the controllers' listeners."""
+        return [f"127.0.0.1:{self._layout.ports[node]}" for node in self._controllers]
 
     def address(self, broker: int) -> tuple[str, int]:
         return "127.0.0.1", self._layout.ports[broker]
@@ -98,12 +107,12 @@ class LocalCluster:
 
     def _start(self) -> None:
         self._layout.write(template(self._java, self._jars))
-        for node in (CONTROLLER, *BROKERS):
+        for node in (*self._controllers, *BROKERS):
             self._spawn(node)
         self._wait_ready()
 
     def _spawn(self, node: int) -> None:
-        name = "the controller" if node == CONTROLLER else f"broker {node}"
+        name = f"controller {node}" if node in self._controllers else f"broker {node}"
         command = self._layout.command(node, self._java, self._jars)
         self._children[node] = ChildProcess(name, command, self._layout.log(node))
 

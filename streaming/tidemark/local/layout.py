@@ -23,6 +23,7 @@ from tidemark.jvm.cache import cache_dir, cache_lock
 from tidemark.jvm.jars import KAFKA_VERSION
 from tidemark.jvm.java import JavaHome
 
+# The first controller. Others follow it: 101, 102.
 CONTROLLER: Final = 100
 JVM_FLAGS: Final = (
     "-Xms64m",
@@ -84,12 +85,16 @@ class Layout:
 
     def properties(self, node: int) -> str:
         """server.properties of one node."""
-        controller = node == CONTROLLER
+        controller = node >= CONTROLLER
         listener = "CONTROLLER" if controller else "PLAINTEXT"
         lines = {
             "process.roles": "controller" if controller else "broker",
             "node.id": str(node),
-            "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{self.ports[CONTROLLER]}",
+            "controller.quorum.voters": ",".join(
+                f"{voter}@127.0.0.1:{port}"
+                for voter, port in self.ports.items()
+                if voter >= CONTROLLER
+            ),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"{listener}://127.0.0.1:{self.ports[node]}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",

@@ -119,6 +119,7 @@ def _check_addresses(settings: Settings) -> None:
     notify = settings.notify
     addresses = (
         *(server for c in (settings.kafka, *settings.clusters) for server in c.bootstrap_servers),
+        *(controller for c in settings.clusters for controller in c.controllers),
         *(settings.collect.listen, settings.stream.listen, settings.export.listen),
     )
     for address in addresses:

@@ -59,6 +59,9 @@ class Cluster(Connection, kw_only=True, forbid_unknown_fields=True):
     shards: PositiveInt = 1
     # Read by this collector besides Kafka's protocol. Of several collectors, one is enough.
     jmx: list[JmxEndpoint] = []
+    # host:port of the controllers' listeners. The collector reads the metadata log there, which
+    # needs the right ClusterAction. Empty: it does not.
+    controllers: Annotated[list[str], Meta(max_length=64)] = []
 
 
 class Topics(Struct, kw_only=True, forbid_unknown_fields=True):

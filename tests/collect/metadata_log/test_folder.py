@@ -1,0 +1,136 @@
+"""A copied folder is read to its end, whatever is cut, damaged or missing in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.collect.inventories import everything
+from tests.collect.metadata_log.encoding import (
+    change,
+    encode_batch,
+    encode_record,
+    encode_snapshot,
+    partition,
+    topic,
+)
+from tidemark.collect.metadata_log.folder import FOLDER, MetadataFolder
+from tidemark.core.errors import ConfigError
+from tidemark.core.events import MetadataChange
+
+
+def write_log(folder: Path, start: int, *batches: list[Any]) -> Path:
+    """A segment of these batches."""
+    data, offset = b"", start
+    for records in batches:
+        values = [encode_record(record) for record in records]
+        data += encode_batch(offset, values, at_ms=1000 * offset)
+        offset += len(records)
+    path = folder / f"{start:020d}.log"
+    path.write_bytes(data)
+    return path
+
+
+def write_snapshot(folder: Path, end: int, *records: Any) -> Path:
+    path = folder / f"{end:020d}-0000000001.checkpoint"
+    path.write_bytes(encode_snapshot(*records, at_ms=1000 * end))
+    return path
+
+
+class Read:
+    """What is read of a folder, and what is reported."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reports: list[str] = []
+        events: list[Any] = list(MetadataFolder(folder, self.reports.append).read(everything()))
+        self.events = events
+        self.offsets = [e.metadata_offset for e in events if isinstance(e, MetadataChange)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / FOLDER
+    made.mkdir()
+    write_log(made, 0, [topic(1, "t"), partition(0)], [change(0, isr=[1, 2])])
+    write_log(made, 3, [change(0, isr=[1])], [change(0, isr=[1, 3])])
+    write_snapshot(made, 3, topic(1, "t"), partition(0, isr=[1, 2], partition_epoch=1))
+    return made
+
+
+def test_all_segments_from_the_first_record(folder: Path) -> None:
+    read = Read(folder.parent)
+    assert read.offsets == [1, 2, 3, 4]
+    assert [event.partition_epoch for event in read.events] == [0, 1, 2, 3]
+    assert [event.observed_at for event in read.events] == [0.0, 2.0, 3.0, 4.0]
+    assert len(read.reports) == 1
+    assert read.reports[0].startswith("read offsets 0 to 4;")
+    assert "may have been undone" in read.reports[0]
+
+
+def test_a_log_that_begins_at_a_snapshot(folder: Path) -> None:
+    (folder / f"{0:020d}.log").unlink()
+    read = Read(folder)
+    assert read.offsets == [2, 3, 4]
+    assert [event.partition_epoch for event in read.events] == [1, 2, 3]
+    assert read.events[0].record_at == 3.0
+
+
+def test_after_a_gap_the_next_snapshot(folder: Path) -> None:
+    (folder / f"{0:020d}.log").write_bytes((folder / f"{0:020d}.log").read_bytes()[:-1])
+    read = Read(folder)
+    assert read.offsets == [1, 2, 3, 4]
+    assert [event.partition_epoch for event in read.events] == [0, 1, 2, 3]
+    assert "the last batch is cut at byte" in read.reports[0]
+    assert read.reports[1].startswith("offsets 2 to 2 are missing or damaged; continued from")
+
+
+def test_after_a_gap_without_a_snapshot_what_was_known_is_left_out(folder: Path) -> None:
+    next(folder.glob("*.checkpoint")).write_bytes(b"nonsense")
+    (folder / f"{0:020d}.log").unlink()
+    write_log(folder, 5, [topic(2, "u"), partition(0, of=2)])
+    read = Read(folder)
+    assert read.offsets == [6]
+    assert "checkpoint: " in read.reports[0]
+    assert "offsets 0 to 2 are missing, and no snapshot covers them" in "".join(read.reports)
+
+
+def test_a_snapshot_above_the_log_comes_last(folder: Path) -> None:
+    write_snapshot(folder, 9, topic(1, "t"), partition(0, isr=[2], partition_epoch=7))
+    read = Read(folder)
+    assert read.offsets == [1, 2, 3, 4, 8]
+    assert read.events[-1].partition_epoch == 7
+
+
+def test_a_folder_without_a_metadata_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no segment \(\*\.log\)"):
+        MetadataFolder(tmp_path, print)
+    with pytest.raises(ConfigError, match="cannot read"):
+        MetadataFolder(tmp_path / "missing", print)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.integers(0, 2), st.integers(0, 400), st.binary(max_size=8), st.booleans())
+def test_damage_ends_nothing_and_invents_nothing(
+    folder: Path, file: int, at: int, data: bytes, cut: bool
+) -> None:
+    paths = sorted(path for path in folder.iterdir() if path.is_file())
+    path = paths[file % len(paths)]
+    whole = path.read_bytes()
+    at %= len(whole)
+    path.write_bytes(whole[:at] + data + (b"" if cut else whole[at + len(data) :]))
+    try:
+        read = Read(folder)
+    finally:
+        path.write_bytes(whole)
+    # (leader epoch of the batch, offsets and lengths are not covered by checksums)
+    known = {(0, (1, 2, 3)), (1, (1, 2)), (2, (1,)), (3, (1, 3))}
+    found = {
+        (event.partition_epoch, tuple(event.in_sync_replicas))
+        for event in read.events
+        if isinstance(event, MetadataChange)
+    }
+    assert found <= known

@@ -1,0 +1,124 @@
+"""Records are read in each version; only WireError comes out of anything else."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.collect.metadata_log.encoding import (
+    BY_TYPE,
+    change,
+    encode_record,
+    partition,
+    registration,
+    topic,
+    topic_id,
+)
+from tidemark.collect.metadata_log.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    NoOpRecord,
+    OtherRecord,
+    RemoveTopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    decode_record,
+    record_key,
+)
+from tidemark.core.errors import WireError
+
+RECORDS = [
+    topic(7, "orders"),
+    partition(3, directories=[topic_id(5)], eligible_leader_replicas=[2], last_known_elr=[1]),
+    partition(3, leader=-1, leader_recovery_state=1, removing_replicas=[1], adding_replicas=[4]),
+    change(3, isr=[2], leader=-1, eligible_leader_replicas=[], last_known_elr=[2]),
+    change(3, replicas=[1, 4], removing_replicas=[1], adding_replicas=[4], directories=[]),
+    change(3, leader_recovery_state=0),
+    RemoveTopicRecord(topic_id(7)),
+    ClearElrRecord("orders"),
+    registration(1, 9, rack="a", in_controlled_shutdown=True, log_dirs=[topic_id(6)]),
+    UnregisterBrokerRecord(1, 9),
+    BrokerRegistrationChangeRecord(1, 9, 1, 0, []),
+    BrokerRegistrationChangeRecord(1, 9, -1, 1, [topic_id(6)]),
+    FenceBrokerRecord(1, 9),
+    UnfenceBrokerRecord(1, 9),
+    FeatureLevelRecord("metadata.version", 27),
+    BeginTransactionRecord("bootstrap"),
+    EndTransactionRecord(),
+    AbortTransactionRecord(None),
+    NoOpRecord(),
+]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=range(len(RECORDS)))
+def test_a_record_is_read_as_it_was_written(record: Any) -> None:
+    assert decode_record(encode_record(record)) == record
+    assert record_key(encode_record(record)) == BY_TYPE[type(record)].key
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=range(len(RECORDS)))
+def test_older_versions_leave_their_new_fields_at_the_default(record: Any) -> None:
+    fields = BY_TYPE[type(record)].fields
+    for version in range(BY_TYPE[type(record)].newest_version + 1):
+        newer = {field.name: field.default for field in fields if field.since > version}
+        assert decode_record(encode_record(record, version)) == record._replace(**newer)
+
+
+def test_unknown_tagged_fields_are_skipped() -> None:
+    record = change(3, isr=[1])
+    assert decode_record(encode_record(record, tags={40: b"new", 41: b""})) == record
+
+
+def test_records_of_other_types_are_not_decoded() -> None:
+    # A UserScramCredentialRecord (11): nothing of it is kept.
+    assert decode_record(b"\x01\x0b\x00secret") == OtherRecord(11)
+
+
+def test_a_newer_version_of_a_known_type_is_refused() -> None:
+    with pytest.raises(WireError, match="PartitionChangeRecord version 9"):
+        decode_record(b"\x01\x05\x09")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (b"", "truncated"),
+        (b"\x02\x05\x00", "frame version 2"),
+        (b"\x01\x09\x00" + bytes(15), "truncated"),
+        (encode_record(RECORDS[0])[:-1], "truncated"),
+        (encode_record(RECORDS[0]) + b"\x00", "left over"),
+        (b"\x01\x02\x00\x00" + bytes(17), "null"),
+        (b"\x01\x02\x00\x02\xff" + bytes(17), "UTF-8"),
+        (b"\x01\x05\x00" + bytes(20) + b"\x01\x00\x06\x02" + bytes(5), "another size"),
+        (b"\x01\x05\x00" + bytes(20) + b"\xff\xff\xff\xff\x0f", "tagged fields"),
+        (b"\x01\x03\x00" + bytes(20) + b"\xff\xff\xff\xff\x0f", "array of"),
+    ],
+)
+def test_damage_is_a_wire_error(value: bytes, message: str) -> None:
+    with pytest.raises(WireError, match=message):
+        decode_record(value)
+
+
+@given(st.binary(max_size=80))
+def test_random_bytes_are_a_record_or_a_wire_error(data: bytes) -> None:
+    with contextlib.suppress(WireError):
+        decode_record(b"\x01" + data)
+
+
+@given(st.sampled_from(RECORDS), st.integers(0, 200), st.integers(0, 255), st.booleans())
+def test_a_damaged_record_is_a_record_or_a_wire_error(
+    record: Any, at: int, byte: int, cut: bool
+) -> None:
+    data = bytearray(encode_record(record))
+    data[at % len(data)] = byte
+    with contextlib.suppress(WireError):
+        decode_record(bytes(data[: at % len(data)] if cut else data))
