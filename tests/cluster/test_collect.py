@@ -5,21 +5,32 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
 import requests
 import yaml
+from kafka import TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.cluster.metadata_truth import (
+    compare_records,
+    copy_of_log,
+    expected_states,
+    following,
+    reported_states,
+)
 from tests.conftest import ROOT
 from tests.jmx_agent import RULES, jmx_agent
 from tidemark.collect.collection_pass import PassRunner
+from tidemark.collect.inventory import Inventory
 from tidemark.collect.jmx.endpoint import scrape
 from tidemark.collect.jmx.figures import FIGURES, FigureReader, ScrapeError
 from tidemark.collect.log_directories.directory import HIGH_WATERMARKS
 from tidemark.collect.log_directories.formats import parse_offsets
 from tidemark.collect.log_directories.sidecar import LogDirectoriesReader
+from tidemark.collect.metadata_log.folder import FOLDER, MetadataFolder
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import (
@@ -51,7 +62,12 @@ CONTROLLER_FIGURES = {
     *("unclean_leader_elections", "is_active_controller", "last_applied_record_lag_ms"),
 }
 # Longer than a test: a paused broker stays in the in-sync set and registered.
-OVERRIDES = {"replica.lag.time.max.ms": "120000", "broker.session.timeout.ms": "120000"}
+OVERRIDES = {
+    "replica.lag.time.max.ms": "120000",
+    "broker.session.timeout.ms": "120000",
+    # A snapshot of the metadata log is due at each change.
+    "metadata.log.max.record.bytes.between.snapshots": "500",
+}
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
@@ -351,6 +367,35 @@ def test_a_deleted_topic_is_gone(brokers: LocalCluster, passes: PassRunner) -> N
     assert [
         (event.topic, event.partition) for event in events if isinstance(event, PartitionDeleted)
     ] == [("short", 0)]
+
+
+def test_the_metadata_log_is_read_as_kafka_dumps_it(brokers: LocalCluster, tmp_path: Path) -> None:
+    with following(brokers) as seen:
+        brokers.create_topic("logged", {p: [1, 2, 3] for p in range(6)})
+        wanted = {TopicPartition("logged", 0): [3, 2, 1]}
+        brokers.administer(lambda admin: admin.alter_partition_reassignments(wanted), "reassign")
+        brokers.elect_preferred_leaders({"logged": [0]})
+        seen.until(lambda: any(e.leader == 3 for e in seen.changes() if e.topic == "logged"))
+        end = seen.changes()[-1].metadata_offset
+        folder = copy_of_log(brokers.directory / "data-1" / FOLDER, tmp_path, end)
+    compared, log = compare_records(folder)
+    assert compared > len(log) > 20, "a snapshot was compared too"
+    expected = sorted(item for item in expected_states(log).items() if item[0] <= end)
+    # Not of topics that were deleted before it began to read.
+    watched = ("t", "logged")
+    reported = [item for item in reported_states(seen.events) if item[1][0] in watched]
+    begun = reported[0][0]
+    snapshot = {state[:2]: state for offset, state in expected if offset <= begun}
+    assert {state[:2]: state for offset, state in reported if offset == begun} == {
+        place: state for place, state in snapshot.items() if place[0] in watched
+    }
+    assert [item for item in reported if item[0] > begun] == [
+        item for item in expected if item[0] > begun and item[1][0] in watched
+    ]
+    everything = Inventory(Cluster(name="c"), 1)
+    offline = reported_states(list(MetadataFolder(folder, print).read(everything)))
+    assert [item for item in offline if item[0] <= end] == expected
+    assert {e.cause for e in seen.changes()} >= {"created", "reassignment"}
 
 
 def test_the_files_of_a_broker_follow_its_log_and_equal_it_after_a_clean_stop(
