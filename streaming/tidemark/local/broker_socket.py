@@ -34,7 +34,7 @@ class BrokerSocket:
         except BaseException:
             self.close()
             raise
-        self._versions = {key.api_key: key.max_version for key in keys}
+        self.versions = {key.api_key: key.max_version for key in keys}
 
     def send(self, request: Any, response: type[Any], version: int | None = None) -> Any:
         """The decoded response, by default at the highest version that both sides support.
@@ -43,7 +43,7 @@ class BrokerSocket:
         """
         self._deadline = time.monotonic() + self._timeout_seconds
         if version is None:
-            version = min(request.max_version, self._versions[request.API_KEY])
+            version = min(request.max_version, self.versions[request.API_KEY])
         return self._exchange(request, response, version)
 
     def _exchange(self, request: Any, response: type[Any], version: int) -> Any:

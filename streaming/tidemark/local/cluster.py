@@ -1,4 +1,6 @@
-"""A real Kafka 4.1 cluster on 127.0.0.1: controllers and three brokers as child processes."""
+"""A real Kafka cluster on 127.0.0.1: controllers or ZooKeeper, and three brokers, as child
+processes.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,17 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from kafka import KafkaAdminClient
-from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
 from tidemark.core.errors import ClusterError, TidemarkError
-from tidemark.jvm.jars import broker_jars
+from tidemark.jvm.jars import KAFKA_VERSION
 from tidemark.jvm.java import JavaHome, find_java
 from tidemark.local.broker_socket import fetch_metadata
-from tidemark.local.layout import CONTROLLER, Layout, template
+from tidemark.local.layout import CONTROLLER, Layout
 from tidemark.local.ports import free_ports
 from tidemark.local.process import ChildProcess
+from tidemark.local.topic_creation import create_topic
+from tidemark.local.versions import kafka_version
 
 BROKERS: Final = (1, 2, 3)
 _START_SECONDS: Final = 60.0
@@ -33,7 +36,9 @@ _T = TypeVar("_T")
 
 
 class LocalCluster:
-    """Brokers 1, 2, 3 and controller 100: each can be stopped, killed, paused and started again.
+    """Brokers 1, 2, 3 and node 100, each of which can be stopped, killed, paused and started again.
+
+    Node 100 is the controller, or ZooKeeper for the `version`s of Kafka that need it.
 
     With several `controllers` the others are 101, 102, …; the methods for brokers take them too.
     `overrides` are server properties of every node, `broker_overrides` of one, `jvm_flags` more
@@ -50,10 +55,12 @@ class LocalCluster:
         java: JavaHome | None = None,
         jvm_flags: Mapping[int, Sequence[str]] | None = None,
         controllers: int = 1,
+        version: str = KAFKA_VERSION,
     ) -> None:
         self._controllers = tuple(range(CONTROLLER, CONTROLLER + controllers))
         self._java = java or find_java()
-        self._jars = broker_jars(jars, self._java)
+        self._version = kafka_version(version)
+        self._jars = self._version.jars(jars, self._java)
         self._temporary = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="tidemark-cluster-"))
         self._overrides, self._broker_overrides = overrides or {}, broker_overrides or {}
@@ -64,12 +71,13 @@ class LocalCluster:
     def _new_layout(self) -> Layout:
         nodes = (*self._controllers, *BROKERS)
         ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
-        return Layout(
+        return self._version.layout(
             directory=self.directory.absolute(),
             ports=ports,
             overrides=self._overrides,
             broker_overrides=self._broker_overrides,
             jvm_flags=self._jvm_flags,
+            version=self._version.number,
         )
 
     @property
@@ -87,6 +95,9 @@ class LocalCluster:
     def log_directory(self, broker: int) -> Path:
         """The log.dirs of a broker: one folder."""
         return self._layout.data(broker)
+
+    def is_running(self, node: int) -> bool:
+        return self._children[node].is_running()
 
     def start(self) -> None:
         """Formats, starts all nodes and returns when every broker is ready.
@@ -106,15 +117,15 @@ class LocalCluster:
             self._start()
 
     def _start(self) -> None:
-        self._layout.write(template(self._java, self._jars))
+        self._layout.prepare(self._java, self._jars)
         for node in (*self._controllers, *BROKERS):
             self._spawn(node)
         self._wait_ready()
 
     def _spawn(self, node: int) -> None:
-        name = f"controller {node}" if node in self._controllers else f"broker {node}"
         command = self._layout.command(node, self._java, self._jars)
-        self._children[node] = ChildProcess(name, command, self._layout.log(node))
+        name, log = self._layout.node_name(node), self._layout.log(node)
+        self._children[node] = ChildProcess(name, command, log)
 
     def _wait_ready(self) -> None:
         """Raises ClusterError with the end of a log when a node fails or is too slow."""
@@ -134,7 +145,7 @@ class LocalCluster:
                 time.sleep(0.1)
 
     def _running_brokers(self) -> set[int]:
-        return {broker for broker in BROKERS if self._children[broker].is_running()}
+        return {broker for broker in BROKERS if self.is_running(broker)}
 
     def is_ready(self, broker: int) -> bool:
         """Whether a broker serves and knows every running broker."""
@@ -173,12 +184,8 @@ class LocalCluster:
 
         Returns when every broker knows its leaders. Raises ClusterError.
         """
-        topic = NewTopic(
-            name,
-            replica_assignments={p: list(b) for p, b in assignments.items()},
-            topic_configs=dict(configs or {}),
-        )
-        self.administer(lambda admin: admin.create_topics([topic]), f"create the topic {name}")
+        addresses = {broker: self.address(broker) for broker in self._running_brokers()}
+        create_topic(addresses, name, assignments, configs or {}, _TOPIC_SECONDS)
         deadline = time.monotonic() + _TOPIC_SECONDS
         while not self.all_partitions(name, lambda partition: partition.leader_id >= 0):
             if time.monotonic() > deadline:

@@ -33,7 +33,7 @@ JVM_FLAGS: Final = (
     "-Xss512k",
 )
 # Small and fast. Settings that change how replication behaves keep Kafka's defaults.
-_SMALL: Final = {
+SMALL: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
@@ -47,6 +47,13 @@ _SMALL: Final = {
     "num.io.threads": "4",
     "log.cleaner.threads": "1",
 }
+# For log4j 1.2: Kafka before 4.0.
+_LOGGING_BEFORE_4: Final = """\
+log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %m (%c{1})%n
+"""
 _LOGGING: Final = """\
 status = error
 appender.out.type = Console
@@ -68,6 +75,10 @@ class Layout:
     broker_overrides: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     # More flags of a node's JVM, such as an agent.
     jvm_flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    version: str = KAFKA_VERSION
+
+    def node_name(self, node: int) -> str:
+        return f"controller {node}" if node >= CONTROLLER else f"broker {node}"
 
     def properties_file(self, node: int) -> Path:
         return self.directory / f"node-{node}.properties"
@@ -99,17 +110,26 @@ class Layout:
             "listeners": f"{listener}://127.0.0.1:{self.ports[node]}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": str(self.data(node)),
-            **_SMALL,
+            **SMALL,
             **self.overrides,
             **self.broker_overrides.get(node, {}),
         }
         return "".join(f"{key}={value}\n" for key, value in lines.items())
 
+    def prepare(self, java: JavaHome, jars: Sequence[Path]) -> None:
+        """Writes all files that the nodes need to start."""
+        self.write(template(java, jars, self.version))
+
+    def write_logging(self) -> None:
+        """The logging of every version: each reads one of the two files."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+        (self.directory / "log4j.properties").write_text(_LOGGING_BEFORE_4, encoding="utf-8")
+
     def write(self, template: Path) -> None:
         """Formats every node's data directory for one new cluster, writes all properties."""
         cluster = _uuid()
-        self.directory.mkdir(parents=True, exist_ok=True)
-        (self.directory / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+        self.write_logging()
         for node in self.ports:
             self.properties_file(node).write_text(self.properties(node), encoding="utf-8")
             for folder in self.log_dirs(node):
@@ -122,18 +142,25 @@ class Layout:
 
     def command(self, node: int, java: JavaHome, jars: Sequence[Path]) -> list[str]:
         """The command that runs a node."""
-        logging = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"
-        program = _java_command(java, jars, *JVM_FLAGS, *self.jvm_flags.get(node, ()), logging)
-        return [*program, "kafka.Kafka", str(self.properties_file(node))]
+        flags = self.jvm_flags.get(node, ())
+        return [*self.java(java, jars, *flags), "kafka.Kafka", str(self.properties_file(node))]
+
+    def java(self, java: JavaHome, jars: Sequence[Path], *flags: str) -> list[str]:
+        """A Java with these jars that logs to its output."""
+        logging = (
+            f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
+            f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}",
+        )
+        return _java_command(java, jars, *JVM_FLAGS, *logging, *flags)
 
 
 def _java_command(java: JavaHome, jars: Sequence[Path], *flags: str) -> list[str]:
     return [str(java.java), *flags, "-cp", ":".join(map(str, jars))]
 
 
-def template(java: JavaHome, jars: Sequence[Path]) -> Path:
-    """A folder with this Kafka version's bootstrap.checkpoint, made by StorageTool once."""
-    folder = cache_dir("templates") / f"kafka-{KAFKA_VERSION}"
+def template(java: JavaHome, jars: Sequence[Path], version: str = KAFKA_VERSION) -> Path:
+    """A folder with a Kafka version's bootstrap.checkpoint, made by StorageTool once."""
+    folder = cache_dir("templates") / f"kafka-{version}"
     with cache_lock("template"):
         if not (folder / "bootstrap.checkpoint").exists():
             with tempfile.TemporaryDirectory(dir=folder.parent) as work:

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemark.core.errors import TidemarkError
+from tidemark.jvm.java import JavaHome
+from tidemark.local.versions import VERSIONS, kafka_version
+from tidemark.local.zookeeper_layout import ZOOKEEPER, ZooKeeperLayout
+
+PORTS = {ZOOKEEPER: 19000, 1: 19001, 2: 19002, 3: 19003}
+JAVA = JavaHome(Path("/java"), 17, "test")
+
+
+def properties(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> ZooKeeperLayout:
+    made = ZooKeeperLayout(
+        tmp_path / "cluster",
+        PORTS,
+        {"replica.lag.time.max.ms": "15000"},
+        {3: {"replica.lag.time.max.ms": "2000"}},
+        version="0.11.0.3",
+    )
+    made.prepare(JAVA, [])
+    return made
+
+
+def test_brokers_listen_on_this_machine_and_name_zookeeper(written: ZooKeeperLayout) -> None:
+    for broker in (1, 2, 3):
+        lines = properties(written.properties_file(broker).read_text(encoding="utf-8"))
+        assert lines["listeners"] == f"PLAINTEXT://127.0.0.1:{PORTS[broker]}"
+        assert lines["zookeeper.connect"] == "127.0.0.1:19000"
+        assert lines["replica.lag.time.max.ms"] == ("2000" if broker == 3 else "15000")
+        assert list(Path(lines["log.dirs"]).iterdir()) == []
+        assert written.command(broker, JAVA, [])[-2] == "kafka.Kafka"
+
+
+def test_zookeeper_listens_on_this_machine(written: ZooKeeperLayout) -> None:
+    lines = properties(written.properties_file(ZOOKEEPER).read_text(encoding="utf-8"))
+    assert (lines["clientPortAddress"], lines["clientPort"]) == ("127.0.0.1", "19000")
+    command = written.command(ZOOKEEPER, JAVA, [Path("/a.jar")])
+    assert command[-2].endswith(".QuorumPeerMain")
+    assert written.node_name(ZOOKEEPER) == "ZooKeeper"
+
+
+def test_a_folder_of_jars_must_be_of_the_version(tmp_path: Path) -> None:
+    (tmp_path / "kafka_2.13-4.1.2.jar").touch()
+    with pytest.raises(TidemarkError, match=r"holds no kafka_2\.11-0\.11\.0\.3\.jar"):
+        kafka_version("0.11.0.3").jars(tmp_path)
+
+
+def test_an_unknown_version_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(TidemarkError, match=r"runs Kafka 0\.10\.2\.2, .*, not 3\.0\.0"):
+        kafka_version("3.0.0")
+    assert [version.layout for version in VERSIONS.values()].count(ZooKeeperLayout) == 5
