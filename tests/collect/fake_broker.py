@@ -14,6 +14,8 @@ from kafka.protocol.consumer import (
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
 )
 from kafka.protocol.metadata import (
     ApiVersionsRequest,
@@ -22,13 +24,14 @@ from kafka.protocol.metadata import (
     MetadataResponse,
 )
 
-FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 1, 2, 3, 18
+FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, EPOCH_END_OFFSETS = 1, 2, 3, 18, 23
 VERSIONS = {FETCH: (4, 12), LIST_OFFSETS: (1, 7), METADATA: (0, 12), API_VERSIONS: (0, 3)}
 REQUESTS = {
     FETCH: FetchRequest,
     LIST_OFFSETS: ListOffsetsRequest,
     METADATA: MetadataRequest,
     API_VERSIONS: ApiVersionsRequest,
+    EPOCH_END_OFFSETS: OffsetForLeaderEpochRequest,
 }
 
 
@@ -52,6 +55,10 @@ class Log:
     @property
     def end(self) -> int:
         return self.epochs[-1][1] if self.epochs else 0
+
+    @property
+    def newest_epoch(self) -> int:
+        return self.epochs[-1][0] if self.epochs else -1
 
 
 class FakeBroker:
@@ -126,12 +133,14 @@ class FakeBroker:
             LIST_OFFSETS: self._list_offsets,
             METADATA: self._metadata,
             API_VERSIONS: self._api_versions,
+            EPOCH_END_OFFSETS: self._epoch_end_offsets,
         }[key](request, version)
         flexible = {
             FETCH: version >= 12,
             LIST_OFFSETS: version >= 6,
             METADATA: version >= 9,
             API_VERSIONS: False,
+            EPOCH_END_OFFSETS: False,
         }[key]
         payload = struct.pack(">i", correlation) + (b"\x00" if flexible else b"") + body
         connection.sendall(struct.pack(">i", len(payload)) + payload)
@@ -194,6 +203,7 @@ class FakeBroker:
                         self.logs.get((topic.name, asked.partition_index)),
                         request.replica_id,
                         asked,
+                        self.log_start,
                     )
                     for asked in topic.partitions
                 ],
@@ -202,14 +212,34 @@ class FakeBroker:
         ]
         return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=version))
 
+    def _log(self, topic: str, asked: Any, any_replica: bool = False) -> Log | None:
+        log = self.logs.get((topic, asked.partition))
+        return log if log is not None and (any_replica or log.leads) else None
+
+    def _epoch_end_offsets(self, request: Any, version: int) -> bytes:
+        topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+        topics = [
+            topic_class(
+                topic=topic.topic,
+                partitions=[
+                    _epoch_end(self._log(topic.topic, asked), asked, version)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        answer = OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=topics)
+        return bytes(answer.encode(version=version))
+
     def _fetch(self, request: Any, version: int) -> bytes:
         topic_class = FetchResponse.FetchableTopicResponse
+        any_replica = version >= 11 or request.replica_id == -2
         topics = [
             topic_class(
                 topic=topic.topic,
                 partitions=[
                     _fetched(
-                        self.logs.get((topic.topic, asked.partition)),
+                        self._log(topic.topic, asked, any_replica),
                         asked,
                         self.log_start,
                         self.fetch_error,
@@ -225,20 +255,36 @@ class FakeBroker:
         return bytes(answer.encode(version=version))
 
 
+def _epoch_end(log: Log | None, asked: Any, version: int) -> Any:
+    """As LeaderEpochFileCache.endOffsetFor; below the oldest epoch, version 0 has no answer."""
+    result = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult.EpochEndOffset
+    if log is None:
+        return result(error_code=6, partition=asked.partition)
+    older = [entry for entry in log.epochs if entry[0] <= asked.leader_epoch]
+    epoch, end = older[-1] if older else (asked.leader_epoch, 0)
+    if asked.leader_epoch > log.newest_epoch or (version == 0 and not older):
+        epoch, end = -1, -1
+    return result(error_code=0, partition=asked.partition, leader_epoch=epoch, end_offset=end)
+
+
 def _fence(log: Log, current_leader_epoch: int) -> int:
     if current_leader_epoch < 0 or current_leader_epoch == log.leader_epoch:
         return 0
     return 74 if current_leader_epoch < log.leader_epoch else 75
 
 
-def _offset_of(log: Log | None, replica: int, asked: Any) -> Any:
-    """The end of a log for a debug replica, its high watermark for a consumer (-1)."""
+def _offset_of(log: Log | None, replica: int, asked: Any, log_start: int) -> Any:
+    """The end of a log for a debug replica, its high watermark for a consumer (-1).
+
+    The start of the log to timestamp -2.
+    """
     fence = -1 if asked.current_leader_epoch is None else asked.current_leader_epoch
     code, offset, epoch = 6, -1, -1
     if log is not None:
         code = _fence(log, fence) or (6 if replica == -1 and not log.leads else 0)
         if not code:
             offset = log.high_watermark if replica == -1 else log.end
+            offset = log_start if asked.timestamp == -2 else offset
             epoch = log.leader_epoch
     return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
@@ -251,9 +297,11 @@ def _offset_of(log: Log | None, replica: int, asked: Any) -> Any:
 
 def _fetched(log: Log | None, asked: Any, log_start: int, error: int) -> Any:
     part_class = FetchResponse.FetchableTopicResponse.PartitionData
-    code = error or (6 if log is None else _fence(log, asked.current_leader_epoch))
+    fence = -1 if asked.current_leader_epoch is None else asked.current_leader_epoch
+    code = error or (6 if log is None else _fence(log, fence))
     extra: dict[str, Any] = {}
-    if not code and log is not None and asked.last_fetched_epoch >= 0:
+    last_fetched = -1 if asked.last_fetched_epoch is None else asked.last_fetched_epoch
+    if not code and log is not None and last_fetched >= 0:
         older = [(epoch, end) for epoch, end in log.epochs if epoch <= asked.last_fetched_epoch]
         if not log.epochs or asked.last_fetched_epoch > log.epochs[-1][0] or not older:
             code = 1

@@ -280,3 +280,26 @@ def test_brokers_that_left_in_sync_sets() -> None:
     watched.apply([image(1, {"t": complete})])
     watched.apply([image(1, {"t": {0: metadata(replicas=(1, 3), in_sync=(1, 3))}})])
     assert watched.take_left() == {}, "broker 2 has no replica any more"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "in_sync", "stopped", "leaderless"),
+    [
+        # The leader may only lack the listener of the collector.
+        ([2, 3], (1,), set(), False),
+        ([2, 3], (1,), {1}, True),
+        ([2, 3], (1, 2), {1}, False),
+        # One image may be old: another replica may lead.
+        ([3], (1,), {1}, False),
+        ([3], (1,), {1, 2}, True),
+        ([2, 3], (), {1}, False),
+    ],
+)
+def test_a_missing_listener_is_no_leader_once_the_in_sync_brokers_stopped(
+    brokers: list[int], in_sync: tuple[int, ...], stopped: set[int], leaderless: bool
+) -> None:
+    watched = inventory()
+    listener_not_found = metadata(leader=-1, epoch=1, in_sync=in_sync, error=72)
+    images = [image(broker, {"t": {0: listener_not_found}}) for broker in brokers]
+    watched.apply(images, stopped=stopped)
+    assert watched.partitions["t", 0].leaderless is leaderless

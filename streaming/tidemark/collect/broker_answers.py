@@ -49,6 +49,10 @@ class BrokerAnswers:
         # answers
         self.claims: dict[int, int] = {}
         self.lineages: dict[int, Lineage] = {}
+        # Slots of leaders whose lineage came by OffsetForLeaderEpoch with its older epochs, and
+        # whether the broker answers that at all.
+        self.whole_lineages: set[int] = set()
+        self.has_epoch_end_offsets = False
         self.latest_times: RequestTimes | None = None
         self.followers_times: RequestTimes | None = None
         self.leaders_times: RequestTimes | None = None

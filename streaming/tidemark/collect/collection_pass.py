@@ -34,6 +34,7 @@ from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import (
     MAX_LEFT_NAMES,
     OK,
+    REFUSED,
     TIMED_OUT,
     BrokerAnswer,
     BrokerState,
@@ -82,6 +83,8 @@ class PassRunner:
         self.answered_at = time.monotonic()
         self.observed = self.thinned = self.missed = 0
         self.outcomes: dict[int, str] = {}
+        # Brokers that are in `outcomes`; each answered since the start.
+        self._have_answered: set[int] = set()
         self._settings = settings
         self._timeout = settings.broker_timeout_seconds
         self._groups = groups
@@ -169,7 +172,8 @@ class PassRunner:
         if not images:
             return
         live = self._live()
-        changes = inventory.apply(images, reader.only_current_broker(live))
+        stopped = {b for b in self._have_answered - live.keys() if self._refuses(b)}
+        changes = inventory.apply(images, reader.only_current_broker(live), stopped)
         self._add_gone(changes.recreated)
         if changes.new_topics:
             reader.read_configurations_again()
@@ -180,7 +184,11 @@ class PassRunner:
         for broker in connections.by_broker.keys() - inventory.brokers.keys():
             connections.drop(broker)
             self.outcomes.pop(broker, None)
+            self._have_answered.discard(broker)
         self._must_plan |= changes.replan or not inventory.brokers.keys() <= self._plans.keys()
+
+    def _refuses(self, broker: int) -> bool:
+        return self.outcomes.get(broker) == REFUSED
 
     def _add_gone(self, gone: list[WatchedPartition]) -> None:
         at = self._wall(time.monotonic())
@@ -240,6 +248,8 @@ class PassRunner:
             outcome = answered or TIMED_OUT
             self.immediate_next_pass |= outcome != OK and self.outcomes.get(broker) == OK
             self.outcomes[broker] = outcome
+            if outcome == OK:
+                self._have_answered.add(broker)
         if OK in self.outcomes.values():
             self.answered_at = time.monotonic()
 

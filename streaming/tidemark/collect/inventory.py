@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
 from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
+from tidemark.collect.leaderless import complete, is_leaderless
 from tidemark.collect.led_shrinks import LedShrinks
 from tidemark.collect.metadata_image import (
-    LEADER_NOT_AVAILABLE,
     BrokerAddress,
     EligibleReplicas,
     MetadataImage,
@@ -74,6 +74,8 @@ class Inventory:
         self._deny = [re.compile(pattern) for pattern in cluster.topics_deny]
         self._wanted: dict[str, bool] = {}
         self._counts: dict[int, BrokerCounts] | None = None
+        self._only_current_broker: int | None = None
+        self._stopped: frozenset[int] = frozenset()
         # broker -> partitions whose in-sync set it left since `take_left`
         self._left: dict[int, list[WatchedPartition]] = {}
         self.led_shrinks = LedShrinks()
@@ -89,10 +91,18 @@ class Inventory:
         return {topic for topic, _ in self.partitions}
 
     def apply(
-        self, images: list[MetadataImage], only_current_broker: int | None = None
+        self,
+        images: list[MetadataImage],
+        only_current_broker: int | None = None,
+        stopped: Collection[int] = (),
     ) -> MetadataChanges:
-        """Merges images. `only_current_broker`: the only live broker, if its image is current."""
+        """Merges images.
+
+        `only_current_broker`: the only live broker, if its image is current. `stopped`: brokers
+        that answered before and refuse connections now.
+        """
         changes = MetadataChanges()
+        self._only_current_broker, self._stopped = only_current_broker, frozenset(stopped)
         known = self.topics()
         self._counts = None
         self.listed = {name for image in images for name in image.topics}
@@ -109,7 +119,7 @@ class Inventory:
             reports = [(i, i.topics[name]) for i in found if not i.topics[name].error]
             numbers = {number for _, topic in reports for number in topic.partitions}
             for number in filter(partial(self.is_own, name), numbers):
-                self._apply_partition(name, number, reports, only_current_broker, changes)
+                self._apply_partition(name, number, reports, changes)
             if name not in known:
                 changes.new_topics.add(name)
             elif len(reports) >= 2:
@@ -131,7 +141,7 @@ class Inventory:
         """Whether two brokers have shown an older epoch in several reads of a topic without id."""
         is_back = (
             newest.topic_id is None
-            and newest.metadata.leader_epoch < watched.metadata.leader_epoch
+            and 0 <= newest.metadata.leader_epoch < watched.metadata.leader_epoch
             and len({report.image.broker for report in reports if report.image.broker >= 0}) >= 2
         )
         watched.older_epoch_reads = watched.older_epoch_reads + 1 if is_back else 0
@@ -170,7 +180,7 @@ class Inventory:
                 watched = self.partitions.get((name, number))
                 if watched is not None and watched.topic_id == topic.topic_id:
                     epochs.append(watched.metadata.leader_epoch)
-                if epochs and metadata.leader_epoch < max(epochs):
+                if epochs and metadata.in_sync_known and metadata.leader_epoch < max(epochs):
                     return True
         return False
 
@@ -186,7 +196,6 @@ class Inventory:
         topic: str,
         number: int,
         images: list[tuple[MetadataImage, TopicMetadata]],
-        only_current_broker: int | None,
         changes: MetadataChanges,
     ) -> None:
         reports = [
@@ -218,6 +227,8 @@ class Inventory:
             # Topics have no id before 2.8. Its leader epochs start at 0 again.
             changes.recreated.append(watched)
             watched = None
+        if watched is not None:
+            metadata = complete(metadata, watched.metadata)
         if watched is None:
             group = self.group_of(topic, number)
             watched = WatchedPartition(topic, number, newest.topic_id, group, metadata)
@@ -229,7 +240,7 @@ class Inventory:
         self._note_left(watched, metadata)
         changes.replan |= watched.update(metadata)
         identified = [report for report in reports if report.image.broker >= 0]
-        placement, in_sync = metadata.placement, metadata.in_sync
+        placement, in_sync = newest.metadata.placement, newest.metadata.in_sync
         watched.metadata_from = sorted(
             {
                 r.image.broker
@@ -238,14 +249,12 @@ class Inventory:
             }
         )
         watched.metadata_at = newest.image.at
-        witnesses = {
-            r.image.broker
-            for r in identified
-            if r.metadata.leader == -1
-            and r.metadata.leader_epoch == metadata.leader_epoch
-            and r.metadata.error == LEADER_NOT_AVAILABLE
-        }
-        watched.leaderless = len(witnesses) >= 2 or witnesses == {only_current_broker}
+        watched.leaderless = is_leaderless(
+            newest.metadata,
+            {r.image.broker: r.metadata for r in identified},
+            self._only_current_broker,
+            self._stopped,
+        )
 
     def set_eligible(self, found: dict[TopicPartition, EligibleReplicas]) -> None:
         for place, eligible in found.items():

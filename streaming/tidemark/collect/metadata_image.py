@@ -18,6 +18,7 @@ from tidemark.collect.connection import BrokerConnection
 
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 LEADER_NOT_AVAILABLE: Final = 5
+LISTENER_NOT_FOUND: Final = 72
 
 # A topic and the number of a partition.
 TopicPartition = tuple[str, int]
@@ -37,6 +38,8 @@ class PartitionMetadata(NamedTuple):
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
     error: int
+    # False: brokers before 2.4 leave the in-sync set out of an answer without a leader.
+    in_sync_known: bool = True
 
     @property
     def placement(self) -> tuple[int, int, tuple[int, ...]]:
@@ -119,6 +122,8 @@ def _topic(topic: Any) -> TopicMetadata:
             tuple(p.replica_nodes),
             tuple(p.isr_nodes),
             p.error_code,
+            # Such an answer has no epoch either.
+            bool(p.isr_nodes) or p.leader_id >= 0 or p.leader_epoch not in (None, -1),
         )
         for p in topic.partitions
     }

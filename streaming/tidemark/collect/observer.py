@@ -8,7 +8,7 @@ from zlib import crc32
 
 from kafka import errors as kafka_errors
 
-from tidemark.collect.broker_answers import BrokerAnswers
+from tidemark.collect.broker_answers import BrokerAnswers, Lineage
 from tidemark.collect.codecs.fetch import NO_FETCH
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import ERROR_CODE, UNANSWERED
@@ -194,7 +194,7 @@ class Observer:
             leader_epoch=watched.leader_epoch,
             leaderless=watched.leaderless,
             replicas=list(metadata.replicas),
-            in_sync_replicas=list(metadata.in_sync),
+            in_sync_replicas=list(metadata.in_sync) if metadata.in_sync_known else None,
             eligible_leader_replicas=eligible.eligible,
             last_known_eligible_leader_replicas=eligible.last_known,
             adding=list(watched.reassignment.adding),
@@ -220,6 +220,15 @@ class Observer:
         if index not in answers.led:
             return False
         self._add_leader_offsets(observation, watched, answers, index)
+        _, _, _, known_epoch = answers.latest[index] or NO_OFFSET
+        is_known = known_epoch == (-1 if watched.leader_epoch is None else watched.leader_epoch)
+        lineage = answers.lineages.get(index)
+        if answers.has_epoch_end_offsets:
+            if lineage is None or not is_known or not self._is_confirmed(answers, watched):
+                return False
+            if lineage.entries:
+                self._add_lineage(observation, watched, lineage, index in answers.whole_lineages)
+            return True
         _, error, *_, epoch, end = answers.fetched[index] or NO_FETCH
         if error == TOPIC_AUTHORIZATION_FAILED:
             return True
@@ -227,17 +236,26 @@ class Observer:
             return False
         if end < 0 or index in answers.epochless:
             return True
-        _, _, _, known_epoch = answers.latest[index] or NO_OFFSET
-        if known_epoch != watched.leader_epoch:
+        if not is_known:
             return False
-        lineage = answers.lineages.get(index)
         if lineage is None or not lineage.entries:
             observation.lineage, observation.lineage_complete_from = [(epoch, end)], epoch
             return watched.leader not in watched.lineage.reads_left
-        watched.lineage.leader = lineage
-        observation.lineage, observation.lineage_complete_from = lineage
-        observation.compacted = watched.configuration.compacted
+        self._add_lineage(observation, watched, lineage, is_whole=True)
         return True
+
+    def _is_confirmed(self, answers: BrokerAnswers, watched: WatchedPartition) -> bool:
+        """Whether the broker led when it answered: by a fence, or by metadata before and after."""
+        return answers.fenced or watched.metadata_at >= self._started
+
+    @staticmethod
+    def _add_lineage(
+        observation: Observation, watched: WatchedPartition, lineage: Lineage, is_whole: bool
+    ) -> None:
+        observation.lineage, observation.lineage_complete_from = lineage
+        if is_whole:
+            watched.lineage.leader = lineage
+            observation.compacted = watched.configuration.compacted
 
     def _add_leader_offsets(
         self,
@@ -248,10 +266,7 @@ class Observer:
     ) -> None:
         """Its committed offset, and its end offsets before and after the followers' samples."""
         _, error, offset, _ = answers.committed[index] or NO_OFFSET
-        # Without a fence, the answer counts only when metadata names this leader before it and
-        # after it.
-        is_confirmed = answers.fenced or watched.metadata_at >= self._started
-        if not error and offset >= 0 and is_confirmed:
+        if not error and offset >= 0 and self._is_confirmed(answers, watched):
             observation.committed = offset
         followers = [s for s in observation.samples if s.broker != watched.leader and not s.error]
         _, error, end, _ = answers.latest[index] or NO_OFFSET

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidemark.collect.broker_answers import RequestTimes
-from tidemark.collect.codecs import legacy_fetch
+from tidemark.collect.codecs import epoch_end_offset, legacy_fetch
+from tidemark.collect.codecs.epoch_end_offset import OFFSET_FOR_LEADER_EPOCH, EpochEndOffset
 from tidemark.collect.codecs.fetch import (
     BEYOND,
     NO_FETCH,
@@ -25,6 +26,7 @@ from tidemark.collect.codecs.fetch import (
 from tidemark.collect.codecs.list_offsets import (
     CONSUMER,
     DEBUG_REPLICA,
+    EARLIEST,
     LEADER_EPOCH,
     MAX_VERSION,
     NO_OFFSET,
@@ -34,11 +36,12 @@ from tidemark.collect.codecs.list_offsets import (
 from tidemark.collect.codecs.wire import ERROR_CODE, FETCH, LIST_OFFSETS, RawResponse
 from tidemark.collect.connection import BrokerConnection, NoAnswerError
 from tidemark.collect.event_loop import Barrier
+from tidemark.collect.leader_epoch_walk import read_leader_epochs
 from tidemark.collect.lineage import SlotRequests, read_lineages
 from tidemark.collect.request_plan import BrokerPlan, Subset
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.errors import WireError
-from tidemark.core.events import OK
+from tidemark.core.events import OK, UNREACHABLE
 
 UNSUPPORTED: Final = "unsupported"
 GARBLED: Final = "garbled"
@@ -60,7 +63,7 @@ class Sampler:
         try:
             version = self.connection.version(LIST_OFFSETS, MAX_VERSION)
             if not version:
-                raise NoAnswerError(UNSUPPORTED)
+                raise NoAnswerError(UNSUPPORTED if self.connection.connected else UNREACHABLE)
             await self._list_offsets(version)
             await self._meet()
             answers.followers_times = await self._fetch(plan.followed, plan.fetch_followed)
@@ -70,6 +73,15 @@ class Sampler:
                 await self._ask_suspected_leaders(version)
             if self.connection.version(FETCH, VERSION) == VERSION:
                 await read_lineages(answers, self.lineage_due, self._fetch_slots)
+            elif (
+                self.connection.version(OFFSET_FOR_LEADER_EPOCH, epoch_end_offset.MAX_VERSION)
+                is not None
+            ):
+                answers.has_epoch_end_offsets = True
+                led = [(i, plan.slots[i]) for i in plan.led.indices]
+                await read_leader_epochs(
+                    answers, led, self._epoch_end_offsets, self.timeout_seconds
+                )
             answers.outcome = OK
         except NoAnswerError as error:
             answers.outcome = error.outcome
@@ -188,6 +200,20 @@ class Sampler:
         error, topics = template.decode(response.body)
         return {} if error else subset.by_slot(topics)
 
+    async def _epoch_end_offsets(
+        self, requests: dict[int, tuple[int, int]]
+    ) -> dict[int, EpochEndOffset]:
+        """The answers to (epoch, fence) by slot."""
+        version = self.connection.version(OFFSET_FOR_LEADER_EPOCH, epoch_end_offset.MAX_VERSION)
+        subset = Subset(self.plan.slots, list(requests))
+        epochs = [requests[i][0] for i in subset.indices]
+        fences = [requests[i][1] for i in subset.indices]
+        request = epoch_end_offset.encode_epoch_end_offsets(
+            subset.topics, epochs, fences, version or 0
+        )
+        response, _ = await self._ask(request)
+        return subset.by_slot(epoch_end_offset.decode_epoch_end_offsets(response))
+
     async def _fetch_legacy(self, subset: Subset) -> RequestTimes:
         """At the log end offset that each replica just reported: brokers before Kafka 2.7."""
         answers = self.plan.answers
@@ -200,4 +226,21 @@ class Sampler:
         response, times = await self._ask(request)
         subset.place(legacy_fetch.decode_legacy_fetch(response), answers.fetched)
         answers.epochless.update(subset.indices)
+        if version < legacy_fetch.FIRST_WITH_LOG_START:
+            await self._add_log_starts(subset)
         return times
+
+    async def _add_log_starts(self, subset: Subset) -> None:
+        """By ListOffsets: Fetch reports the log start offset since Kafka 0.11."""
+        fetched = self.plan.answers.fetched
+        version = self.connection.version(LIST_OFFSETS, MAX_VERSION)
+        template = ListOffsetsTemplate(subset.topics, version or 1, DEBUG_REPLICA, EARLIEST)
+        response, _ = await self._ask(template.request())
+        for index, (_, error, offset, _) in subset.by_slot(template.decode(response.body)).items():
+            entry = fetched[index]
+            if entry is not None and not error:
+                number, code, high_watermark, last_stable_offset, _, epoch, end = entry
+                fetched[index] = (
+                    *(number, code, high_watermark, last_stable_offset),
+                    *(offset, epoch, end),
+                )

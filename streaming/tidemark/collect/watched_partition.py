@@ -9,6 +9,7 @@ from tidemark.collect.admin_queries import ALL_REPLICAS, Reassignment, TopicConf
 from tidemark.collect.broker_answers import BrokerAnswers
 from tidemark.collect.lineage_schedule import LineageSchedule
 from tidemark.collect.metadata_image import EligibleReplicas, PartitionMetadata
+from tidemark.collect.newest_epoch import NewestEpoch
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +37,8 @@ class WatchedPartition:
     reassignment: Reassignment = field(default_factory=Reassignment)
     configuration: TopicConfiguration = field(default_factory=TopicConfiguration)
     lineage: LineageSchedule = field(init=False)
+    # Of the leader's log, where only OffsetForLeaderEpoch shows it.
+    newest_epoch: NewestEpoch = field(default_factory=NewestEpoch)
     # broker -> the log end offset that it reported last
     log_end_offsets: dict[int, int] = field(default_factory=dict)
     # broker -> how often it left the in-sync set
@@ -59,9 +62,12 @@ class WatchedPartition:
     def update(self, metadata: PartitionMetadata) -> bool:
         """Takes newer metadata. Returns whether leader, epoch or replicas changed."""
         before = self.metadata
-        if metadata.leader_epoch != before.leader_epoch:
+        # Before Kafka 2.1, metadata has no leader epoch.
+        is_led_anew = metadata.leader_epoch < 0 and metadata.leader != before.leader
+        if metadata.leader_epoch != before.leader_epoch or is_led_anew:
             self.lineage.check = None
             self.lineage.restart(metadata.replicas)
+            self.newest_epoch.restart()
         elif metadata.replicas != before.replicas:
             self.lineage.keep(metadata.replicas)
         leader = metadata.leader if metadata.leader >= 0 else None
@@ -79,7 +85,8 @@ class WatchedPartition:
 
     @property
     def all_in_sync(self) -> bool:
-        return len(self.metadata.in_sync) == len(self.metadata.replicas)
+        metadata = self.metadata
+        return metadata.in_sync_known and len(metadata.in_sync) == len(metadata.replicas)
 
     @property
     def throttled_replicas(self) -> list[int] | None:

@@ -97,11 +97,13 @@ class Observation(
     observed_at: Seconds
     topic_id: Name | None = None
     # Null: no broker named the leader. `leaderless`: two brokers or more agree that no leader
-    # serves, or the only one that answers says so and the metadata quorum calls its image current.
+    # serves; or one says so, and the metadata quorum calls its image current, or the brokers of
+    # all replicas refuse connections after they had answered.
     leader: Broker | None = None
     leader_epoch: Epoch | None = None
     leaderless: bool = False
     replicas: Brokers = []
+    # Null while no leader serves before Kafka 2.4, which reports none then.
     in_sync_replicas: Brokers | None = None
     # Null where not reported, and where the answer with them has another leader epoch or in-sync
     # set.

@@ -1,8 +1,7 @@
 """Fetch for brokers before Kafka 2.7, which lack version 12, by kafka-python's own messages.
 
-Followers answer version 11 (Kafka 2.3), and with replica −2 the versions up to 3 (0.10). Between
-them a follower answers NOT_LEADER_OR_FOLLOWER, and its high watermark stays unknown. The answer has
-no log end offset and no epoch.
+Followers answer replica −2 before version 11, and any replica from it on (Kafka 2.3). The answer
+has no log end offset and no epoch, and before version 5 no log start offset.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from tidemark.collect.codecs.fetch import FetchEntry
 from tidemark.collect.codecs.wire import GroupedPartitions, TopicEntries
 
 MAX_VERSION: Final = 11
+FIRST_WITH_LOG_START: Final = 5
 
 
 def encode_legacy_fetch(topics: GroupedPartitions, offsets: list[int], version: int) -> Any:
@@ -33,7 +33,7 @@ def encode_legacy_fetch(topics: GroupedPartitions, offsets: list[int], version: 
         )
 
     request = FetchRequest(
-        replica_id=-2 if version <= 3 else -1,
+        replica_id=-2 if version < MAX_VERSION else -1,
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=1,

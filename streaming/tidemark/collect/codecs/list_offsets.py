@@ -1,8 +1,8 @@
 """ListOffsets, versions 1 to 9 (ListOffsetsRequest.json, ListOffsetsResponse.json).
 
-Two kinds are sent. With `replica_id` −2 and timestamp −1, every replica answers with its log end
-offset and the leader epoch that its broker knows. With `replica_id` −1, only the leader of the
-fencing epoch answers, with its high watermark.
+With `replica_id` −2, every replica answers: to timestamp −1 with its log end offset and the leader
+epoch that its broker knows, to timestamp −2 with its log start offset. With `replica_id` −1, only
+the leader of the fencing epoch answers, with its high watermark.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ MAX_VERSION: Final = 9
 DEBUG_REPLICA: Final = -2
 CONSUMER: Final = -1
 LATEST: Final = -1
+EARLIEST: Final = -2
 
 # (partition, error code, offset, leader epoch); -1 is unknown.
 OffsetEntry = tuple[int, int, int, int]
@@ -46,7 +47,9 @@ _STRIDE_FROM: Final = 4
 class ListOffsetsTemplate(RequestTemplate[TopicEntries[OffsetEntry]]):
     """ListOffsets to one broker for one set of partitions. `request` patches the epochs in."""
 
-    def __init__(self, topics: GroupedPartitions, version: int, replica_id: int) -> None:
+    def __init__(
+        self, topics: GroupedPartitions, version: int, replica_id: int, timestamp: int = LATEST
+    ) -> None:
         if not 1 <= version <= MAX_VERSION:
             raise ValueError(f"ListOffsets v{version} is not encoded here")
         self.version = version
@@ -54,7 +57,7 @@ class ListOffsetsTemplate(RequestTemplate[TopicEntries[OffsetEntry]]):
         # read_uncommitted (since v2): the answer to replica −1 is the high watermark, not the last
         # stable offset.
         head = _HEAD.pack(replica_id, 0) if version >= 2 else INT32.pack(replica_id)
-        defaults = _DEFAULTS.pack(-1, LATEST) if version >= 4 else INT64.pack(LATEST)
+        defaults = _DEFAULTS.pack(-1, timestamp) if version >= 4 else INT64.pack(timestamp)
         decode = partial(decode_list_offsets, version=version)
         super().__init__(head, topics, defaults, b"", self.flexible, decode)
 
