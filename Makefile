@@ -64,8 +64,9 @@ dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 schema: setup ## Regenerates the JSON Schema of the events
 	@$(bin)/python -m tests.schema
 
-docs: setup ## Regenerates the model's parts of docs/replication.md
+docs: setup ## Regenerates the model's parts of docs/replication.md, and the table of docs/versions.md
 	@$(bin)/python -m tests.docs.replication
+	@$(bin)/python -m tests.docs.versions
 
 clean: ## Removes .venv and the files of tools and tests
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants

@@ -20,6 +20,6 @@ STAGES = (
         ("delivery",),
     ),
     (("scenes",),),
-    (("stream",), ("cluster", "browser")),
+    (("stream",), ("cluster", "versions", "browser")),
 )
 SECTIONS = tuple(chain.from_iterable(chain.from_iterable(STAGES)))
