@@ -22,7 +22,7 @@ def judge_claim(case: Case, counts: Counter[str]) -> str | None:
     counts["claims"] += 1
     counts["claimed offsets"] += end - start
     epoch, after = case.evidence.get("leader_epoch_before"), case.evidence.get("leader_epoch_after")
-    if case.evidence.get("of_logs"):
+    if case.evidence.get("epochs_from") == "log":
         # The newest epoch of its log may be that of a leader before it.
         after = None
     lost = case.truth.lost_under(case.topic, after, case.evidence.get("leader"))

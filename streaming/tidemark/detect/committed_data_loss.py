@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,8 +42,8 @@ class LossEvidence(Struct, kw_only=True):
     in_sync_replicas_before: list[int] | None = None
     in_sync_replicas: list[int] | None = None
     read_at: tuple[float, float] | None = None
-    # The metadata has no leader epochs: those above are the newest of the leaders' logs.
-    of_logs: bool = False
+    # "log": the metadata has no leader epochs; those above are the newest of the leaders' logs.
+    epochs_from: Literal["metadata", "log"] = "metadata"
     confidence: str = "proven"
 
 
@@ -91,7 +92,7 @@ def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate
         in_sync_replicas_before=None if seen is None else _members_at(after, seen.at),
         in_sync_replicas=after.in_sync_replicas,
         read_at=(before.observed_at, after.observed_at),
-        of_logs=has_epochs and after.leader_epoch is None,
+        epochs_from="log" if has_epochs and after.leader_epoch is None else "metadata",
     )
 
 
@@ -128,7 +129,7 @@ def _proof(evidence: LossEvidence) -> str:
             "(the metadata has no leader epochs)"
         )
     before = evidence.leader_epoch_before
-    if evidence.of_logs:
+    if evidence.epochs_from == "log":
         return (
             f" of epochs up to {before}, proven by the log of leader {leader}, which goes on with "
             f"epoch {epoch}"
