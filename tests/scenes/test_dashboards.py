@@ -40,8 +40,9 @@ STEP_SECONDS = 1
 # From the fault to its last alert.
 PAUSE = "the pause alone"
 # Metrics of the collector and the stream, which do not listen in the demo; no series is dropped,
-# and every node reports its metadata.
+# every node reports its metadata, and no agent serves JMX.
 EMPTY = {
+    "tidemark-brokers": {(16, "A"), (17, "A"), (18, "A"), (19, "A"), (19, "B"), (20, "A")},
     "tidemark-pipeline": {
         (7, "A"),
         (8, "A"),
