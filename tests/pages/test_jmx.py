@@ -61,6 +61,7 @@ def test_counts_that_agree_or_are_not_compared() -> None:
 def test_unclean_elections_by_a_controller_and_as_alerts(reported: int, verdict: str) -> None:
     controller = jmx_view(
         figures=JmxFigures(is_active_controller=True),
+        produce_purgatory=None,
         isr_shrinks=None,
         unclean_leader_elections=2,
         unclean_leader_elections_since=NOW - 3600,
@@ -70,6 +71,7 @@ def test_unclean_elections_by_a_controller_and_as_alerts(reported: int, verdict:
     cluster = cluster_view(broker_outcomes={"1": "ok"}, jmx_of_nodes={"100": controller})
     shown = page(site(table(views(cluster)), past=past), "/brokers").one("main").text
     assert "100 active controller" in shown
+    assert "a controller, 2 unclean elections since 2027-01-15 07:00:00 UTC" in shown
     assert f"2 by the controller's JMX, {reported} reported by Tidemark." in shown
     assert ("they differ" in shown) is bool(verdict)
 
