@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -33,6 +34,7 @@ UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, O
 _encoder = msgspec.json.Encoder()
 _batches: msgspec.json.Decoder[Batch] = msgspec.json.Decoder(Batch)
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_broker_of = attrgetter("broker")
 _PATH = re.compile(r" - at `(?:key in )?(?P<path>[^`]*)`$")
 
 
@@ -72,7 +74,7 @@ def decode_batch(data: bytes) -> Batch:
     except UNREADABLE as error:
         raise _wire_error(error, data) from None
     for index, event in enumerate(batch.events):
-        _check_brokers(event, f"$.events[{index}]")
+        _check_brokers(event, index)
     return batch
 
 
@@ -95,15 +97,14 @@ def salvage_batch(data: bytes) -> tuple[Batch, list[BadEvent]]:
     bad: list[BadEvent] = []
     for index, raw in enumerate(envelope.events):
         payload = bytes(raw)
-        prefix = f"$.events[{index}]"
         try:
             event = _events.decode(payload)
-            _check_brokers(event, prefix)
+            _check_brokers(event, index)
             good.append(event)
         except WireError as error:
             bad.append(BadEvent(error, payload))
         except UNREADABLE as error:
-            bad.append(BadEvent(_wire_error(error, payload, prefix), payload))
+            bad.append(BadEvent(_wire_error(error, payload, f"$.events[{index}]"), payload))
     batch = Batch(
         v=1,
         cluster=envelope.cluster,
@@ -125,7 +126,7 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _check_brokers(event: Event, prefix: str) -> None:
+def _check_brokers(event: Event, index: int) -> None:
     """A broker gives one answer in a pass: a second one contradicts it."""
     answers: Sequence[Replica | BrokerAnswer]
     if isinstance(event, Observation):
@@ -134,8 +135,8 @@ def _check_brokers(event: Event, prefix: str) -> None:
         field, answers = "brokers", event.brokers
     else:
         return
-    if len({answer.broker for answer in answers}) != len(answers):
-        raise WireError("a broker is named twice", f"{prefix}.{field}")
+    if len(set(map(_broker_of, answers))) != len(answers):
+        raise WireError("a broker is named twice", f"$.events[{index}].{field}")
 
 
 def _check_size(data: bytes) -> None:

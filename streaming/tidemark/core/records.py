@@ -57,7 +57,7 @@ class Alert(Struct, tag="alert", tag_field="type", kw_only=True, omit_defaults=T
     at: Seconds
 
 
-class CheckpointView(Struct, kw_only=True, omit_defaults=True):
+class CheckpointView(Struct, kw_only=True, omit_defaults=True, gc=False):
     """The checkpoint files of a replica as last read on its broker's host."""
 
     high_watermark: Int64 | None = None
@@ -76,7 +76,7 @@ class CheckpointView(Struct, kw_only=True, omit_defaults=True):
     unflushed_records: Int64 | None = None
 
 
-class ReplicaView(Struct, kw_only=True, omit_defaults=True):
+class ReplicaView(Struct, kw_only=True, omit_defaults=True, gc=False):
     """One replica in the view of a partition: its last sample and what follows from it."""
 
     broker: Int64
@@ -98,7 +98,7 @@ class ReplicaView(Struct, kw_only=True, omit_defaults=True):
     checkpoint: CheckpointView | None = None
 
 
-class AddingView(Struct, kw_only=True, omit_defaults=True):
+class AddingView(Struct, kw_only=True, omit_defaults=True, gc=False):
     """A replica that a reassignment adds: what it still has to copy, and for how long.
 
     The time is a range at the pace of the last minutes; an absent end is not in sight.
@@ -153,7 +153,7 @@ class JmxView(Struct, kw_only=True, omit_defaults=True):
     unclean_leader_elections_since: Seconds | None = None
 
 
-class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=True):
+class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=True, gc=False):
     """The newest state of one key: a partition, a broker or a whole cluster (`scope`)."""
 
     v: int = RECORD_VERSION

@@ -46,6 +46,10 @@ def fold_offsets(
 
 def _is_same_partition(state: PartitionState, event: Observation) -> bool:
     """Whether leadership and membership are known and unchanged."""
+    eligible, last_known = (
+        event.eligible_leader_replicas,
+        event.last_known_eligible_leader_replicas,
+    )
     return (
         event.leader == state.leader
         and event.leader_epoch == state.leader_epoch is not None
@@ -55,15 +59,15 @@ def _is_same_partition(state: PartitionState, event: Observation) -> bool:
         and not (event.leaderless or event.adding or state.adding)
         and not (event.removing or state.removing)
         and event.effective_min_in_sync_replicas in (None, state.effective_min_in_sync_replicas)
-        and event.eligible_leader_replicas in (None, state.eligible_leader_replicas)
-        and event.last_known_eligible_leader_replicas
-        in (None, state.last_known_eligible_leader_replicas)
+        and (eligible is None or eligible == state.eligible_leader_replicas)
+        and (last_known is None or last_known == state.last_known_eligible_leader_replicas)
     )
 
 
 def _is_plain(state: PartitionState, event: Observation, committed: int) -> bool:
     """Whether the leader reported all of itself, and no history is to be dropped or completed."""
     sparse, high_watermark = state.sparse, state.high_watermark
+    unclean, throttled = event.unclean_leader_election, event.throttled_replicas
     return (
         (sparse is None or _is_at_rest(sparse, event))
         and not state.previous_offset_history
@@ -74,9 +78,9 @@ def _is_plain(state: PartitionState, event: Observation, committed: int) -> bool
         and state.committed[-1].epoch == state.leader_epoch
         and (state.committed[-1].dated or not state.lineage)
         and (len(state.committed) == 1 or _covers_earlier(state))
-        and event.compacted in (None, state.compacted)
-        and event.unclean_leader_election in (None, state.unclean_leader_election)
-        and event.throttled_replicas in (None, state.throttled_replicas)
+        and (event.compacted is None or event.compacted == state.compacted)
+        and (unclean is None or unclean == state.unclean_leader_election)
+        and (throttled is None or throttled == state.throttled_replicas)
     )
 
 
