@@ -20,7 +20,7 @@ from typing import Final
 
 from tidemark.collect.broker_reports import BrokerReports
 from tidemark.collect.connection import BrokerConnection, ConnectionPool
-from tidemark.collect.event_loop import Barrier, EventLoop
+from tidemark.collect.event_loop import EventLoop
 from tidemark.collect.inventory import Inventory
 from tidemark.collect.metadata_image import TopicPartition
 from tidemark.collect.metadata_reader import MetadataReader
@@ -28,7 +28,7 @@ from tidemark.collect.observer import Observer
 from tidemark.collect.pack import EventRecord, Packer
 from tidemark.collect.quorum_nodes import QuorumNodes
 from tidemark.collect.request_plan import BrokerPlan
-from tidemark.collect.sampler import Sampler
+from tidemark.collect.sampling_round import sample_brokers
 from tidemark.collect.sources import Source, add_source_events
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import (
@@ -45,8 +45,6 @@ from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
 
 SMALL_CLUSTER: Final = 2_000
-# A sampler has this many time-outs in all; then it is cancelled.
-SAMPLER_TIMEOUTS: Final = 4
 # A barrier waits twice as long as the slowest broker took recently, and at least this long. A
 # broker that failed before has this long to reconnect.
 PATIENCE_SECONDS: Final = 0.05
@@ -216,27 +214,11 @@ class PassRunner:
 
     async def _sample(self) -> None:
         """All brokers at once. Sets their answers and outcomes."""
-        timeout, patience = self._timeout, self._patience_seconds
         live, begun = self._live(), time.monotonic()
-        barriers = (
-            Barrier(self.loop, len(live), patience),
-            Barrier(self.loop, len(live), 2 * patience),
-        )
         lineage_due = [w for w in self.inventory.partitions.values() if w.lineage.reads_left]
-        for plan in self._plans.values():
-            plan.answers.clear()
-
-        async def sample(connection: BrokerConnection, plan: BrokerPlan) -> None:
-            sampler = Sampler(connection, plan, iter(barriers), lineage_due, timeout)
-            try:
-                await self.loop.within(SAMPLER_TIMEOUTS * timeout, sampler.run)
-            except TimeoutError:
-                plan.answers.outcome = TIMED_OUT
-                connection.close()
-
-        sampled = {b: self._plans[b].answers for b in live if b in self._plans}
-        samplers = [self.loop.spawn(sample, live[b], self._plans[b]) for b in sampled]
-        await self.loop.wait(samplers, (SAMPLER_TIMEOUTS + 1) * timeout)
+        sampled = await sample_brokers(
+            self.loop, live, self._plans, lineage_due, self._timeout, self._patience_seconds
+        )
         took = [
             answers.latest_times.answered_at - begun
             for answers in sampled.values()

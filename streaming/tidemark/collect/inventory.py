@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
+from tidemark.collect.broker_counts import BrokerCounts, count_partitions
 from tidemark.collect.leaderless import complete, is_leaderless
 from tidemark.collect.led_shrinks import LedShrinks
 from tidemark.collect.metadata_image import (
@@ -20,20 +20,13 @@ from tidemark.collect.metadata_image import (
     TopicMetadata,
     TopicPartition,
 )
+from tidemark.collect.partition_reports import PartitionReport, agreeing_brokers, newest_of
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster
 
 # Brokers with old images catch up within this many reads of the metadata.
 OLDER_EPOCH_READS: Final = 3
-
-
-class PartitionReport(NamedTuple):
-    """One partition in one broker's image."""
-
-    image: MetadataImage
-    topic_id: str | None
-    metadata: PartitionMetadata
 
 
 @dataclass(slots=True)
@@ -47,15 +40,6 @@ class MetadataChanges:
     absent: set[str] = field(default_factory=set)
     # Partitions of topics that were deleted and created again.
     recreated: list[WatchedPartition] = field(default_factory=list)
-
-
-class BrokerCounts(NamedTuple):
-    """Partitions by broker; see the fields of `events.BrokerAnswer`."""
-
-    preferred: int
-    preferred_led: int
-    in_sync: int
-    serving: int
 
 
 class Inventory:
@@ -214,14 +198,7 @@ class Inventory:
                 # Two brokers report the same new id: the topic was deleted and created again.
                 changes.recreated.append(watched)
                 watched = None
-        newest = max(
-            reports,
-            key=lambda r: (
-                r.metadata.leader_epoch,
-                r.image.broker == r.metadata.leader,
-                r.image.at,
-            ),
-        )
+        newest = newest_of(reports)
         metadata = newest.metadata
         if watched is not None and self._is_epoch_back(watched, newest, reports):
             # Topics have no id before 2.8. Its leader epochs start at 0 again.
@@ -240,14 +217,7 @@ class Inventory:
         self._note_left(watched, metadata)
         changes.replan |= watched.update(metadata)
         identified = [report for report in reports if report.image.broker >= 0]
-        placement, in_sync = newest.metadata.placement, newest.metadata.in_sync
-        watched.metadata_from = sorted(
-            {
-                r.image.broker
-                for r in identified
-                if r.metadata.placement == placement and r.metadata.in_sync == in_sync
-            }
-        )
+        watched.metadata_from = agreeing_brokers(identified, newest)
         watched.metadata_at = newest.image.at
         watched.leaderless = is_leaderless(
             newest.metadata,
@@ -297,20 +267,7 @@ class Inventory:
     def counts(self, broker: int) -> BrokerCounts:
         """Counted once after each change of the metadata."""
         if self._counts is None:
-            known = [watched.metadata for watched in self.partitions.values()]
-            firsts = [(m.replicas[0], m.leader) for m in known if m.replicas]
-            preferred = Counter(first for first, _ in firsts)
-            led = Counter(first for first, leader in firsts if leader == first)
-            in_sync = Counter(broker for m in known for broker in m.in_sync)
-            serving = Counter(
-                broker
-                for m in known
-                for broker in {m.leader, *(m.in_sync if len(m.in_sync) > 1 else ())}
-            )
-            self._counts = {
-                b: BrokerCounts(preferred[b], led[b], in_sync[b], serving[b])
-                for b in {*preferred, *in_sync, *serving}
-            }
+            self._counts = count_partitions(w.metadata for w in self.partitions.values())
         return self._counts.get(broker, BrokerCounts(0, 0, 0, 0))
 
     def take_left(self) -> dict[int, list[str]]:
