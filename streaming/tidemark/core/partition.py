@@ -15,7 +15,14 @@ from msgspec import Struct
 from tidemark.core.leader_epochs import Committed, LineageEntries
 from tidemark.core.offset_history import OffsetHistory, from_oldest
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
-from tidemark.core.sparse_state import SparseState
+from tidemark.core.sparse_state import (
+    CheckpointSeen,
+    LogReset,
+    MetadataPosition,
+    OpenElection,
+    SampledLeadership,
+    SparseState,
+)
 from tidemark.core.tracked_alert import TrackedAlert
 
 # Version 2 added `sparse` and stores offset histories from the newest sample on. Version 3 keeps
@@ -165,6 +172,31 @@ class PartitionState(Struct, array_like=True, gc=False):
     def leader_log_end_offset(self) -> int | None:
         """The leader's newest log end offset of the newest pass."""
         return self.leader_end_before if self.leader_end_after is None else self.leader_end_after
+
+    @property
+    def metadata_position(self) -> MetadataPosition | None:
+        """The newest record of the metadata log; None: none was read."""
+        return None if self.sparse is None else self.sparse.metadata
+
+    @property
+    def open_election(self) -> OpenElection | None:
+        """An election that may have been unclean."""
+        return None if self.sparse is None else self.sparse.open_election
+
+    @property
+    def sampled_leadership(self) -> SampledLeadership | None:
+        """The newest leadership that a sample confirmed; None where metadata has leader epochs."""
+        return None if self.sparse is None else self.sparse.leadership
+
+    @property
+    def checkpoints(self) -> list[CheckpointSeen]:
+        """What readers found in the checkpoint files, by broker."""
+        return [] if self.sparse is None else self.sparse.checkpoints
+
+    @property
+    def resets(self) -> list[LogReset]:
+        """Replicas whose logs may be those of a new topic."""
+        return [] if self.sparse is None else self.sparse.resets
 
 
 _encoder = msgspec.msgpack.Encoder()

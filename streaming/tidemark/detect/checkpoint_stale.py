@@ -48,7 +48,7 @@ def evaluate_brokers(cluster: ClusterState, context: ClusterContext) -> Iterator
 def evaluate_partition(state: PartitionState, context: Context) -> Iterator[Condition]:
     """One condition per broker that answers and reports less than its file."""
     limit_ms = context.thresholds.checkpoint_stale_ms
-    for seen in state.sparse.checkpoints if state.sparse is not None else []:
+    for seen in state.checkpoints:
         replica = state.replica(seen.broker)
         broker = context.cluster.brokers.get(seen.broker)
         if replica is None or replica.error is not None:

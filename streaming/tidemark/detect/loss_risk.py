@@ -65,7 +65,7 @@ def _is_claimed(state: PartitionState, context: Context) -> bool:
 def _behind_committed(
     state: PartitionState, context: Context, behind: BehindCommitted
 ) -> Condition:
-    recorded = state.sparse is not None and state.sparse.metadata is not None
+    recorded = state.metadata_position is not None
     quorum = context.cluster.quorum_epoch is not None or recorded
     broker, end, committed = behind.broker, behind.log_end_offset, behind.committed
     replica = state.replica(broker)

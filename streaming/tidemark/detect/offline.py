@@ -12,7 +12,6 @@ from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.phrases import describe_replicas
-from tidemark.evolve.sampled_leadership import leadership_of
 
 ID = "OFFLINE"
 # Most brokers start within this time after a controlled shutdown. The rule for Prometheus waits as
@@ -55,7 +54,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 
 def _last_leader(state: PartitionState) -> int | None:
-    sampled = leadership_of(state)
+    sampled = state.sampled_leadership
     if sampled is not None:
         return sampled.leader
     return state.committed[-1].leader if state.committed else None

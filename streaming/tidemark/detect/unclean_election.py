@@ -21,7 +21,7 @@ from tidemark.evolve.elections import (
     judge_election,
     newly_suspected,
 )
-from tidemark.evolve.sampled_leadership import before_election, leadership_of
+from tidemark.evolve.sampled_leadership import before_election
 
 ID = "UNCLEAN_ELECTION"
 _MEANING = {
@@ -90,7 +90,7 @@ def _explains(known: ElectionEvidence, loss: LossCandidate, after: PartitionStat
     """Whether the loss is of the election; without epochs, no other leader was seen since."""
     epoch = known.leader_epoch_after
     if epoch is None:
-        newest = leadership_of(after)
+        newest = after.sampled_leadership
         return newest is not None and newest.former_served_at == known.seen_before_at
     return loss.epoch_before < epoch <= loss.epoch_after
 
@@ -116,8 +116,7 @@ def _before(known: OpenElection) -> PartitionState:
 
 def _is_recorded(before: PartitionState, after: PartitionState) -> bool:
     """Whether a record of the metadata log is the first to show a leader that recovers."""
-    old = before.sparse.metadata if before.sparse is not None else None
-    new = after.sparse.metadata if after.sparse is not None else None
+    old, new = before.metadata_position, after.metadata_position
     if new is None or not new.recovering:
         return False
     if old is not None and (old.recovering or old.offset == new.offset):

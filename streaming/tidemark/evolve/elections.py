@@ -19,7 +19,6 @@ from tidemark.evolve.sampled_leadership import (
     UNDECIDED_SECONDS,
     before_election,
     is_outside_election,
-    leadership_of,
 )
 
 # Three passes of a large cluster.
@@ -108,7 +107,7 @@ def _sets(before: PartitionState, *, recorded: bool) -> _Sets:
 
     A broker that is cut off from the controller shows an older in-sync set than the record.
     """
-    record = before.sparse.metadata if before.sparse is not None else None
+    record = before.metadata_position
     members = before.in_sync_replicas
     if recorded and record is not None and record.in_sync_replicas is not None:
         members = record.in_sync_replicas
@@ -157,8 +156,7 @@ def is_open(before: PartitionState, after: PartitionState, election: Election) -
 
 def newly_suspected(before: PartitionState, after: PartitionState) -> OpenElection | None:
     """An election that was open before this observation, and remains suspected by it."""
-    old = before.sparse.open_election if before.sparse is not None else None
-    new = after.sparse.open_election if after.sparse is not None else None
+    old, new = before.open_election, after.open_election
     if old is None or new is None or old.suspected or not new.suspected:
         return None
     return new
@@ -185,7 +183,7 @@ def _or_none_known(epoch: int | None) -> int:
 
 def _settle(after: PartitionState) -> None:
     """Ends an open election once the leader's lineage decides, or nothing will."""
-    known = None if after.sparse is None else after.sparse.open_election
+    known = after.open_election
     if known is None:
         return
     same = _or_none_known(after.leader_epoch) == known.epoch_after
@@ -210,7 +208,7 @@ def _completes_reassignment(before: PartitionState, after: PartitionState) -> bo
 
 
 def _is_recovering(after: PartitionState) -> bool:
-    record = after.sparse.metadata if after.sparse is not None else None
+    record = after.metadata_position
     return record is not None and record.recovering
 
 
@@ -254,7 +252,7 @@ def _keeps_all(after: PartitionState) -> bool:
 
 def _is_recorded(after: PartitionState) -> bool:
     """Whether the metadata log is read, which decides on elections."""
-    return after.sparse is not None and after.sparse.metadata is not None
+    return after.metadata_position is not None
 
 
 def _was_about_to_join(before: PartitionState, after: PartitionState) -> bool:
@@ -263,7 +261,7 @@ def _was_about_to_join(before: PartitionState, after: PartitionState) -> bool:
     The leader adds such a follower to the in-sync set at its next fetch, and no proof is to come.
     """
     elected, high_watermark = before.replica(after.leader), before.high_watermark
-    sampled = leadership_of(before)
+    sampled = before.sampled_leadership
     if before.leader_epoch is None and sampled is not None:
         # The high watermark of the last leader, also while there is none.
         high_watermark = sampled.committed
@@ -284,7 +282,7 @@ def _reads_lineages(before: PartitionState) -> bool:
 
 def _saw_recently(before: PartitionState, after: PartitionState) -> bool:
     """Whether the leader before the election was sampled a moment before it."""
-    sampled, known = leadership_of(before), before.leader_epoch
+    sampled, known = before.sampled_leadership, before.leader_epoch
     if known is None:
         return sampled is not None and after.observed_at - sampled.served_at <= RECENT_SECONDS
     seen = committed_under(before.committed, known)

@@ -73,5 +73,5 @@ def _closed(before: PartitionState, at: float) -> list[Committed]:
 
 def _confirmed_at(before: PartitionState) -> float:
     """When the state was confirmed last, by a sample or by a record of the metadata log."""
-    record = before.sparse.metadata if before.sparse is not None else None
+    record = before.metadata_position
     return before.observed_at if record is None else max(before.observed_at, record.at)

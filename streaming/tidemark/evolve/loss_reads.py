@@ -79,7 +79,7 @@ def _keeps_first_read(after: PartitionState, read: LossCandidate, *, is_legitima
 def apply_resets(after: PartitionState, before: PartitionState, event: Observation) -> None:
     """Notes the replicas whose logs may be of a new topic."""
     resets = log_resets(before, event)
-    if resets or (after.sparse is not None and after.sparse.resets):
+    if resets or after.resets:
         after.sparse = copy_of(after.sparse)
         after.sparse.resets = resets
 

@@ -33,7 +33,7 @@ def is_new_record(state: PartitionState | None, event: MetadataChange) -> bool:
         return _written_at(event) > state.observed_at
     if state.leader_epoch is not None and event.leader_epoch < state.leader_epoch:
         return False
-    known = state.sparse.metadata if state.sparse is not None else None
+    known = state.metadata_position
     return known is None or (
         event.metadata_offset > known.offset and event.partition_epoch > known.partition_epoch
     )
@@ -48,7 +48,7 @@ def evolve_change(
     """
     if state is None or is_other_topic(state, event.topic_id):
         state = PartitionState()
-    known = state.sparse.metadata if state.sparse is not None else None
+    known = state.metadata_position
     after = copy.copy(state)
     if known is None and _is_history(state, event):
         after.sparse = _with_position(after, event, adjacent=False)

@@ -187,7 +187,7 @@ def _is_outdated(before: PartitionState, event: Observation) -> bool:
     Within one leader epoch only time decides. A broker that is cut off from the controller shows an
     old image for long, so a record that is not old itself counts more.
     """
-    record = before.sparse.metadata if before.sparse is not None else None
+    record = before.metadata_position
     if record is None or event.leader_epoch != before.leader_epoch:
         return False
     read_at = event.observed_at if event.metadata_at is None else event.metadata_at

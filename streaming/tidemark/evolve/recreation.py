@@ -77,8 +77,7 @@ def may_be_recreated(state: PartitionState, committed: int) -> bool:
 
 def may_be_new_log(state: PartitionState, broker: int | None) -> bool:
     """Whether a replica's log may be of a new topic, where topics have no id (before 2.8)."""
-    resets = [] if state.sparse is None else state.sparse.resets
-    return any(reset.broker == broker for reset in resets)
+    return any(reset.broker == broker for reset in state.resets)
 
 
 def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
@@ -90,8 +89,7 @@ def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
     """
     if before.topic_id is not None or event.topic_id is not None:
         return []
-    known = [] if before.sparse is None else before.sparse.resets
-    kept = [reset for reset in known if event.observed_at - reset.at <= RESET_SECONDS]
+    kept = [reset for reset in before.resets if event.observed_at - reset.at <= RESET_SECONDS]
     new = [
         LogReset(sample.broker, event.observed_at)
         for sample in event.samples

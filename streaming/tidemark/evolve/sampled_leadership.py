@@ -34,20 +34,15 @@ UNDECIDED_SECONDS: Final = 10.0
 _SILENT: Final = frozenset((REFUSED, TIMED_OUT, UNREACHABLE))
 
 
-def leadership_of(state: PartitionState) -> SampledLeadership | None:
-    """The newest leadership that a sample confirmed; None where metadata has leader epochs."""
-    return None if state.sparse is None else state.sparse.leadership
-
-
 def is_led_anew(before: PartitionState, after: PartitionState) -> bool:
     """Whether another broker than the last leader answers as such."""
-    old, new = leadership_of(before), leadership_of(after)
+    old, new = before.sampled_leadership, after.sampled_leadership
     return old is not None and new is not None and old.leader != new.leader
 
 
 def note_leadership(after: PartitionState, before: PartitionState, event: Observation) -> None:
     """Notes the leadership of an observation, or the in-sync set while no leader answers."""
-    known = leadership_of(before)
+    known = before.sampled_leadership
     newest = None if after.leader_epoch is not None else _newest(after, known, event)
     if newest != known:
         after.sparse = copy_of(after.sparse)
@@ -150,7 +145,7 @@ def is_confirmed(after: PartitionState, event: Observation) -> bool:
 
 
 def _former_leader(state: PartitionState) -> int | None:
-    known = leadership_of(state)
+    known = state.sampled_leadership
     if known is None:
         return None
     return known.former_leader if known.leader == state.leader else known.leader
@@ -158,7 +153,7 @@ def _former_leader(state: PartitionState) -> int | None:
 
 def awaits_lineage(after: PartitionState) -> bool:
     """Whether the lineage of a new leader, which dates its log, is to come."""
-    known = leadership_of(after)
+    known = after.sampled_leadership
     return (
         after.leader_epoch is None
         and known is not None
@@ -187,7 +182,7 @@ def is_outside_election(before: PartitionState, after: PartitionState) -> bool:
     The controller leaves the elected replica alone in the set. A replica that was not assigned
     came with a reassignment, or with a new topic of this name.
     """
-    known, leader = leadership_of(before), after.leader
+    known, leader = before.sampled_leadership, after.leader
     if known is None or leader is None or leader == known.leader:
         return False
     if (before.collector, before.collector_epoch) != (after.collector, after.collector_epoch):
@@ -207,7 +202,7 @@ def is_outside_election(before: PartitionState, after: PartitionState) -> bool:
 
 def before_election(before: PartitionState) -> PartitionState:
     """What an election without epochs is judged by, in place of the state before it."""
-    known = leadership_of(before)
+    known = before.sampled_leadership
     if before.leader_epoch is not None or known is None:
         return before
     return PartitionState(
@@ -219,7 +214,7 @@ def before_election(before: PartitionState) -> PartitionState:
 
 def missing_of(before: PartitionState, leader: int) -> tuple[int, int] | None:
     """[start, end): committed while the broker was outside of the in-sync set; None: unknown."""
-    known = leadership_of(before)
+    known = before.sampled_leadership
     if known is None:
         return None
     start = next((item.high_watermark for item in known.left if item.broker == leader), None)

@@ -42,7 +42,7 @@ def judge_cut(before: PartitionState, after: PartitionState, known: ReplicaState
     if start >= end:
         # The log was empty.
         return Cut(CutVerdict.EXCLUDED, None)
-    resets = [] if after.sparse is None else after.sparse.resets
+    resets = after.resets
     if any(reset.broker == known.broker for reset in resets):
         # The log may be of a new topic.
         return Cut(CutVerdict.POSSIBLE, None)

@@ -37,7 +37,7 @@ def is_unseen(state: PartitionState, flags: Activity, event: Pass) -> bool:
     """
     if state.pass_number >= event.number:
         return False
-    record = state.sparse.metadata if state.sparse is not None else None
+    record = state.metadata_position
     if record is not None and record.at > state.observed_at:
         return False
     return bool(flags & activity.OBSERVED_EACH_PASS)

@@ -109,10 +109,7 @@ def _checkpoint_view(
     """The files of a replica. An old reading, or a silent broker, gives no distance to the live
     offsets.
     """
-    seen = None
-    if state.sparse is not None:
-        found = (each for each in state.sparse.checkpoints if each.broker == replica.broker)
-        seen = next(found, None)
+    seen = next((each for each in state.checkpoints if each.broker == replica.broker), None)
     if seen is None:
         return None
     view = CheckpointView(
@@ -138,8 +135,7 @@ def _distance(live: int | None, on_disk: int | None, log_start: int | None) -> i
 
 def newest_reading(state: PartitionState) -> float:
     """When the newest observation or checkpoint was read, each by the clock of its reader."""
-    seen = [] if state.sparse is None else state.sparse.checkpoints
-    return max([state.observed_at, *(reading.observed_at for reading in seen)])
+    return max([state.observed_at, *(reading.observed_at for reading in state.checkpoints)])
 
 
 def partition_digest(state: PartitionState) -> int:

@@ -1,0 +1,79 @@
+"""A group whose partitions are decoded at their first use, and the rows that it gives."""
+
+from __future__ import annotations
+
+from tidemark.core.cluster import ClusterState
+from tidemark.core.partition import PartitionState, decode_state, encode_state
+from tidemark.core.records import Alert, View
+from tidemark.detect.thresholds import Detection
+from tidemark.evolve.activity import activity_of
+from tidemark.reduce.group_state import GroupState
+from tidemark.reduce.judge import DecodedPartition, Judge
+from tidemark.reduce.rows import Row, alert_row
+from tidemark.reduce.views import cluster_views, partition_view
+
+
+class DecodedGroup:
+    """A partition is decoded at its first use and encoded at `close`."""
+
+    def __init__(self, state: GroupState, detection: Detection, group: int, groups: int) -> None:
+        self.state = state
+        self.rows: list[Row] = []
+        self._detection = detection
+        self._judge = Judge(detection)
+        self._group, self._groups = group, groups
+        self._decoded: dict[str, DecodedPartition] = {}
+
+    def close(self) -> GroupState:
+        """Encodes what was decoded."""
+        for key, partition in self._decoded.items():
+            self.state.partitions[key] = encode_state(partition.state)
+        self._decoded.clear()
+        return self.state
+
+    def partition(self, key: str) -> PartitionState | None:
+        """The state of a partition, decoded."""
+        partition = self._decode(key)
+        return None if partition is None else partition.state
+
+    def keys(self, prefix: str) -> list[str]:
+        """The known partitions whose key begins with `prefix`, sorted."""
+        return sorted(k for k in {*self.state.partitions, *self._decoded} if k.startswith(prefix))
+
+    def view(self, key: str, now: float) -> View:
+        """The view of a known partition at `now`."""
+        partition = self._decode(key)
+        assert partition is not None, key
+        scope = partition.scope
+        cluster = self.state.clusters.get(scope.kafka_cluster, ClusterState())
+        return partition_view(partition.state, cluster, scope, self._judge.rules(scope.topic), now)
+
+    def cluster_views(self, name: str) -> list[View]:
+        """The views of a cluster and its brokers at its newest pass; none before the first."""
+        cluster = self.state.clusters.get(name)
+        if cluster is None or not cluster.passed_by:
+            return []
+        clock = cluster.collectors[cluster.passed_by]
+        return cluster_views(
+            cluster,
+            name,
+            self._judge.rules(None),
+            collector=cluster.passed_by,
+            pass_number=clock.pass_number,
+            period_ms=clock.period_ms,
+            now=clock.ended_at,
+        )
+
+    def _decode(self, key: str) -> DecodedPartition | None:
+        partition = self._decoded.get(key)
+        if partition is None:
+            blob = self.state.partitions.get(key)
+            if blob is None:
+                return None
+            state = decode_state(blob)
+            partition = DecodedPartition(key, state, activity_of(state))
+            self._decoded[key] = partition
+        return partition
+
+    def _publish_alerts(self, alerts: list[Alert]) -> None:
+        self.rows += [alert_row(alert) for alert in alerts]

@@ -1,0 +1,142 @@
+"""Pass records, the clock of a group: they judge states, publish views and grant restart grace."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidemark.core import activity
+from tidemark.core.cluster import ClusterState
+from tidemark.core.events import Batch, Pass
+from tidemark.core.identity import home_group, split_key
+from tidemark.evolve.cluster import (
+    advance_clock,
+    apply_answers,
+    apply_pass,
+    grant_grace,
+    is_due,
+    stopping_in_order,
+)
+from tidemark.evolve.departures import count_in_sync
+from tidemark.reduce.decoded_group import DecodedGroup
+from tidemark.reduce.judge import DecodedPartition
+from tidemark.reduce.rows import view_row
+from tidemark.reduce.schedule import CHANGED, EACH_PASS, is_unseen, refresh_at
+from tidemark.reduce.views import (
+    REASSERT_SECONDS,
+    REFRESH_SECONDS,
+    cluster_digest,
+    newest_reading,
+    partition_digest,
+)
+
+# No view is due later than this after a pass; a later time is one of a clock that was ahead.
+LATEST_SECONDS: Final = 2 * max(REFRESH_SECONDS, REASSERT_SECONDS)
+
+
+class PassFold(DecodedGroup):
+    """Folds the pass records of a group."""
+
+    def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
+        if not advance_clock(cluster, batch.collector, batch.collector_epoch, event):
+            return
+        now = event.ended_at
+        apply_answers(cluster, event.brokers, now)
+        count_in_sync(cluster, batch.collector, event.brokers, now)
+        idle = [
+            broker
+            for broker, is_counted in stopping_in_order(cluster, now).items()
+            if is_counted or not self._serves(batch.cluster, broker)
+        ]
+        grant_grace(cluster, idle, now, self._detection.thresholds.restart_grace_ms)
+        apply_pass(cluster, event)
+        if event.missed != "all":
+            missed, prefix = self._missed(batch, event), f"{batch.cluster}/"
+            due = [
+                key
+                for key, at in self.state.due.items()
+                if not now < at <= now + LATEST_SECONDS
+                and key not in missed
+                and key.startswith(prefix)
+            ]
+            for key in (*sorted(missed), *due):
+                self._judge_partition(key, batch, cluster, event, missed=key in missed)
+        is_home = home_group(batch.cluster, self._groups) == self._group
+        if is_home and is_due(cluster, batch.collector, event):
+            self._judge_cluster(batch, cluster, event)
+
+    def _missed(self, batch: Batch, event: Pass) -> set[str]:
+        """The known partitions that the pass lists as missed; a range may be of any width."""
+        ranges = event.missed
+        if not ranges or ranges == "all":
+            return set()
+        missed = set()
+        for key in self.keys(f"{batch.cluster}/"):
+            _, topic, number = split_key(key)
+            if any(first <= number <= last for first, last in ranges.get(topic, ())):
+                missed.add(key)
+        return missed
+
+    def _serves(self, cluster: str, broker: int) -> bool:
+        """Whether a broker leads, or is in sync with, a partition of this group."""
+        states = (self.partition(key) for key in self.keys(f"{cluster}/"))
+        return any(
+            state is not None
+            and (state.leader == broker or broker in (state.in_sync_replicas or []))
+            for state in states
+        )
+
+    def _judge_partition(
+        self, key: str, batch: Batch, cluster: ClusterState, event: Pass, *, missed: bool
+    ) -> None:
+        """Judges one partition at a pass of its collector, and publishes the result."""
+        partition = self._decode(key)
+        if partition is None:
+            return
+        state, now = partition.state, event.ended_at
+        if (state.collector, state.collector_epoch) != (batch.collector, batch.collector_epoch):
+            return
+        missed = missed or is_unseen(state, partition.flags, event)
+        if missed:
+            state.missed_passes += 1
+            partition.flags |= activity.MISSED
+        had_alerts = bool(state.alerts)
+        if partition.flags or had_alerts:
+            context = self._judge.context(partition, cluster, now, event.period_ms)
+            self._publish_alerts(self._judge.judge_states(partition, context, missed=missed))
+        changed = missed or had_alerts or bool(state.alerts)
+        self._publish_view(partition, now, changed or self.state.due.get(key) == CHANGED)
+
+    def _publish_view(self, partition: DecodedPartition, now: float, changed: bool) -> None:
+        """Publishes the view where it is due; `changed`: its meaning may have changed."""
+        state, key = partition.state, partition.key
+        if state.published_at > now:
+            # By a clock that was ahead.
+            state.published_at = 0.0
+        digest = partition_digest(state) if changed else state.published_digest
+        fresh = newest_reading(state) > state.published_at
+        firing = any(alert.firing for alert in state.alerts)
+        if (
+            digest != state.published_digest
+            or (fresh and now >= refresh_at(key, state.published_at))
+            or (firing and now - state.published_at >= REASSERT_SECONDS)
+        ):
+            self.rows.append(view_row(self.view(key, now)))
+            state.published_at, state.published_digest, fresh = now, digest, False
+        if partition.flags & activity.JUDGED_EACH_PASS:
+            self.state.due[key] = EACH_PASS
+        elif fresh:
+            self.state.due[key] = refresh_at(key, state.published_at)
+        elif firing:
+            self.state.due[key] = state.published_at + REASSERT_SECONDS
+        else:
+            self.state.due.pop(key, None)
+
+    def _judge_cluster(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
+        """Alerts and views of a cluster and its brokers, in the home group only."""
+        name, now = batch.cluster, event.ended_at
+        self._publish_alerts(self._judge.judge_cluster(cluster, name, now, event.period_ms))
+        digest = cluster_digest(cluster)
+        age = abs(now - cluster.published_at)
+        if digest != cluster.published_digest or age >= REFRESH_SECONDS:
+            self.rows += [view_row(view) for view in self.cluster_views(name)]
+            cluster.published_at, cluster.published_digest = now, digest
