@@ -151,6 +151,8 @@ def test_without_the_right_to_read_the_log_ends_remain(cluster: FakeCluster) -> 
         (7, None, None)
     ] * 3
     assert (observed.committed, observed.lineage) == (7, None)
+    # Followers are asked after the leader: their lag is known.
+    assert observed.leader_log_end_offset_before == 7
     before = len(cluster.brokers[0].requests)
     cluster.run(30)
     per_pass = (len(cluster.brokers[0].requests) - before) / 30

@@ -30,6 +30,8 @@ def test_kafka_0_10_shows_offsets_of_every_replica_and_no_epoch(cluster: FakeClu
         for s in observed.samples
     ] == [(7, 7, 3, None, None)] * 3
     assert (observed.leader_epoch, observed.topic_id, observed.committed) == (None, None, 7)
+    # Followers are asked after the leader: their lag is known.
+    assert observed.leader_log_end_offset_before == 7
     assert (observed.lineage, observed.effective_min_in_sync_replicas) == (None, None)
     asked = {r.replica_id for r in cluster.brokers[1].requests if isinstance(r, FetchRequest)}
     assert asked == {-2}

@@ -48,6 +48,10 @@ class BrokerAnswers:
         # slot of a replica that should not lead -> error code of a request that only a leader
         # answers
         self.claims: dict[int, int] = {}
+        # Slots whose records the user may not read: Fetch gave no answer, `latest` counts.
+        self.unreadable: set[int] = set()
+        # Slots of followers whose `latest` was asked again, after the leaders' first answers.
+        self.asked_again: set[int] = set()
         self.lineages: dict[int, Lineage] = {}
         # Slots of leaders whose lineage came by OffsetForLeaderEpoch with its older epochs, and
         # whether the broker answers that at all.
@@ -55,6 +59,7 @@ class BrokerAnswers:
         self.has_epoch_end_offsets = False
         self.latest_times: RequestTimes | None = None
         self.followers_times: RequestTimes | None = None
+        self.asked_again_times: RequestTimes | None = None
         self.leaders_times: RequestTimes | None = None
         self.outcome: str | None = None
         # Whether the broker's ListOffsets has a fence (v4).

@@ -9,7 +9,7 @@ from zlib import crc32
 from kafka import errors as kafka_errors
 
 from tidemark.collect.broker_answers import BrokerAnswers, Lineage
-from tidemark.collect.codecs.fetch import NO_FETCH
+from tidemark.collect.codecs.fetch import NO_FETCH, TOPIC_AUTHORIZATION_FAILED
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import ERROR_CODE, UNANSWERED
 from tidemark.collect.metadata_image import EligibleReplicas
@@ -18,8 +18,6 @@ from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import OK, UNREACHABLE, Observation, Replica
 
 NOT_LEADER: Final = 6
-# Fetch needs the right to read the topic. ListOffsets does not: its answer counts alone.
-TOPIC_AUTHORIZATION_FAILED: Final = 29
 FENCED_LEADER_EPOCH: Final = 74
 UNKNOWN_LEADER_EPOCH: Final = 75
 OFFSET_NOT_AVAILABLE: Final = 78
@@ -119,6 +117,7 @@ class Observer:
         _, fetch_error, high_watermark, last_stable_offset, log_start_offset, _, epoch_end = (
             answers.fetched[index] or NO_FETCH
         )
+        # Fetch needs the right to read the topic. ListOffsets does not: its answer counts alone.
         may_not_read = fetch_error == TOPIC_AUTHORIZATION_FAILED
         error = latest_error or (0 if may_not_read else fetch_error)
         self.found_stale |= error in STALE_CODES or (committed is not None and claim in STALE_CODES)
@@ -140,7 +139,11 @@ class Observer:
         if end < watched.log_end_offsets.get(broker, 0):
             watched.lineage.restart(watched.metadata.replicas)
         watched.log_end_offsets[broker] = end
-        requested_ms, answered_ms = self._request_times(answers, led, epochless or may_not_read)
+        requested_ms, answered_ms = (
+            self._times_asked_again(answers)
+            if index in answers.asked_again
+            else self._request_times(answers, led, epochless or may_not_read)
+        )
         lineage, _ = (None, None) if led else answers.lineages.get(index, (None, None))
         return Replica(
             broker=broker,
@@ -174,6 +177,14 @@ class Observer:
                 self._ms(times.answered_at) if times else None,
             )
         return found
+
+    def _times_asked_again(self, answers: BrokerAnswers) -> tuple[float | None, float | None]:
+        """Of followers: from Fetch to the answer with the log end offsets."""
+        since, until = answers.followers_times, answers.asked_again_times
+        return (
+            self._ms(since.requested_at) if since else None,
+            self._ms(until.answered_at) if until else None,
+        )
 
     def _ms(self, monotonic: float) -> float:
         """Since the start of the pass."""

@@ -84,6 +84,7 @@ class BrokerPlan:
         self.fetch_followed = FetchTemplate(self.followed.topics)
         self._formerly_led = [i for i in followed if self.slots[i].former_leader == broker]
         self._list_offsets: dict[tuple[int, int], ListOffsetsTemplate] = {}
+        self._asked_again: tuple[Subset, int, ListOffsetsTemplate] | None = None
 
     def list_offsets(self, replica_id: int, version: int) -> ListOffsetsTemplate:
         """DEBUG_REPLICA: log end offsets of all replicas; CONSUMER: high watermarks of leaders."""
@@ -93,6 +94,15 @@ class BrokerPlan:
             found = ListOffsetsTemplate(subset.topics, version, replica_id)
             self._list_offsets[replica_id, version] = found
         return found
+
+    def list_again(self, indices: list[int], version: int) -> tuple[Subset, ListOffsetsTemplate]:
+        """Log end offsets of these slots. Encoded again only for other slots than the last time."""
+        known = self._asked_again
+        if known is None or known[0].indices != indices or known[1] != version:
+            subset = Subset(self.slots, indices)
+            known = (subset, version, ListOffsetsTemplate(subset.topics, version, DEBUG_REPLICA))
+            self._asked_again = known
+        return known[0], known[2]
 
     def suspected_leaders(self) -> list[int]:
         """Followers that may consider themselves leader: behind the epoch, or former leaders."""

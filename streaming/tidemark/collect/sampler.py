@@ -19,6 +19,7 @@ from tidemark.collect.codecs.fetch import (
     BEYOND,
     NO_FETCH,
     OFFSET_OUT_OF_RANGE,
+    TOPIC_AUTHORIZATION_FAILED,
     VERSION,
     FetchEntry,
     FetchTemplate,
@@ -67,6 +68,7 @@ class Sampler:
             await self._list_offsets(version)
             await self._meet()
             answers.followers_times = await self._fetch(plan.followed, plan.fetch_followed)
+            await self._list_followers_again(version)
             await self._meet()
             answers.leaders_times = await self._fetch(plan.led, plan.fetch_led)
             if answers.fenced:
@@ -118,6 +120,25 @@ class Sampler:
         response, answers.latest_times = await self._ask(template.request())
         plan.all.place(template.decode(response.body), answers.latest)
 
+    async def _list_followers_again(self, version: int) -> None:
+        """Log end offsets of followers, again, where Fetch gives none.
+
+        That is before Kafka 2.7, or without the right to read. Those of the first ListOffsets may
+        be older than the leader's: they show no lag.
+        """
+        plan, answers = self.plan, self.plan.answers
+        indices = plan.followed.indices
+        if self.connection.version(FETCH, VERSION) == VERSION:
+            indices = [i for i in indices if i in answers.unreadable] if answers.unreadable else []
+        if not indices:
+            return
+        subset, template = plan.list_again(indices, version)
+        response, answers.asked_again_times = await self._ask(template.request())
+        found = subset.by_slot(template.decode(response.body))
+        for index, entry in found.items():
+            answers.latest[index] = entry
+        answers.asked_again.update(found)
+
     async def _ask_suspected_leaders(self, version: int) -> None:
         """Whether replicas that should not lead consider themselves leader.
 
@@ -147,11 +168,11 @@ class Sampler:
         if error:
             return times
         subset.place(topics, answers.fetched)
+        errors = self._note_unreadable(subset)
         refused = [
             i
-            for i in subset.indices
-            if (answers.fetched[i] or NO_FETCH)[ERROR_CODE] == OFFSET_OUT_OF_RANGE
-            and i not in answers.epochless
+            for i, error in errors.items()
+            if error == OFFSET_OUT_OF_RANGE and i not in answers.epochless
         ]
         # They have no record of their newest epoch, or of any: fetched again at their end offset.
         at_end = {
@@ -166,6 +187,16 @@ class Sampler:
                 answers.epochless.add(index)
                 self.plan.without_newest_epoch[index] = (epoch, end)
         return times
+
+    def _note_unreadable(self, subset: Subset) -> dict[int, int]:
+        """The error codes of Fetch by slot."""
+        fetched = self.plan.answers.fetched
+        errors = {
+            i: error for i in subset.indices if (error := (fetched[i] or NO_FETCH)[ERROR_CODE])
+        }
+        denied = (i for i, error in errors.items() if error == TOPIC_AUTHORIZATION_FAILED)
+        self.plan.answers.unreadable.update(denied)
+        return errors
 
     def _fetch_columns(self, subset: Subset) -> tuple[list[int], list[int], list[int]]:
         """last_fetched_epoch, current_leader_epoch and fetch_offset for each slot.
@@ -226,6 +257,7 @@ class Sampler:
         response, times = await self._ask(request)
         subset.place(legacy_fetch.decode_legacy_fetch(response), answers.fetched)
         answers.epochless.update(subset.indices)
+        self._note_unreadable(subset)
         if version < legacy_fetch.FIRST_WITH_LOG_START:
             await self._add_log_starts(subset)
         return times

@@ -25,6 +25,8 @@ from tidemark.collect.codecs.wire import (
 
 VERSION: Final = 12
 OFFSET_OUT_OF_RANGE: Final = 1
+# The user may describe the topic and not read it.
+TOPIC_AUTHORIZATION_FAILED: Final = 29
 # No log ends here: the answer never carries records, and no broker redirects to a nearer replica.
 BEYOND: Final = 2**62
 
