@@ -3,10 +3,18 @@ from __future__ import annotations
 from types import SimpleNamespace as Answer
 from typing import Any
 
+import pytest
+
 from tidemark.collect.admin_queries import (
     TopicConfiguration,
     decode_configuration,
     decode_quorum,
+)
+from tidemark.collect.refusals import (
+    AUTHORIZATION_ERRORS,
+    RefusedError,
+    check_authorized,
+    denied_topics,
 )
 
 
@@ -40,3 +48,13 @@ def test_a_configuration_that_is_not_reported_is_unknown() -> None:
         {"min.insync.replicas": "x", "cleanup.policy": "compact,delete"}
     ) == TopicConfiguration(None, compacted=True)
     assert decode_configuration({"min.insync.replicas": None}) == TopicConfiguration(None, None)
+
+
+def test_a_missing_right_is_no_unsupported_question() -> None:
+    for error in (0, 6, 35):
+        check_authorized(error)
+    for error, name in AUTHORIZATION_ERRORS.items():
+        with pytest.raises(RefusedError, match=name):
+            check_authorized(error)
+    assert denied_topics(set()) is None
+    assert denied_topics({"b", "a"}) == "TOPIC_AUTHORIZATION_FAILED (a, b)"

@@ -16,11 +16,11 @@ from tidemark.collect.admin_queries import ALL_REPLICAS, decode_throttled
 from tidemark.collect.broker_queries import (
     BROKER_OPTIONS,
     LogDirectories,
-    RefusedError,
     decode_broker_configuration,
     decode_log_directories,
 )
 from tidemark.collect.broker_reports import BrokerReport
+from tidemark.collect.refusals import RefusedError
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch, BrokerState

@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from tests.collect.fake_cluster import FakeCluster, outcomes
 from tidemark.collect.admin_queries import ALL_REPLICAS, TopicConfiguration
+from tidemark.collect.collection_pass import NO_TOPIC
 from tidemark.collect.collector import Collector
 from tidemark.collect.connection import NoAnswerError
 from tidemark.core.events import BrokerState
@@ -24,10 +25,8 @@ def test_brokers_that_refuse_give_no_event(cluster: FakeCluster) -> None:
 
 def test_a_refusal_is_logged_once_per_change() -> None:
     answers = [{}, {"configuration": ("A",)}, {"configuration": ("A",)}, {}, {}]
-    reports = SimpleNamespace(refused=lambda: answers.pop(0))
-    collector: Any = SimpleNamespace(
-        cluster=SimpleNamespace(name="c"), passes=SimpleNamespace(reports=reports), _refused={}
-    )
+    passes = SimpleNamespace(refused=lambda: answers.pop(0))
+    collector: Any = SimpleNamespace(cluster=SimpleNamespace(name="c"), passes=passes, _refused={})
     with capture_logs() as logs:
         while answers:
             Collector._log_refusals(collector)
@@ -84,3 +83,28 @@ def test_a_broker_that_answers_nonsense_is_named_at_the_second_time(cluster: Fak
     assert asked == [None, None]
     assert told == [("UNSUPPORTED_VERSION",), ("UNSUPPORTED_VERSION", "disconnected")]
     assert outcomes(cluster.run()) == dict.fromkeys((1, 2, 3), "ok")
+
+
+def test_topics_that_may_not_be_read_are_named_until_they_may(cluster: FakeCluster) -> None:
+    for name in ("d", "c", "b", "a"):
+        cluster.topic(name, 5)
+    for broker in cluster.brokers:
+        broker.fetch_error = 29
+    cluster.run(2)
+    assert cluster.passes.refused()["records"] == ("TOPIC_AUTHORIZATION_FAILED (a, b, c, …)",)
+    # A broker that does not answer has not granted anything.
+    cluster.brokers[1].close()
+    cluster.run(2)
+    assert "records" in cluster.passes.refused()
+    for broker in cluster.brokers:
+        broker.fetch_error = 0
+    cluster.run()
+    assert "records" not in cluster.passes.refused()
+
+
+def test_a_cluster_without_a_visible_topic_is_named(cluster: FakeCluster) -> None:
+    cluster.run(2)
+    assert cluster.passes.refused()["topics"] == (NO_TOPIC,)
+    cluster.topic("t", 5)
+    cluster.run(2)
+    assert "topics" not in cluster.passes.refused()

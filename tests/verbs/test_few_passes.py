@@ -9,6 +9,7 @@ import pytest
 
 from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.run import tidemark
+from tidemark.collect.collection_pass import PassRunner
 from tidemark.detect.thresholds import Detection
 from tidemark.settings import Cluster, Collect
 from tidemark.verbs import few_passes, risks
@@ -81,3 +82,31 @@ def test_check_config_reach_calls_unread_configuration_unknown(
     assert "Min ISR 1: 2 unknown: a write with acks=all may be on the leader alone" in out
     assert "Unclean elections on: 5 unknown: a replica" in out
     assert "In sync on one rack" not in out
+
+
+def test_verbs_name_the_rights_that_they_lack(
+    server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(risks, "MAX_SECONDS", 0.0)
+    denied = {"records": ("X",), "topic configuration": ("X",), "quorum": ("X",)}
+    monkeypatch.setattr(PassRunner, "refused", lambda _: denied)
+    err = tidemark("inspect", "orders", "--bootstrap", server).err
+    assert "records refused (X): high watermarks of followers" in err
+    assert "quorum" not in err
+    err = tidemark("safe-to-stop", "1", "--bootstrap", server, code=3).err
+    (line,) = err.splitlines()
+    assert line.endswith("DescribeConfigs needs DESCRIBE_CONFIGS on the topic.")
+    path = tmp_path / "c.yaml"
+    kafka = f"bootstrap_servers: ['{server}']"
+    path.write_text(f"kafka: {{{kafka}}}\nclusters: [{{name: east, {kafka}}}]")
+    out = tidemark("check-config", "--config", str(path), "--reach").out
+    assert out.count(" refused (X): ") == 3
+
+
+def test_an_audit_without_a_visible_partition_is_no_success() -> None:
+    fake = FakeCluster()
+    server = f"127.0.0.1:{fake.brokers[0].port}"
+    shown = tidemark("audit", "--bootstrap", server, code=1)
+    fake.close()
+    assert shown.out == ""
+    assert "nothing was compared: no partition was found." in shown.err

@@ -14,6 +14,7 @@ from kafka.protocol.admin import (
 
 from tidemark.collect.connection import BrokerConnection
 from tidemark.collect.metadata_image import TopicPartition
+from tidemark.collect.refusals import AUTHORIZATION_ERRORS, check_authorized
 
 TOPIC_RESOURCE: Final = 2
 MIN_IN_SYNC: Final = "min.insync.replicas"
@@ -39,6 +40,13 @@ class TopicConfiguration(NamedTuple):
     throttled: frozenset[tuple[int, int]] | str | None = None
 
 
+class Configurations(NamedTuple):
+    """What was read of topics, and the topics on which the right is missing."""
+
+    found: dict[str, TopicConfiguration]
+    denied: set[str]
+
+
 class Reassignment(NamedTuple):
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
@@ -62,14 +70,16 @@ class Quorum(NamedTuple):
 
 
 async def read_quorum(connection: BrokerConnection, seconds: float) -> Quorum | None:
-    """Null for a cluster with ZooKeeper, or without the right to ask. Raises NoAnswerError."""
+    """Null for a cluster with ZooKeeper. Raises NoAnswerError and RefusedError."""
     if connection.version(DescribeQuorumRequest.API_KEY, 2) is None:
         return None
     data = DescribeQuorumRequest.TopicData
     topic = data(
         topic_name="__cluster_metadata", partitions=[data.PartitionData(partition_index=0)]
     )
-    return decode_quorum(await connection.ask(DescribeQuorumRequest(topics=[topic]), seconds))
+    answer = await connection.ask(DescribeQuorumRequest(topics=[topic]), seconds)
+    check_authorized(answer.error_code)
+    return decode_quorum(answer)
 
 
 def decode_quorum(answer: Any) -> Quorum | None:
@@ -102,11 +112,15 @@ def _caught_up_at(node: Any) -> int:
 async def read_reassignments(
     connection: BrokerConnection, seconds: float
 ) -> dict[TopicPartition, Reassignment] | None:
-    """The partitions under reassignment; null where they cannot be listed. Raises NoAnswerError."""
+    """The partitions under reassignment; null where they cannot be listed.
+
+    Raises NoAnswerError and RefusedError.
+    """
     if connection.version(ListPartitionReassignmentsRequest.API_KEY, 0) is None:
         return None
     request = ListPartitionReassignmentsRequest(timeout_ms=int(seconds * 1000), topics=None)
     answer = await connection.ask(request, seconds)
+    check_authorized(answer.error_code)
     if answer.error_code:
         return None
     return {
@@ -120,11 +134,12 @@ async def read_reassignments(
 
 async def read_configurations(
     connection: BrokerConnection, names: Iterable[str], seconds: float
-) -> dict[str, TopicConfiguration]:
-    """The configurations of the topics that may be described. Raises NoAnswerError."""
+) -> Configurations:
+    """Raises NoAnswerError."""
     found: dict[str, TopicConfiguration] = {}
+    denied: set[str] = set()
     if connection.version(DescribeConfigsRequest.API_KEY, 4) is None:
-        return found
+        return Configurations(found, denied)
     resource = DescribeConfigsRequest.DescribeConfigsResource
     topics = sorted(names)
     for start in range(0, len(topics), TOPICS_PER_REQUEST):
@@ -145,7 +160,12 @@ async def read_configurations(
             for result in answer.results
             if not result.error_code
         }
-    return found
+        denied |= {
+            result.resource_name
+            for result in answer.results
+            if result.error_code in AUTHORIZATION_ERRORS
+        }
+    return Configurations(found, denied)
 
 
 def decode_configuration(values: dict[str, str | None]) -> TopicConfiguration:

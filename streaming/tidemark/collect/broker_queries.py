@@ -9,6 +9,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
 from tidemark.collect.connection import BrokerConnection
 from tidemark.collect.metadata_image import TopicPartition
 from tidemark.collect.observer import error_name
+from tidemark.collect.refusals import RefusedError
 from tidemark.core.broker_report import (
     MAX_LOG_DIRECTORIES,
     MAX_PATH,
@@ -37,10 +38,6 @@ BROKER_OPTIONS: Final = (
     *_THROTTLES.values(),
 )
 BOOLEANS: Final = {"true": True, "false": False}
-
-
-class RefusedError(Exception):
-    """The broker answered with an error, such as a missing right. The text is Kafka's name."""
 
 
 class LogDirectories(NamedTuple):

@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from tidemark.collect.broker_queries import (
     LogDirectories,
-    RefusedError,
     read_broker_configuration,
     read_log_directories,
 )
 from tidemark.collect.connection import BrokerConnection, ConnectionPool, NoAnswerError
 from tidemark.collect.event_loop import EventLoop
+from tidemark.collect.refusals import CONFIGURATION, LOG_DIRECTORIES, Refusals, RefusedError
 from tidemark.core.broker_report import BrokerConfiguration
 from tidemark.core.events import BrokerState
 
@@ -27,14 +27,6 @@ ANSWER_SECONDS: Final = 10.0
 MAX_INTERVAL_SECONDS: Final = 600.0
 # A broker with an offline directory is asked again after this time.
 RETRY_SECONDS: Final = 10.0
-# What is asked -> what is unknown without an answer.
-ASKED: Final = {
-    "log directories": "offline directories, free space and sizes of replicas are unknown; "
-    "DescribeLogDirs needs DESCRIBE on the cluster",
-    "configuration": "the configuration of brokers and their throttles are unknown; "
-    "DescribeConfigs needs DESCRIBE_CONFIGS on the cluster",
-}
-
 T = TypeVar("T")
 
 
@@ -70,16 +62,15 @@ class BrokerReports:
         self._found: list[BrokerReport] = []
         # What a broker did not answer at all when it was asked last.
         self._silent: set[tuple[str, int]] = set()
-        # What is asked -> broker -> why the broker did not answer it last.
-        self._refused: dict[str, dict[int, str]] = {what: {} for what in ASKED}
+        self._refusals = Refusals()
 
     def start(self, live: dict[int, BrokerConnection], now: float) -> None:
         """Starts the reads that are due, of brokers that answer. No pass waits for them."""
         for broker in self._due_at.keys() - live.keys():
             del self._due_at[broker]
             self._connections.drop(broker)
-            for what, reasons in self._refused.items():
-                reasons.pop(broker, None)
+            self._refusals.forget(broker)
+            for what in (LOG_DIRECTORIES, CONFIGURATION):
                 self._silent.discard((what, broker))
         self._running = {b: done for b, done in self._running.items() if not done.is_done}
         due = [
@@ -102,10 +93,10 @@ class BrokerReports:
             await self._loop.wait([connection.connect(ANSWER_SECONDS)], ANSWER_SECONDS + 0.1)
         broker = live.broker
         directories = await self._ask(
-            "log directories", broker, lambda: read_log_directories(connection, ANSWER_SECONDS)
+            LOG_DIRECTORIES, broker, lambda: read_log_directories(connection, ANSWER_SECONDS)
         )
         configuration = await self._ask(
-            "configuration",
+            CONFIGURATION,
             broker,
             lambda: read_broker_configuration(connection, broker, ANSWER_SECONDS),
         )
@@ -118,29 +109,24 @@ class BrokerReports:
 
     async def _ask(self, what: str, broker: int, read: Callable[[], Awaitable[T]]) -> T | None:
         """The result of a read; null without one. Silence passes: the samples report it."""
-        refused = self._refused[what]
         try:
             found = await read()
         except NoAnswerError as error:
             # Once is a restart. A broker that answers samples and not this, twice, is worth a word.
             if (what, broker) in self._silent:
-                refused[broker] = str(error)
+                self._refusals.note(what, str(error), broker)
             self._silent.add((what, broker))
             return None
         except RefusedError as error:
-            refused[broker] = str(error)
+            self._refusals.note(what, str(error), broker)
             return None
-        refused.pop(broker, None)
+        self._refusals.note(what, None, broker)
         self._silent.discard((what, broker))
         return found
 
     def refused(self) -> dict[str, tuple[str, ...]]:
         """What brokers refuse to answer -> Kafka's errors."""
-        return {
-            what: tuple(sorted(set(reasons.values())))
-            for what, reasons in self._refused.items()
-            if reasons
-        }
+        return self._refusals.reasons()
 
     def close(self) -> None:
         self._connections.close()

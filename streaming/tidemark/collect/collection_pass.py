@@ -27,6 +27,7 @@ from tidemark.collect.metadata_reader import MetadataReader
 from tidemark.collect.observer import Observer
 from tidemark.collect.pack import EventRecord, Packer
 from tidemark.collect.quorum_nodes import QuorumNodes
+from tidemark.collect.refusals import RECORDS, TOPICS, denied_topics
 from tidemark.collect.request_plan import BrokerPlan
 from tidemark.collect.sampling_round import sample_brokers
 from tidemark.collect.sources import Source, add_source_events
@@ -44,6 +45,7 @@ from tidemark.core.events import (
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
 
+NO_TOPIC: Final = "no topic in the metadata"
 SMALL_CLUSTER: Final = 2_000
 # A barrier waits twice as long as the slowest broker took recently, and at least this long. A
 # broker that failed before has this long to reconnect.
@@ -173,6 +175,9 @@ class PassRunner:
         stopped = {b for b in self._have_answered - live.keys() if self._refuses(b)}
         changes = inventory.apply(images, reader.only_current_broker(live), stopped)
         self._add_gone(changes.recreated)
+        # A broker that just started may show none.
+        if inventory.listed or len(images) > 1 or not inventory.partitions:
+            reader.refusals.note(TOPICS, None if inventory.listed else NO_TOPIC)
         if changes.new_topics:
             reader.read_configurations_again()
         if changes.absent:
@@ -232,8 +237,24 @@ class PassRunner:
             self.outcomes[broker] = outcome
             if outcome == OK:
                 self._have_answered.add(broker)
+        self._note_unreadable({broker: self._plans[broker] for broker in sampled})
         if OK in self.outcomes.values():
             self.answered_at = time.monotonic()
+
+    def _note_unreadable(self, sampled: dict[int, BrokerPlan]) -> None:
+        """The topics that may not be read, by the brokers that answered."""
+        names: dict[int, set[str]] = {
+            broker: {plan.slots[i].topic for i in plan.answers.unreadable}
+            for broker, plan in sampled.items()
+            if plan.answers.outcome == OK
+        }
+        if names:
+            # Brokers answer alike: each has the ACLs of the cluster.
+            self._reader.refusals.note(RECORDS, denied_topics(set().union(*names.values())))
+
+    def refused(self) -> dict[str, tuple[str, ...]]:
+        """What brokers refuse to answer (`refusals.ASKED`) -> Kafka's errors."""
+        return {**self._reader.refusals.reasons(), **self.reports.refused()}
 
     async def _confirm_leaders(self) -> None:
         """Reads metadata again where a broker has no fences: see `Observer`."""

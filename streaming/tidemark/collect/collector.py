@@ -10,10 +10,10 @@ from typing import Final
 import structlog
 from kafka.future import Future
 
-from tidemark.collect.broker_reports import ASKED
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import Publisher
+from tidemark.collect.refusals import ASKED
 from tidemark.collect.sources import Source
 from tidemark.settings import Cluster, Settings
 
@@ -52,19 +52,20 @@ class Collector(threading.Thread):
             self.passes.close()
 
     def _log_refusals(self) -> None:
-        """Says once what brokers refuse to report of themselves, and once that they do again."""
-        refused = self.passes.reports.refused()
+        """Logs once what brokers refuse to answer, and once that they answer it again."""
+        refused = self.passes.refused()
         for what, reasons in refused.items():
             if self._refused.get(what) != reasons:
                 log.warning(
-                    "brokers do not report on themselves",
+                    "brokers refuse an answer",
                     cluster=self.cluster.name,
                     what=what,
                     reason=", ".join(reasons),
                     meaning=ASKED[what],
+                    cure="docs/permissions.md has the rights and the commands that grant them",
                 )
         for what in self._refused.keys() - refused.keys():
-            log.info("brokers report on themselves again", cluster=self.cluster.name, what=what)
+            log.info("brokers answer again", cluster=self.cluster.name, what=what)
         self._refused = refused
 
     def stop(self) -> None:

@@ -6,7 +6,6 @@ sample.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Coroutine
@@ -14,6 +13,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from tidemark.collect.admin_queries import (
+    Configurations,
     Quorum,
     Reassignment,
     read_configurations,
@@ -30,6 +30,14 @@ from tidemark.collect.metadata_image import (
     TopicPartition,
     read_eligible_replicas,
     read_metadata,
+)
+from tidemark.collect.refusals import (
+    QUORUM,
+    REASSIGNMENTS,
+    TOPIC_CONFIGURATION,
+    Refusals,
+    RefusedError,
+    denied_topics,
 )
 from tidemark.settings import Cluster, Collect, parse_address
 
@@ -68,6 +76,7 @@ class MetadataReader:
         self.fenced: dict[int, bool] = {}
         # Topics that two brokers, asked by name, do not know.
         self.deleted: set[str] = set()
+        self.refusals = Refusals()
         self._loop = loop
         self._inventory = inventory
         self._settings = settings
@@ -140,7 +149,7 @@ class MetadataReader:
         connection = self.choose(live)[0]
         topics: set[str] = set()
         if images_due:
-            self._start("quorum", self._read_quorum, connection)
+            self._start(QUORUM, self._read_quorum, connection)
             topics = {w.topic for w in inventory.partitions.values() if not w.all_in_sync}
         if now - self._queries_at >= settings.metadata_seconds:
             self._queries_at = now
@@ -148,7 +157,7 @@ class MetadataReader:
             # forwards.
             controller = live.get(inventory.controller)
             lister = connection if controller is None else self._beside(controller)
-            self._query("reassignments", lister, read_reassignments, self._set_reassignments)
+            self._query(REASSIGNMENTS, lister, read_reassignments, self._set_reassignments)
             topics = inventory.topics()
         if topics:
             self._query(
@@ -160,13 +169,18 @@ class MetadataReader:
                 "configurations",
                 connection,
                 read_configurations,
-                inventory.set_configurations,
+                self._set_configurations,
                 inventory.topics(),
             )
 
     def _set_reassignments(self, found: dict[TopicPartition, Reassignment]) -> None:
+        self.refusals.note(REASSIGNMENTS, None)
         self._reassigning, self._reassigning_at = len(found), time.monotonic()
         self._inventory.set_reassignments(found)
+
+    def _set_configurations(self, read: Configurations) -> None:
+        self.refusals.note(TOPIC_CONFIGURATION, denied_topics(read.denied))
+        self._inventory.set_configurations(read.found)
 
     @property
     def reassigning(self) -> int | None:
@@ -212,8 +226,12 @@ class MetadataReader:
             return before
 
         async def guarded() -> None:
-            with contextlib.suppress(NoAnswerError):
+            try:
                 await work(*arguments)
+            except NoAnswerError:
+                pass
+            except RefusedError as error:
+                self.refusals.note(name, str(error))
 
         self._running[name] = self._loop.spawn(guarded)
         return self._running[name]
@@ -244,6 +262,7 @@ class MetadataReader:
         if found is None and self.quorum is not None:
             self._note_silent_quorum(broker)
             return
+        self.refusals.note(QUORUM, None)
         self.quorum, self.quorum_at = found, time.monotonic()
         self._silent_to.clear()
         self.fenced = await read_fenced(asker, ANSWER_SECONDS)

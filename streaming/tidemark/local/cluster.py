@@ -42,8 +42,9 @@ class LocalCluster:
 
     With several `controllers` the others are 101, 102, …; the methods for brokers take them too.
     `overrides` are server properties of every node, `broker_overrides` of one, `jvm_flags` more
-    flags of one node's JVM. A temporary `directory` is removed at the end, a given one is kept. A
-    context manager: starts every process at entry and kills every process at exit.
+    flags of one node's JVM, `listeners` another listener of a node with KRaft. A temporary
+    `directory` is removed at the end, a given one is kept. A context manager: starts every process
+    at entry and kills every process at exit.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class LocalCluster:
         jvm_flags: Mapping[int, Sequence[str]] | None = None,
         controllers: int = 1,
         version: str = KAFKA_VERSION,
+        listeners: Mapping[int, str] | None = None,
     ) -> None:
         self._controllers = tuple(range(CONTROLLER, CONTROLLER + controllers))
         self._java = java or find_java()
@@ -64,7 +66,7 @@ class LocalCluster:
         self._temporary = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="tidemark-cluster-"))
         self._overrides, self._broker_overrides = overrides or {}, broker_overrides or {}
-        self._jvm_flags = jvm_flags or {}
+        self._jvm_flags, self._listeners = jvm_flags or {}, listeners or {}
         self._children: dict[int, ChildProcess] = {}
         self._layout = self._new_layout()
 
@@ -77,6 +79,7 @@ class LocalCluster:
             overrides=self._overrides,
             broker_overrides=self._broker_overrides,
             jvm_flags=self._jvm_flags,
+            listeners=self._listeners,
             version=self._version.number,
         )
 

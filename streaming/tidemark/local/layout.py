@@ -75,6 +75,8 @@ class Layout:
     broker_overrides: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     # More flags of a node's JVM, such as an agent.
     jvm_flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    # Another listener of a node, such as SASL://127.0.0.1:9094.
+    listeners: Mapping[int, str] = field(default_factory=dict)
     version: str = KAFKA_VERSION
 
     def node_name(self, node: int) -> str:
@@ -98,6 +100,9 @@ class Layout:
         """server.properties of one node."""
         controller = node >= CONTROLLER
         listener = "CONTROLLER" if controller else "PLAINTEXT"
+        listeners = [f"{listener}://127.0.0.1:{self.ports[node]}"]
+        if node in self.listeners:
+            listeners.append(self.listeners[node])
         lines = {
             "process.roles": "controller" if controller else "broker",
             "node.id": str(node),
@@ -107,7 +112,7 @@ class Layout:
                 if voter >= CONTROLLER
             ),
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"{listener}://127.0.0.1:{self.ports[node]}",
+            "listeners": ",".join(listeners),
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": str(self.data(node)),
             **SMALL,

@@ -88,10 +88,11 @@ def _unread_endpoints(settings: Settings) -> int:
 
 
 def _report_risks(cluster: Cluster, settings: Settings) -> None:
-    """Prints the risky configurations of a cluster. They are no error."""
+    """Prints the risky configurations of a cluster, and missing rights. They are no error."""
     from tidemark.verbs.risks import find_risks, risk_lines
 
-    for line in risk_lines(find_risks(cluster, settings)):
+    views, refused = find_risks(cluster, settings)
+    for line in [*risk_lines(views), *refused]:
         click.echo(f"  {line}")
 
 

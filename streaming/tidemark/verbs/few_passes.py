@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.command import select_clusters
+from tidemark.collect.refusals import ASKED
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import Batch
@@ -30,6 +31,8 @@ class FinishedPass(NamedTuple):
     batches: list[Batch]
     # All topics of the cluster, whether they are observed or not.
     topics: set[str]
+    # What brokers refuse to answer: `tidemark.collect.refusals.ASKED`.
+    refused: dict[str, tuple[str, ...]]
 
 
 def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) -> Cluster:
@@ -39,6 +42,15 @@ def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) ->
     require_one([cluster.name for cluster in clusters])
     check_reachable(clusters[0])
     return clusters[0]
+
+
+def refusal_lines(refused: Mapping[str, tuple[str, ...]], whats: Collection[str]) -> list[str]:
+    """What a verb cannot know, and the right that it lacks."""
+    return [
+        f"{what} refused ({', '.join(refused[what])}): {ASKED[what]}."
+        for what in ASKED
+        if what in whats and what in refused
+    ]
 
 
 def require_one(clusters: list[str]) -> None:
@@ -64,7 +76,11 @@ def few_passes(
                 decode_batch(record.payload) for record in passes.loop.run(passes.run, set())
             ]
             yield FinishedPass(
-                passes.number, time.monotonic() - started, batches, passes.inventory.listed
+                passes.number,
+                time.monotonic() - started,
+                batches,
+                passes.inventory.listed,
+                passes.refused(),
             )
             passes.loop.run(passes.loop.sleep, PAUSE_SECONDS)
     finally:

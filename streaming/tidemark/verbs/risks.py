@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from tidemark.assess.risky_configuration import MEANINGS, RiskCount, list_risks, partition_risks
+from tidemark.collect.refusals import ASKED
 from tidemark.core.records import View
 from tidemark.core.text import counted
 from tidemark.settings import Cluster, Settings
-from tidemark.verbs.few_passes import MIN_PASSES, few_passes
+from tidemark.verbs.few_passes import MIN_PASSES, few_passes, refusal_lines
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 
 # A configuration may be unreadable for lack of a right: stop waiting for it.
@@ -17,8 +18,11 @@ MAX_SECONDS: Final = 6.0
 MAX_NAMES: Final = 3
 
 
-def find_risks(cluster: Cluster, settings: Settings) -> list[View]:
-    """The views of a cluster, its brokers and its watched partitions, after a few passes."""
+def find_risks(cluster: Cluster, settings: Settings) -> tuple[list[View], list[str]]:
+    """The views of a cluster, its brokers and its watched partitions, after a few passes.
+
+    Then what the brokers refuse to answer, a line each.
+    """
     found = ClusterViews(settings.detect)
     for done in few_passes(cluster, settings.collect, cluster.topics_allow, cluster.topics_deny):
         for batch in done.batches:
@@ -26,7 +30,7 @@ def find_risks(cluster: Cluster, settings: Settings) -> list[View]:
         views = [*found.views(cluster.name), *found.cluster_views(cluster.name)]
         if done.seconds > MAX_SECONDS or (done.number > MIN_PASSES and _is_complete(views)):
             break
-    return views
+    return views, refusal_lines(done.refused, ASKED)
 
 
 def _is_complete(views: list[View]) -> bool:

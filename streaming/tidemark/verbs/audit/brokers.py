@@ -147,7 +147,8 @@ class BrokerSource:
         for broker, connection in sorted(self._connections.by_broker.items()):
             if connection.connected:
                 try:
-                    return await read_configurations(connection, topics, ANSWER_SECONDS)
+                    read = await read_configurations(connection, topics, ANSWER_SECONDS)
+                    return read.found
                 except NoAnswerError:
                     continue
             del broker

@@ -112,6 +112,11 @@ def audit(
     waits = (0.0, 0.0) if folders else (CONFIRM_SECONDS, CONFIRM_EPOCHS_SECONDS)
     try:
         partitions = source.partitions(wanted, topics)
+        if not partitions:
+            raise ClusterError(
+                "nothing was compared: no partition was found. A user sees the topics on which it "
+                "has the right DESCRIBE."
+            )
         with _progress() as progress:
             reports = audit_partitions(partitions, source, pace, choose, progress, waits)
     finally:

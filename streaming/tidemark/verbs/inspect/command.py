@@ -12,11 +12,12 @@ import click
 import msgspec
 
 from tidemark.collect.log_directories.sidecar import parse_log_dirs
+from tidemark.collect.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATION
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.kafka.client import choose_connection
 from tidemark.settings import Cluster, Collect, load_settings
-from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster
+from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
 from tidemark.verbs.inspect.coordinator import list_coordinated
 from tidemark.verbs.inspect.drawing import draw_logs
 from tidemark.verbs.inspect.log_directories import show_log_directories
@@ -129,6 +130,8 @@ def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Obser
         complete = all(o.effective_min_in_sync_replicas is not None for o in found.values())
         if done.number >= (MIN_PASSES if complete else MAX_PASSES):
             break
+    for line in refusal_lines(done.refused, (RECORDS, TOPIC_CONFIGURATION, REASSIGNMENTS)):
+        click.echo(line, err=True)
     if not found:
         close = difflib.get_close_matches(topic, done.topics, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""

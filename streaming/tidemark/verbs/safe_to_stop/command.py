@@ -9,12 +9,19 @@ import click
 import msgspec
 
 from tidemark.assess.candidates import LAG_LIMIT_MS
+from tidemark.collect.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection
 from tidemark.settings import Cluster, Collect, load_settings
-from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, require_one
+from tidemark.verbs.few_passes import (
+    MIN_PASSES,
+    few_passes,
+    live_cluster,
+    refusal_lines,
+    require_one,
+)
 from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
 from tidemark.verbs.recording import check_sources, read_lines, unreadable
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
@@ -103,6 +110,8 @@ def observe_cluster(cluster: Cluster, settings: Collect, detection: Detection) -
             done.number >= MIN_PASSES and _is_enough(found.views(cluster.name), done.seconds)
         ):
             break
+    for line in refusal_lines(done.refused, (TOPICS, TOPIC_CONFIGURATION, REASSIGNMENTS)):
+        click.echo(line, err=True)
     return found
 
 
