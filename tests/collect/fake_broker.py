@@ -77,6 +77,8 @@ class FakeBroker:
             {},
         )
         self.hangs: Callable[[int], bool] = lambda _: False
+        # API key and body -> the body that is sent.
+        self.garbles: Callable[[int, bytes], bytes] = lambda _, body: body
         self.log_start = 0
         # Error code of every partition in Fetch.
         self.fetch_error = 0
@@ -135,6 +137,7 @@ class FakeBroker:
             API_VERSIONS: self._api_versions,
             EPOCH_END_OFFSETS: self._epoch_end_offsets,
         }[key](request, version)
+        body = self.garbles(key, body)
         flexible = {
             FETCH: version >= 12,
             LIST_OFFSETS: version >= 6,

@@ -15,7 +15,7 @@ from tidemark.collect.broker_answers import BrokerAnswers, Lineage
 from tidemark.collect.codecs.epoch_end_offset import EpochEndOffset
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import UNANSWERED
-from tidemark.collect.newest_epoch import NewestEpoch
+from tidemark.collect.newest_epoch import MAX_EPOCH, NewestEpoch
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import MAX_LINEAGE
 from tidemark.core.leader_epochs import LineageEntries
@@ -24,12 +24,9 @@ from tidemark.core.leader_epochs import LineageEntries
 MAX_ROUNDS: Final = 2 * MAX_LINEAGE
 # Of these, for a log of which no epoch is known.
 SEARCHES_PER_PASS: Final = 2
-
-
 # TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_FOR_MESSAGE_FORMAT: there is
 # no lineage to be had. Any other error ends with newer metadata.
 REFUSALS: Final = frozenset({29, 31, 43})
-MAX_EPOCH: Final = 2**31 - 1
 
 
 class LeaderEpochWalk:
@@ -91,7 +88,13 @@ class LeaderEpochWalk:
                 # This log has nothing older.
                 self._complete_from = 0
                 return
-            if len(self._entries) > 1 and self._entries[-1][1] == answer.end_offset:
+            newer_end = self._entries[-1][1]
+            if answer.end_offset > newer_end:
+                # No log holds records of an epoch after those of a newer one.
+                self._entries.clear()
+                self._has_failed = True
+                return
+            if len(self._entries) > 1 and newer_end == answer.end_offset:
                 # The newer of the two has no record.
                 self._entries.pop()
             self._complete_from = _epoch(answer, asked)

@@ -8,6 +8,7 @@ from typing import Final
 # A log without any epoch in this distance from the newest known one counts as one without epochs:
 # its records have the message format of Kafka 0.10.
 MAX_SEARCHES: Final = 1_024
+MAX_EPOCH: Final = 2**31 - 1
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class NewestEpoch:
         while self.searches < MAX_SEARCHES:
             distance, is_below = divmod(self.searches + 1, 2)
             found = self.epoch - distance if is_below else self.epoch + distance
-            if found >= 0:
+            if 0 <= found <= MAX_EPOCH:
                 return found
             self.searches += 1
         return None

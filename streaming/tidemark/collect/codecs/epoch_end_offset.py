@@ -11,10 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
-from tidemark.collect.codecs.wire import GroupedPartitions, TopicEntries
+from tidemark.collect.codecs.wire import GroupedPartitions, TopicEntries, elements
 
 OFFSET_FOR_LEADER_EPOCH: Final = 23
 MAX_VERSION: Final = 3
+NAME: Final = "OffsetForLeaderEpoch"
 
 
 class EpochEndOffset(NamedTuple):
@@ -54,7 +55,7 @@ def encode_epoch_end_offsets(
 
 
 def decode_epoch_end_offsets(response: Any) -> TopicEntries[EpochEndOffset]:
-    """kafka-python's response as entries."""
+    """kafka-python's response as entries. Raises WireError for null in place of an array."""
     return [
         (
             topic.topic,
@@ -65,8 +66,8 @@ def decode_epoch_end_offsets(response: Any) -> TopicEntries[EpochEndOffset]:
                     -1 if p.leader_epoch is None else p.leader_epoch,
                     p.end_offset,
                 )
-                for p in topic.partitions
+                for p in elements(topic.partitions, NAME)
             ],
         )
-        for topic in response.topics
+        for topic in elements(response.topics, NAME)
     ]

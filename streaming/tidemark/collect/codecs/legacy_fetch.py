@@ -11,10 +11,11 @@ from typing import Any, Final
 from kafka.protocol.consumer import FetchRequest
 
 from tidemark.collect.codecs.fetch import FetchEntry
-from tidemark.collect.codecs.wire import GroupedPartitions, TopicEntries
+from tidemark.collect.codecs.wire import GroupedPartitions, TopicEntries, elements
 
 MAX_VERSION: Final = 11
 FIRST_WITH_LOG_START: Final = 5
+NAME: Final = "Fetch"
 
 
 def encode_legacy_fetch(topics: GroupedPartitions, offsets: list[int], version: int) -> Any:
@@ -52,8 +53,11 @@ def encode_legacy_fetch(topics: GroupedPartitions, offsets: list[int], version: 
 
 
 def decode_legacy_fetch(response: Any) -> TopicEntries[FetchEntry]:
-    """kafka-python's response as entries without epochs."""
-    return [(topic.topic, [_entry(p) for p in topic.partitions]) for topic in response.responses]
+    """kafka-python's response as entries without epochs. Raises WireError for a null array."""
+    return [
+        (topic.topic, [_entry(p) for p in elements(topic.partitions, NAME)])
+        for topic in elements(response.responses, NAME)
+    ]
 
 
 def _entry(p: Any) -> FetchEntry:

@@ -8,7 +8,7 @@ the library.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
@@ -149,6 +149,13 @@ class RequestTemplate(Generic[D]):
             if before is None or before[index] != value:
                 layout.pack_into(self.body, position + offset, value)
         self._columns[offset] = list(values)
+
+
+def elements(array: Iterable[E] | None, name: str) -> Iterable[E]:
+    """An array that kafka-python decoded. Raises WireError for null, which Kafka never sends."""
+    if array is None:
+        raise WireError(f"{name} answer: a null array")
+    return array
 
 
 def encode_uvarint(value: int) -> bytes:
