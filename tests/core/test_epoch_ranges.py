@@ -8,6 +8,7 @@ from tidemark.core.epoch_ranges import (
     EpochRange,
     first_divergent_offset,
     infer_tail,
+    last_common_offset,
     split_log_by_epoch,
 )
 
@@ -101,3 +102,21 @@ def test_an_unknown_tail_takes_the_epochs_of_the_leaders_log(
 ) -> None:
     leader = [EpochRange(None, 0, 3), EpochRange(2, 3, 8), EpochRange(4, 8, 10)]
     assert infer_tail(ranges, leader) == inferred
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "offset"),
+    [
+        ([EpochRange(0, 0, 5), EpochRange(2, 5, 9)], [EpochRange(0, 0, 4)], 4),
+        ([EpochRange(None, 0, 5), EpochRange(2, 5, 9)], [EpochRange(2, 5, 8)], 8),
+        ([EpochRange(0, 0, 5), EpochRange(None, 5, 9)], [EpochRange(0, 0, 9)], 5),
+        ([EpochRange(0, 0, 5)], [EpochRange(None, 0, 5)], None),
+        ([EpochRange(None, 0, 5)], [EpochRange(None, 0, 5)], None),
+        ([EpochRange(0, 0, 5)], [], 0),
+    ],
+)
+def test_logs_agree_only_as_far_as_their_epochs_show(
+    one: list[EpochRange], other: list[EpochRange], offset: int | None
+) -> None:
+    assert last_common_offset(one, other) == offset
+    assert last_common_offset(other, one) == offset

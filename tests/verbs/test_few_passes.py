@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, VERSIONS
 from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.run import tidemark
 from tidemark.collect.collection_pass import PassRunner
@@ -110,3 +111,28 @@ def test_an_audit_without_a_visible_partition_is_no_success() -> None:
     fake.close()
     assert shown.out == ""
     assert "nothing was compared: no partition was found." in shown.err
+
+
+KAFKA_0_10 = {**VERSIONS, FETCH: (0, 3), LIST_OFFSETS: (0, 1), METADATA: (0, 2)}
+
+
+def test_what_old_brokers_do_not_report_is_said_to_be_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(few_passes, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(command, "MAX_SECONDS", 0.0)
+    fake = FakeCluster(KAFKA_0_10)
+    fake.topic("orders", 10)
+    try:
+        server = f"127.0.0.1:{fake.brokers[0].port}"
+        shown = tidemark("inspect", "orders", "0", "--bootstrap", server).out
+        assert "orders-0, leader 1, epoch ?, in sync [1,2,3] of [1,2,3], min in sync ?" in shown
+        assert "agrees" not in shown.replace("whether 2 agrees", "").replace("whether 3 agrees", "")
+        assert (
+            "whether 2 agrees with leader 1 is unknown: not both logs show their leader epochs"
+            in shown
+        )
+        stopped = tidemark("safe-to-stop", "1", "--bootstrap", server, code=3).out
+        assert "that needs DescribeConfigs on the topic, and Kafka 0.11 or newer" in stopped
+    finally:
+        fake.close()

@@ -67,7 +67,10 @@ def stop_effect(candidates: Candidates, stopped: Collection[int]) -> StopEffect 
     if not candidates.in_sync.isdisjoint(stopped):
         minimum = candidates.min_in_sync_replicas
         if minimum is None:
-            detail = "min.insync.replicas was not read; that needs DescribeConfigs on the topic"
+            detail = (
+                "min.insync.replicas was not read; "
+                "that needs DescribeConfigs on the topic, and Kafka 0.11 or newer"
+            )
             return StopEffect("unknown", detail)
         count = _count_in_sync(candidates, stopped)
         if count < minimum:

@@ -76,3 +76,20 @@ def first_divergent_offset(one: list[EpochRange], other: list[EpochRange]) -> in
             if start < min(a.end, b.end) and None not in (a.epoch, b.epoch) and a.epoch != b.epoch:
                 return start
     return None
+
+
+def last_common_offset(one: list[EpochRange], other: list[EpochRange]) -> int | None:
+    """The end of the last offsets that both logs hold under the same leader epoch.
+
+    Logs with the same epoch at an offset are equal up to it. Null: no epoch shows that. Logs of
+    which one is empty agree up to 0.
+    """
+    if not one or not other:
+        return 0
+    ends = [
+        min(a.end, b.end)
+        for a in one
+        for b in other
+        if a.epoch is not None and a.epoch == b.epoch and max(a.start, b.start) < min(a.end, b.end)
+    ]
+    return max(ends, default=None)

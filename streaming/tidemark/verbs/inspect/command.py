@@ -126,7 +126,8 @@ def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Obser
         for event in (event for batch in done.batches for event in batch.events):
             # A later pass leaves out a partition that did not change.
             if isinstance(event, Observation):
-                found[event.partition] = event
+                before = found.get(event.partition)
+                found[event.partition] = event if before is None else _with_lineages(event, before)
         complete = all(o.effective_min_in_sync_replicas is not None for o in found.values())
         if done.number >= (MIN_PASSES if complete else MAX_PASSES):
             break
@@ -140,3 +141,24 @@ def observe_topic(cluster: Cluster, settings: Collect, topic: str) -> list[Obser
             f"or this user may not describe it.{hint}"
         )
     return [found[partition] for partition in sorted(found)]
+
+
+def _with_lineages(observation: Observation, before: Observation) -> Observation:
+    """With the lineages of an earlier pass under the same leader: a pass reads them only when due.
+
+    A log that became shorter meanwhile keeps none.
+    """
+    leadership = (observation.leader, observation.leader_epoch)
+    if leadership != (before.leader, before.leader_epoch):
+        return observation
+    earlier = {sample.broker: sample for sample in before.samples}
+    for sample in observation.samples:
+        known = earlier.get(sample.broker)
+        if known is not None and (sample.log_end_offset or 0) >= (known.log_end_offset or 0):
+            sample.lineage = sample.lineage or known.lineage
+    newest = observation.lineage or []
+    # Most passes read the newest epoch alone.
+    if before.lineage and [epoch for epoch, _ in newest] in ([], [before.lineage[-1][0]]):
+        observation.lineage = [*before.lineage[:-1], *(newest or before.lineage[-1:])]
+        observation.lineage_complete_from = before.lineage_complete_from
+    return observation

@@ -6,7 +6,12 @@ from typing import Final, NamedTuple
 
 import click
 
-from tidemark.core.epoch_ranges import EpochRange, first_divergent_offset, split_log_by_epoch
+from tidemark.core.epoch_ranges import (
+    EpochRange,
+    first_divergent_offset,
+    last_common_offset,
+    split_log_by_epoch,
+)
 from tidemark.core.events import Observation, Replica
 
 WIDTH: Final = 64
@@ -60,7 +65,12 @@ def _compared(leader: int, broker: int, logs: dict[int, list[EpochRange]]) -> st
             f"{broker} diverges from leader {leader} at offset {at}: "
             "the same offset, different leader epochs"
         )
-    reach = min(log[-1].end if log else 0 for log in (logs[leader], logs[broker]))
+    reach = last_common_offset(logs[leader], logs[broker])
+    if reach is None:
+        return (
+            f"whether {broker} agrees with leader {leader} is unknown: "
+            "not both logs show their leader epochs"
+        )
     return f"{broker} agrees with leader {leader} up to offset {reach}"
 
 
