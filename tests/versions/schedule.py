@@ -17,6 +17,7 @@ from typing import Final
 
 from tests.chaos.run import CLUSTER_NAME, Collector
 from tests.versions.disk import ReplicaOnDisk, read_replicas
+from tests.versions.verbs import Ran, run_verbs
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Pass
 from tidemark.local.broker_socket import BrokerSocket, fetch_metadata
@@ -65,6 +66,8 @@ class Run:
     # When the leader of `pair` was killed, and when the follower was started.
     leaderless: tuple[float, float] = (0.0, 0.0)
     elected: int = 0
+    # What the verbs said of the healthy cluster under load; nothing in the short schedule.
+    verbs: dict[str, Ran] = field(default_factory=dict)
 
     @property
     def topics(self) -> list[str]:
@@ -226,6 +229,7 @@ def run_schedule(version: str, folder: Path, *, short: bool) -> Run:
         time.sleep(seconds)
         schedule.rest()
         if not short:
+            run.verbs = run_verbs(cluster.bootstrap_servers, run.topics)
             schedule.pause_follower()
             schedule.restart_in_order()
             schedule.kill_leader()
