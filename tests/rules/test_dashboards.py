@@ -180,7 +180,7 @@ def test_ids_of_panels_do_not_change() -> None:
         and 11 not in titles["tidemark-overview"]
     )
     assert {stem: max(ids) for stem, ids in titles.items()} == {
-        "tidemark-brokers": 15,
+        "tidemark-brokers": 20,
         "tidemark-overview": 16,
         "tidemark-partition": 16,
         "tidemark-pipeline": 18,
