@@ -11,7 +11,7 @@ from tests.collect.metadata_log.encoding import change, partition, topic
 from tests.collect.metadata_log.test_folder import write_log
 from tidemark.cli import main
 from tidemark.collect import command
-from tidemark.collect.command import select_clusters
+from tidemark.collect.cluster_choice import select_clusters
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Cluster, Connection, Settings

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 import structlog
-from msgspec.structs import replace
 
+from tidemark.collect.cluster_choice import choose_cluster, select_clusters
 from tidemark.collect.collector import Collector
 from tidemark.collect.jmx.source import JmxSource
 from tidemark.collect.kafka_publisher import KafkaPublisher
@@ -29,7 +28,6 @@ from tidemark.collect.publish import LinePublisher, Publisher
 from tidemark.collect.sources import Source
 from tidemark.collect.watchdog import CANNOT_PUBLISH, NO_BROKER, CollectorWatchdog, Key
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.events import ClusterName
 from tidemark.kafka.client import check_reachable, quiet_client_logs
 from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
@@ -152,29 +150,6 @@ def _read_log_directories(
     publisher.close(FLUSH_SECONDS)
 
 
-def choose_cluster(settings: Settings, name: str | None) -> Cluster:
-    """The cluster of the log directories. Raises ConfigError where the choice is not clear."""
-    if settings.clusters:
-        found = [cluster for cluster in settings.clusters if name in (None, cluster.name)]
-        if len(found) == 1:
-            return found[0]
-    known = [cluster.name for cluster in settings.clusters]
-    if name is None:
-        raise ConfigError(
-            "give --cluster NAME, the name of the cluster in the collectors' configuration."
-        )
-    if known:
-        raise ConfigError(
-            f"no cluster is called `{name}`; the configuration has {', '.join(known)}."
-        )
-    try:
-        return Cluster(name=msgspec.convert(name, ClusterName))
-    except msgspec.ValidationError:
-        raise ConfigError(
-            f"--cluster `{name}` is no name: use letters, digits, `.`, `_` and `-`."
-        ) from None
-
-
 def start_sources(cluster: Cluster, settings: Settings, metrics: CollectMetrics) -> list[Source]:
     """The readers beside the passes, started."""
     sources: list[Source] = []
@@ -187,39 +162,6 @@ def start_sources(cluster: Cluster, settings: Settings, metrics: CollectMetrics)
         tail.start()
         sources.append(tail)
     return sources
-
-
-def select_clusters(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:
-    """The settings with the clusters that the flags select. Raises ConfigError if there is none."""
-    if bootstrap is not None:
-        servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
-        if not servers:
-            raise ConfigError("--bootstrap is empty; write host:port.")
-        settings.clusters = [_cluster_at(servers, settings, name)]
-        if settings.kafka.bootstrap_servers == ["127.0.0.1:9092"]:
-            settings.kafka.bootstrap_servers = servers
-    elif name is not None:
-        known = ", ".join(cluster.name for cluster in settings.clusters) or "none"
-        settings.clusters = [cluster for cluster in settings.clusters if cluster.name == name]
-        if not settings.clusters:
-            raise ConfigError(f"no cluster is called `{name}`; the configuration has {known}.")
-    if not settings.clusters:
-        raise ConfigError(
-            "no cluster to watch: list clusters in the file of --config, "
-            "or give --bootstrap HOST:PORT."
-        )
-    return settings
-
-
-def _cluster_at(servers: list[str], settings: Settings, name: str | None) -> Cluster:
-    """The configured cluster of that name, or the only one, at other servers; else a new one.
-
-    A new one has the security options of `kafka`.
-    """
-    same = [cluster for cluster in settings.clusters if name in (None, cluster.name)]
-    if len(same) == 1:
-        return replace(same[0], bootstrap_servers=servers)
-    return Cluster(name=name or "local", bootstrap_servers=servers, client=settings.kafka.client)
 
 
 def _check_clusters(settings: Settings) -> None:

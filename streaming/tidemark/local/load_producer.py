@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Self
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
+from tidemark.kafka.client import close_producer
 from tidemark.local.cluster import Place
 
 # A batch each tenth of a second: its cost does not depend on how few records it holds.
@@ -122,8 +123,7 @@ class LoadProducer:
         self._stop.set()
         self._thread.join()
         # A time-out leaves records unacknowledged: they are not recorded.
-        with contextlib.suppress(KafkaError):
-            self._producer.close(timeout=seconds)
+        close_producer(self._producer, seconds)
         with self._lock:
             self._file.close()
 

@@ -9,10 +9,11 @@ from typing import Any, Final
 from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError
-from tidemark.kafka.client import make_producer, reason_of
+from tidemark.kafka.client import close_producer, make_producer, reason_of
 from tidemark.settings import Settings
 
 SEND_SECONDS: Final = 15.0
+CLOSE_SECONDS: Final = 5.0
 
 
 def send_to_event_topic(
@@ -44,4 +45,4 @@ def send_to_event_topic(
         reason = reason_of(error)
         raise ClusterError(f"cannot write to topic {topic}: {reason}. {cure}") from None
     finally:
-        producer.close(timeout=5)
+        close_producer(producer, CLOSE_SECONDS)

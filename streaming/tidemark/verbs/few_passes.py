@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from tidemark.collect.cluster_choice import select_clusters
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.command import select_clusters
 from tidemark.collect.refusals import ASKED
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError

@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tidemark.core.codec import UNREADABLE
+
 # The bounds of what is read. A broker has a few thousand replicas, 200,000 at most.
 MAX_ENTRIES: Final = 200_000
 MAX_OFFSETS_BYTES: Final = 32 * 1024 * 1024
@@ -106,7 +108,7 @@ def parse_clean_shutdown(data: bytes) -> CleanShutdown:
         return CleanShutdown(None)
     try:
         document: Any = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise FormatError("it is neither empty nor JSON") from error
     if not isinstance(document, dict) or document.get("version") != VERSION:
         version = document.get("version", "none") if isinstance(document, dict) else "none"

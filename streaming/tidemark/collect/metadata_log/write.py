@@ -8,11 +8,11 @@ from typing import Final
 
 import click
 
+from tidemark.collect.cluster_choice import no_such_cluster
 from tidemark.collect.inventory import Inventory
 from tidemark.collect.metadata_log.folder import MetadataFolder
 from tidemark.collect.pack import Packer
 from tidemark.collect.publish import LinePublisher
-from tidemark.core.errors import ConfigError
 from tidemark.settings import Cluster, Settings
 
 EVENTS_AT_ONCE: Final = 1_000
@@ -28,9 +28,7 @@ def write_metadata_folder(
     """
     configured = {cluster.name: cluster for cluster in settings.clusters}
     if name is not None and configured and name not in configured:
-        raise ConfigError(
-            f"no cluster is called `{name}`; the configuration has {', '.join(configured)}."
-        )
+        raise no_such_cluster(name, settings)
     cluster = configured.get(name or "") or Cluster(name=name or "local")
     watched = Inventory(cluster, publisher.groups)
     epoch = int(time.time() * 1000)

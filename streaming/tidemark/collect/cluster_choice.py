@@ -1,0 +1,68 @@
+"""Which configured cluster the flags --bootstrap and --cluster choose."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from tidemark.core.errors import ConfigError
+from tidemark.core.events import ClusterName
+from tidemark.settings import Cluster, Settings
+
+
+def select_clusters(settings: Settings, bootstrap: str | None, name: str | None) -> Settings:
+    """The settings with the clusters that the flags select. Raises ConfigError if there is none."""
+    if bootstrap is not None:
+        servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
+        if not servers:
+            raise ConfigError("--bootstrap is empty; write host:port.")
+        settings.clusters = [_cluster_at(servers, settings, name)]
+        if settings.kafka.bootstrap_servers == ["127.0.0.1:9092"]:
+            settings.kafka.bootstrap_servers = servers
+    elif name is not None:
+        found = [cluster for cluster in settings.clusters if cluster.name == name]
+        if not found:
+            raise no_such_cluster(name, settings)
+        settings.clusters = found
+    if not settings.clusters:
+        raise ConfigError(
+            "no cluster to watch: list clusters in the file of --config, "
+            "or give --bootstrap HOST:PORT."
+        )
+    return settings
+
+
+def _cluster_at(servers: list[str], settings: Settings, name: str | None) -> Cluster:
+    """The configured cluster of that name, or the only one, at other servers; else a new one.
+
+    A new one has the security options of `kafka`.
+    """
+    same = [cluster for cluster in settings.clusters if name in (None, cluster.name)]
+    if len(same) == 1:
+        return replace(same[0], bootstrap_servers=servers)
+    return Cluster(name=name or "local", bootstrap_servers=servers, client=settings.kafka.client)
+
+
+def choose_cluster(settings: Settings, name: str | None) -> Cluster:
+    """The cluster of the log directories. Raises ConfigError where the choice is not clear."""
+    found = [cluster for cluster in settings.clusters if name in (None, cluster.name)]
+    if len(found) == 1:
+        return found[0]
+    if name is None:
+        raise ConfigError(
+            "give --cluster NAME, the name of the cluster in the collectors' configuration."
+        )
+    if settings.clusters:
+        raise no_such_cluster(name, settings)
+    try:
+        return Cluster(name=msgspec.convert(name, ClusterName))
+    except msgspec.ValidationError:
+        raise ConfigError(
+            f"--cluster `{name}` is no name: use letters, digits, `.`, `_` and `-`."
+        ) from None
+
+
+def no_such_cluster(name: str, settings: Settings) -> ConfigError:
+    """The error for a name that the configuration does not have."""
+    known = ", ".join(cluster.name for cluster in settings.clusters) or "none"
+    return ConfigError(f"no cluster is called `{name}`; the configuration has {known}.")
