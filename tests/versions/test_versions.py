@@ -30,7 +30,7 @@ from tests.versions.features import (
 from tests.versions.schedule import PAIR, Run, run_schedule
 from tests.versions.verbs import check_verbs
 from tidemark.core.errors import TidemarkError
-from tidemark.core.events import Event
+from tidemark.core.events import Event, Pass
 from tidemark.core.records import Alert
 from tidemark.local.cluster import Place
 from tidemark.local.versions import VERSIONS, kafka_version
@@ -61,7 +61,7 @@ def test_a_version_shows_what_the_table_says_and_nothing_false(
     lost, kept = acknowledged_offsets(run)
     assert set(lost) == {("pair", number) for number in PAIR}
     _claims_are_true(run, alerts, kept)
-    _ranges_are_whole(run, alerts, lost)
+    _ranges_are_whole(run, events, alerts, lost)
     row = row_of(run, events, alerts)
     if not short:
         check_verbs(
@@ -124,19 +124,25 @@ def _claims_are_true(run: Run, alerts: Sequence[Alert], kept: Offsets) -> None:
         assert not kept[place].intersection(range(start, end)), (place, start, end)
 
 
-def _ranges_are_whole(run: Run, alerts: Sequence[Alert], lost: Offsets) -> None:
-    """A proven range has each lost record acknowledged before the leader was read last.
+def _ranges_are_whole(
+    run: Run, events: Sequence[Event], alerts: Sequence[Alert], lost: Offsets
+) -> None:
+    """A proven range has each lost record acknowledged before the leader was last asked.
 
-    It may begin below: a record is committed also where its acknowledgement never arrived.
+    An observation has the time at which its pass was read whole: the brokers answered since the
+    start of that pass. A range may begin below the lost records: a record is committed also where
+    its acknowledgement never arrived.
     """
+    passes = [event for event in events if isinstance(event, Pass)]
     newest = {int(a.labels["partition"]): a for a in firing(alerts, "KafkaCommittedDataLoss")}
     for number, alert in newest.items():
         place = ("pair", number)
         start, end = alert.evidence["proven"]
+        seen_at = alert.evidence["committed_seen_at"]
+        asked_at = max(p.started_at for p in passes if p.started_at <= seen_at)
         read_before = {
             record.offset
             for record in run.acknowledged
-            if (record.topic, record.partition) == place
-            and record.acked_at < alert.evidence["committed_seen_at"]
+            if (record.topic, record.partition) == place and record.acked_at < asked_at
         }
         assert lost[place] & read_before <= set(range(start, end)), (place, start, end)
