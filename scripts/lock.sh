@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 compile=("$work/venv/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate)
 
-"${compile[@]}" pyproject.toml --extra stream --group dev --group build \
+"${compile[@]}" pyproject.toml --extra stream --extra export --group dev --group build \
   --constraints requirements/pins.txt --output-file requirements/dev.lock >/dev/null
 "$work/venv/bin/python" - >"$work/java.in" <<'END'
 import tomllib

@@ -8,11 +8,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from typing import Final
 
 import click
 
 from tidemark import __version__
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import ConfigError, TidemarkError
 
 # verb -> module:command, and the line of `tidemark --help`, which imports no verb
 COMMANDS = {
@@ -53,9 +54,31 @@ COMMANDS = {
         "tidemark.demo.command:demo",
         "Inject faults into a local cluster and check the alerts.",
     ),
+    "assets": (
+        "tidemark.verbs.assets:assets",
+        "Write the dashboards, rules and documentation that come with it.",
+    ),
     "check-config": ("tidemark.verbs.config:check_config", "Check the configuration."),
     "version": ("tidemark.verbs.config:version", "Print the versions that a bug report needs."),
 }
+
+
+# Module -> the extra whose packages have it.
+EXTRAS: Final = {
+    **dict.fromkeys(("jinja2", "markdown_it", "standardwebhooks"), "export"),
+    **dict.fromkeys(("numpy", "pandas", "pyarrow", "pyspark"), "stream"),
+}
+
+
+def missing_package(verb: str, error: ModuleNotFoundError) -> Exception:
+    """What to install; the error itself where a module of Tidemark or of Python is missing."""
+    name = (error.name or "").partition(".")[0]
+    if name not in EXTRAS:
+        return error
+    return ConfigError(
+        f"`tidemark {verb}` needs the package {name}, which is not installed. "
+        f"Install it: pip install 'tidemark[{EXTRAS[name]}]'."
+    )
 
 
 class LazyGroup(click.Group):
@@ -68,7 +91,10 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(module), attribute)
+        try:
+            command = getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            raise missing_package(cmd_name, error) from None
         assert isinstance(command, click.Command)
         return command
 
@@ -95,6 +121,13 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
+    except ModuleNotFoundError as error:
+        # A verb that imports a package when it needs it.
+        known = missing_package((arguments or sys.argv[1:] or [""])[0], error)
+        if not isinstance(known, TidemarkError):
+            raise
+        click.echo(f"tidemark: {known}", err=True)
+        sys.exit(known.exit_code)
     except TidemarkError as error:
         click.echo(f"tidemark: {error}", err=True)
         sys.exit(error.exit_code)

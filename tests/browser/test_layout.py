@@ -28,6 +28,7 @@ SHOWN = {
     "broker": "/broker?cluster=east&broker=1",
     "alerts": "/alerts",
     "alerts-past": "/alerts?status=past",
+    "document": "/docs/runbooks",
     "not-found": "/topic?cluster=east&topic=gone",
 }
 # The others are taken wide and light, and narrow and dark.

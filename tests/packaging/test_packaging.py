@@ -81,6 +81,7 @@ def test_every_dependency_is_locked() -> None:
     wanted = [
         *project["dependencies"],
         *project["optional-dependencies"]["stream"],
+        *project["optional-dependencies"]["export"],
         *PROJECT["dependency-groups"]["dev"],
     ]
     names = {re.split(r"[<>=!~ ]", requirement)[0].lower() for requirement in wanted}

@@ -37,6 +37,7 @@ EVERY: list[tuple[str, dict[str, object]]] = [
     ("/alerts", {}),
     ("/alerts", {"status": "past"}),
     ("/alerts", {"q": HOSTILE}),
+    ("/docs", {}),
 ]
 every = pytest.mark.parametrize(("path", "parameters"), EVERY, ids=range(len(EVERY)))
 

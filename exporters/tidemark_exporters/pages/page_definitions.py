@@ -16,6 +16,7 @@ from tidemark_exporters.pages.api_items import (
     build_topic,
 )
 from tidemark_exporters.pages.axis import Axis
+from tidemark_exporters.pages.documentation import DOCUMENTS, PREFIX, read_document
 from tidemark_exporters.pages.evidence_text import lost_ranges
 from tidemark_exporters.pages.health import HEALTHY
 from tidemark_exporters.pages.isr_figure import draw_isr
@@ -47,6 +48,8 @@ def page_contents(path: str, request: PageRequest) -> tuple[str, Context]:
 
     Raises BadRequestError and NotFoundError.
     """
+    if path.startswith(f"{PREFIX}/"):
+        return "document.html", document(path.removeprefix(f"{PREFIX}/"), request)
     if path not in PAGES:
         raise NotFoundError(f"page {quote('/' + path)} does not exist.")
     template, contents = PAGES[path]
@@ -193,7 +196,17 @@ def alerts(request: PageRequest) -> Context:
     }
 
 
-# Path below the root -> (template, its variables).
+def documents(request: PageRequest) -> Context:
+    Query(request.raw_query, ())
+    return {"title": "Documentation", "documents": DOCUMENTS}
+
+
+def document(name: str, request: PageRequest) -> Context:
+    Query(request.raw_query, ())
+    return read_document(name)._asdict()
+
+
+# Path below the root -> (template, its variables); a document is below PREFIX.
 PAGES: Final[dict[str, tuple[str, Callable[[PageRequest], Context]]]] = {
     "": ("clusters.html", clusters),
     "topics": ("topics.html", topics),
@@ -203,4 +216,5 @@ PAGES: Final[dict[str, tuple[str, Callable[[PageRequest], Context]]]] = {
     "brokers": ("brokers.html", brokers),
     "broker": ("broker.html", broker),
     "alerts": ("alerts.html", alerts),
+    PREFIX: ("documents.html", documents),
 }

@@ -98,12 +98,12 @@ class Pages:
         return HTTPStatus.OK, "application/json", body
 
     def _answer_page(self, name: str, query: str) -> tuple[HTTPStatus, str, bytes]:
-        status, root = HTTPStatus.OK, ""
+        status, root = HTTPStatus.OK, "../" * name.count("/")
         request = PageRequest(self._snapshots.current(), self.history, query)
         try:
             template, context = page_contents(name, request)
         except (BadRequestError, NotFoundError) as error:
-            status, root, template = _error_status(error), "../" * name.count("/"), "error.html"
+            status, template = _error_status(error), "error.html"
             context = {"title": status.phrase, "status": status.value, "message": str(error)}
         text = render(
             template,

@@ -13,6 +13,9 @@ from tidemark.core.sparse_state import MAX_EPOCH_STARTS
 # (30 s), or at the end of its session.
 REMOVED_MS: Final = 60_000.0
 
+# The page of `tidemark export` at its default address.
+RUNBOOK_URL: Final = "http://127.0.0.1:9754/docs/runbooks"
+
 Milliseconds = Annotated[float, Meta(ge=0)]
 Passes = Annotated[int, Meta(ge=1, le=1000)]
 # The state remembers no more.
@@ -106,8 +109,9 @@ class Detection(Struct, kw_only=True, forbid_unknown_fields=True):
     overrides: list[Override] = []
     # Detector ids (FOLLOWER_LAG, …) that raise no alert.
     disabled: list[str] = []
-    # Where docs/runbooks.md is published. The runbook_url of an alert adds its name as the anchor.
-    runbook_url: str = "https://tidemark.invalid/docs/runbooks.md"
+    # Where people read docs/runbooks.md; `tidemark export` serves it. The runbook_url of an alert
+    # adds its name as the anchor.
+    runbook_url: str = RUNBOOK_URL
 
     def for_topic(self, topic: str | None) -> Thresholds:
         """The thresholds for one topic (None: detectors of brokers and clusters)."""

@@ -17,6 +17,7 @@ import yaml
 from msgspec import Struct, inspect
 
 from tidemark.core.errors import ConfigError
+from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark.settings.checks import check
 from tidemark.settings.schema import Settings
 
@@ -48,7 +49,15 @@ def load_settings(
             f"configuration{where}: {error}. docs/reference-config.yaml lists every option."
         ) from None
     check(settings)
+    _derive_runbook_url(settings)
     return settings
+
+
+def _derive_runbook_url(settings: Settings) -> None:
+    """The exporter serves the runbooks: at its own address where no other is given."""
+    if settings.detect.runbook_url == RUNBOOK_URL:
+        external_url = settings.notify.external_url.rstrip("/")
+        settings.detect.runbook_url = f"{external_url}/docs/runbooks"
 
 
 def read_document(path: Path) -> dict[str, Any]:

@@ -1,0 +1,82 @@
+"""The documents that come with Tidemark, as pages: an alert's runbook is one click away."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from tidemark.assets import read_asset
+from tidemark_exporters.pages.query import NotFoundError, quote
+
+# Name in the address -> title. Each is docs/<name>.md.
+DOCUMENTS: Final = {
+    "runbooks": "Runbooks",
+    "alerts": "Alerts explained",
+    "guide": "Guide",
+    "replication": "How Kafka replicates",
+    "permissions": "Permissions",
+    "versions": "Versions of Kafka",
+    "metrics": "Metrics",
+    "api": "API",
+}
+PREFIX: Final = "docs"
+_LINK = re.compile(r"(?P<name>[a-z]+)\.md(?P<anchor>#[^#]*)?")
+
+
+class Document(NamedTuple):
+    title: str
+    # HTML, made from our own file alone.
+    content: Markup
+    # (level, anchor, heading) down to the second level
+    headings: list[tuple[int, str, str]]
+
+
+@lru_cache(maxsize=len(DOCUMENTS))
+def read_document(name: str) -> Document:
+    """Raises NotFoundError for another name, and TidemarkError where none is installed."""
+    if name not in DOCUMENTS:
+        raise NotFoundError(f"document {quote(name)} does not exist.")
+    parser = MarkdownIt("commonmark", {"html": True}).enable("table")
+    tokens = parser.parse(read_asset(f"docs/{name}.md"))
+    headings = list(_name_headings(tokens))
+    for token in tokens:
+        _point_links_at_pages(token)
+    content = Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704 ours
+    return Document(DOCUMENTS[name], content, headings)
+
+
+def anchor_of(heading: str) -> str:
+    """As GitHub names it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _name_headings(tokens: list[Token]) -> list[tuple[int, str, str]]:
+    found = []
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open":
+            level, anchor = int(token.tag[1:]), anchor_of(inline.content)
+            token.attrSet("id", anchor)
+            if level <= 2:
+                found.append((level, anchor, inline.content))
+    return found
+
+
+def _point_links_at_pages(token: Token) -> None:
+    """A link to another document leads to its page, one to a file of the source to nothing."""
+    children = token.children or []
+    for child in children:
+        if child.type != "link_open":
+            continue
+        target = str(child.attrGet("href") or "")
+        link = _LINK.fullmatch(target)
+        if link is not None and link["name"] in DOCUMENTS:
+            child.attrSet("href", link["name"] + (link["anchor"] or ""))
+        elif not target.startswith(("#", "http://", "https://")):
+            del child.attrs["href"]
+            child.attrSet("title", target)

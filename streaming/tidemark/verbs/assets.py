@@ -1,0 +1,66 @@
+"""`tidemark assets`: writes the dashboards, rules, documentation and examples that come with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tidemark.assets import list_assets
+from tidemark.core.errors import TidemarkError
+from tidemark.detect.thresholds import RUNBOOK_URL
+
+
+@click.group()
+def assets() -> None:
+    """List or write the dashboards, rules, documentation and examples that come with Tidemark."""
+
+
+@assets.command("list")
+def list_command() -> None:
+    """Print the path of each file."""
+    for path, _ in list_assets():
+        click.echo(path)
+
+
+@assets.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--runbook-url",
+    metavar="URL",
+    help="Where people read the runbooks: the address that the rules' alerts link to, without the "
+    f"anchor. Default: {RUNBOOK_URL}, which `tidemark export` serves.",
+)
+@click.option("--force", is_flag=True, help="Replace files that exist and differ.")
+def export(folder: Path, runbook_url: str | None, force: bool) -> None:
+    """Write the files into FOLDER, below the paths that `tidemark assets list` prints.
+
+    Exit status: 0 written, 1 a file exists with another content and --force is not given.
+    """
+    if runbook_url is not None and not runbook_url.startswith(("http://", "https://")):
+        raise click.BadParameter(
+            "it must begin with http:// or https://", param_hint="--runbook-url"
+        )
+    wanted = {}
+    for path, file in list_assets():
+        content = file.read_bytes()
+        if runbook_url is not None and path.endswith((".yaml", ".yml")):
+            content = content.replace(RUNBOOK_URL.encode(), runbook_url.rstrip("#").encode())
+        wanted[folder / path] = content
+    try:
+        kept = [path for path, content in wanted.items() if not force and _differs(path, content)]
+        if kept:
+            raise TidemarkError(
+                f"{kept[0]} exists and differs ({len(kept)} of {len(wanted)} files do). "
+                "Nothing was written: give --force to replace them, or another folder."
+            )
+        for target, content in wanted.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    except OSError as error:
+        raise TidemarkError(f"cannot write {error.filename}: {error.strerror}.") from None
+    click.echo(f"{len(wanted)} files written to {folder}")
+
+
+def _differs(path: Path, content: bytes) -> bool:
+    return path.exists() and (not path.is_file() or path.read_bytes() != content)

@@ -1,0 +1,122 @@
+"""The wheel and the source archive: what they hold, and the command without the extras."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.packaging.test_packaging import tracked
+from tidemark.assets import FOLDERS, list_assets
+from tidemark.detect.thresholds import RUNBOOK_URL
+
+
+def built(folder: Path, target: str) -> Path:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (archive,) = folder.iterdir()
+    return archive
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The content of the wheel, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(built(tmp_path_factory.mktemp("wheel"), "wheel")) as archive:
+        archive.extractall(folder)  # noqa: S202 it is ours
+    return folder
+
+
+def run(
+    folder: Path, *arguments: str, without: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """The command of the wheel, with some packages missing."""
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({without!r})); "
+        "from tidemark.cli import main; main()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "PYTHONSAFEPATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_wheel_has_the_documents_dashboards_rules_and_examples(
+    installed: Path, tmp_path: Path
+) -> None:
+    ran = run(installed, "assets", "export", str(tmp_path / "assets"))
+    assert ran.returncode == 0, ran.stderr
+    written = {
+        path.relative_to(tmp_path / "assets").as_posix(): path.read_bytes()
+        for path in (tmp_path / "assets").rglob("*")
+        if path.is_file()
+    }
+    assert written == {path: file.read_bytes() for path, file in list_assets()}
+    committed = {path.relative_to(ROOT).as_posix() for path in tracked()}
+    assert written.keys() == {path for path in committed if path.startswith(FOLDERS)}
+    assert not (installed / "tests").exists() and not (installed / "dashboards").exists()
+
+
+def test_an_export_with_another_runbook_url_replaces_nothing_unasked(
+    installed: Path, tmp_path: Path
+) -> None:
+    assert run(installed, "assets", "export", str(tmp_path)).returncode == 0
+    url = "https://runbooks.example.org/kafka"
+    again = run(installed, "assets", "export", str(tmp_path), "--runbook-url", url)
+    assert again.returncode == 1
+    assert "give --force" in again.stderr and len(again.stderr.splitlines()) == 1
+    forced = run(installed, "assets", "export", str(tmp_path), "--runbook-url", url, "--force")
+    assert forced.returncode == 0
+    for rules in (tmp_path / "dashboards" / "prometheus").glob("*.yaml"):
+        text = rules.read_text(encoding="utf-8")
+        assert f"runbook_url: {url}#" in text and RUNBOOK_URL not in text
+    assert run(installed, "assets", "export", str(tmp_path), "--runbook-url", "x").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("verb", "without", "extra"),
+    [
+        ("export", ("jinja2",), "export"),
+        ("export", ("markdown_it",), "export"),
+        ("export", ("standardwebhooks",), "export"),
+        ("stream", ("pandas",), "stream"),
+        ("stream", ("pyspark",), "stream"),
+    ],
+)
+def test_a_verb_names_the_extra_that_it_lacks(
+    installed: Path, verb: str, without: tuple[str, ...], extra: str
+) -> None:
+    ran = run(installed, verb, without=without)
+    assert ran.returncode == 2, ran.stderr
+    assert f"pip install 'tidemark[{extra}]'" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_the_other_verbs_need_no_extra(installed: Path) -> None:
+    extras = ("jinja2", "markdown_it", "standardwebhooks", "pandas", "pyarrow", "pyspark", "numpy")
+    for verb in ("collect", "replay", "inspect", "safe-to-stop", "audit", "model", "check-config"):
+        ran = run(installed, verb, "--help", without=extras)
+        assert (ran.returncode, ran.stderr) == (0, ""), verb
+    assert run(installed, "model", "list", without=extras).returncode == 0
+
+
+def test_the_source_archive_is_the_checkout(tmp_path: Path) -> None:
+    with tarfile.open(built(tmp_path, "sdist")) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {path.relative_to(ROOT).as_posix() for path in tracked()}
+    assert {name for name in wanted if not name.startswith(".")} <= names
+    assert {name for name in names if name.startswith(("build/", ".venv"))} == set()

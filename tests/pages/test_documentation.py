@@ -1,0 +1,59 @@
+"""The documents as pages: sound markup, links that lead to something, an anchor for each alert."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.docs.test_docs import anchors
+from tests.pages.make import site
+from tests.pages.markup import page
+from tidemark.core.identity import alert_name
+from tidemark.detect import DETECTORS
+from tidemark_exporters.pages.documentation import DOCUMENTS
+
+every = pytest.mark.parametrize("name", DOCUMENTS)
+
+
+@every
+def test_a_document_is_a_page_and_its_links_lead_to_pages(name: str) -> None:
+    root = page(site(), f"/docs/{name}")
+    assert root.one("link", rel="stylesheet").attributes["href"].startswith("../static/")
+    (article,) = root.all("article")
+    ids = {each.attributes["id"] for each in article.walk() if "id" in each.attributes}
+    assert ids == anchors(ROOT / "docs" / f"{name}.md")
+    for link in article.all("a"):
+        target = link.attributes.get("href", "")
+        if not target or target.startswith(("http://", "https://")):
+            continue
+        document, _, anchor = target.partition("#")
+        assert document in {"", *DOCUMENTS}, target
+        assert anchor in {"", *anchors(ROOT / "docs" / f"{document or name}.md")}, target
+
+
+def test_the_contents_list_the_headings() -> None:
+    contents = page(site(), "/docs/runbooks").one("nav", class_="contents")
+    assert {link.attributes["href"] for link in contents.all("a")} >= {
+        f"#{alert_name(detector).lower()}" for detector in DETECTORS
+    }
+
+
+def test_the_list_has_every_document_of_the_project() -> None:
+    titles = [link.text for link in page(site(), "/docs").one("main").all("a")]
+    assert titles == list(DOCUMENTS.values())
+    present = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    # Of interest to who changes Tidemark.
+    assert present - DOCUMENTS.keys() == {"architecture"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs/nothing", "/docs/", "/docs/../pyproject", "/docs/runbooks/", "/docs/a/b"]
+)
+def test_another_document_is_not_found(path: str) -> None:
+    assert site().answer(path, "").status is HTTPStatus.NOT_FOUND
+
+
+def test_a_document_takes_no_parameters() -> None:
+    assert site().answer("/docs/runbooks", "q=1").status is HTTPStatus.BAD_REQUEST
