@@ -25,6 +25,8 @@ from dashboards import (
 )
 
 ROOT = Path(__file__).parent.parent
+# A chart reads no file outside of its folder.
+CHART = Path("deploy", "helm", "tidemark")
 DASHBOARDS = (overview, topic, partition, brokers, pipeline)
 
 
@@ -48,14 +50,16 @@ def without_placement(value: Any) -> Any:
 
 def generate() -> dict[Path, str]:
     """The generated files: path below the project's root -> content."""
-    files = {
-        Path("dashboards", "grafana", f"{module.UID}.json"): encode(module.build())
-        for module in DASHBOARDS
-    }
+    files = {}
+    for module in DASHBOARDS:
+        dashboard = encode(module.build())
+        files[Path("dashboards", "grafana", f"{module.UID}.json")] = dashboard
+        files[CHART / "dashboards" / f"{module.UID}.json"] = dashboard
     files[Path("docs", "metrics.md")] = metrics_page.page()
     for rules in (health_rules.FILE, replication_rules.FILE):
         files[Path("dashboards", "prometheus", f"{rules.name}.yaml")] = rules.prometheus()
         files[Path("deploy", "kubernetes", "rules", f"{rules.name}.yaml")] = rules.kubernetes()
+        files[CHART / "rules" / f"{rules.name}.yaml"] = rules.prometheus()
     return files
 
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Resolves requirements/dev.lock and requirements/java.lock: versions with hashes and without the
-# address of an index, so that every machine installs from its own. The resolver runs in a temporary
-# environment.
+# Resolves requirements/*.lock: versions with hashes and without the address of an index, so that every
+# machine installs from its own. The resolver runs in a temporary environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -14,6 +13,11 @@ compile=("$work/venv/bin/uv" pip compile --quiet --universal --python-version 3.
 
 "${compile[@]}" pyproject.toml --extra stream --extra export --group dev --group build \
   --constraints requirements/pins.txt --output-file requirements/dev.lock >/dev/null
+# What the images install: the same versions.
+"${compile[@]}" pyproject.toml --extra export --constraints requirements/dev.lock \
+  --output-file requirements/export.lock >/dev/null
+"${compile[@]}" pyproject.toml --extra export --extra stream --constraints requirements/dev.lock \
+  --output-file requirements/stream.lock >/dev/null
 "$work/venv/bin/python" - >"$work/java.in" <<'END'
 import tomllib
 with open("pyproject.toml", "rb") as file:

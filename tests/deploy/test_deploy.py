@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
@@ -36,7 +37,7 @@ SERVICE = {
             "properties": {"context": {"type": "string"}, "dockerfile": {"type": "string"}},
         },
         "command": WORDS,
-        "restart": {"enum": ["unless-stopped"]},
+        "restart": {"enum": ["on-failure", "unless-stopped"]},
         "environment": TEXTS,
         "stop_grace_period": {"type": "string", "pattern": r"^\d+s$"},
         "ports": {
@@ -53,7 +54,15 @@ SERVICE = {
                 "type": "object",
                 "additionalProperties": False,
                 "required": ["condition"],
-                "properties": {"condition": {"enum": ["service_healthy", "service_started"]}},
+                "properties": {
+                    "condition": {
+                        "enum": [
+                            "service_completed_successfully",
+                            "service_healthy",
+                            "service_started",
+                        ]
+                    }
+                },
             },
         },
         "healthcheck": {
@@ -161,12 +170,19 @@ def test_the_configurations_are_accepted() -> None:
 def test_the_image_does_not_run_as_root_and_starts_the_command() -> None:
     lines = (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8").splitlines()
     instructions = [line.split(maxsplit=1) for line in lines if re.match(r"[A-Z]+ ", line)]
-    users = [value for name, value in instructions if name == "USER"]
-    assert users == ["10001"]
     assert ["ENTRYPOINT", '["tidemark"]'] in instructions
-    names = [name for name, _ in instructions]
-    assert names.index("USER") < names.index("ENTRYPOINT")
-    assert "RUN" not in names[names.index("USER") :]
+    stages: list[list[list[str]]] = []
+    for each in instructions:
+        if each[0] == "FROM":
+            stages.append([])
+        stages[-1].append(each)
+    _, *started = stages
+    assert len(started) == 2
+    for stage in started:
+        names = [name for name, _ in stage]
+        last = len(names) - 1 - names[::-1].index("USER")
+        assert stage[last] == ["USER", "10001"]
+        assert "RUN" not in names[last:]
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
@@ -222,6 +238,16 @@ def check_workload(spec: dict[str, Any]) -> None:
         )
         mounted = {mount["name"] for mount in container["volumeMounts"]}
         assert mounted <= {volume["name"] for volume in pod["volumes"]} | claims
+
+
+@pytest.mark.parametrize("verb", ["collect", "export", "stream"])
+def test_kubernetes_accepts_the_manifests_and_probes_each_process(verb: str) -> None:
+    for document in documents(DEPLOY / "kubernetes" / f"{verb}.yaml"):
+        kubernetes_validate.validate(document, "1.33", strict=True)
+        if document["kind"] != "Service":
+            (container,) = document["spec"]["template"]["spec"]["containers"]
+            assert container["livenessProbe"]["httpGet"]["path"] == "/-/healthy"
+            assert container["readinessProbe"]["httpGet"]["path"] == "/-/ready"
 
 
 def test_kustomize_lists_the_manifests() -> None:
@@ -336,3 +362,10 @@ def test_grafana_finds_the_dashboards_where_compose_mounts_them() -> None:
         "datasources"
     ][0]
     assert (source["type"], source["url"]) == ("prometheus", "http://prometheus:9090")
+
+
+def test_the_brokers_of_compose_write_into_their_volumes() -> None:
+    services = compose()["services"]
+    for service in (services[name] for name in services if name.startswith("kafka-")):
+        (mount,) = service["volumes"]
+        assert mount.split(":")[1] == service["environment"]["KAFKA_LOG_DIRS"]

@@ -17,7 +17,7 @@ from tests.__main__ import closing_line, read_counts
 from tests.conftest import ROOT
 from tests.sections import SECTIONS
 
-LOCKS = ("requirements/dev.lock", "requirements/java.lock")
+LOCKS = tuple(f"requirements/{name}.lock" for name in ("dev", "export", "java", "stream"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # Index hosts and the options that name one, spelled so that this file does not contain them.
 INDEX = re.compile(

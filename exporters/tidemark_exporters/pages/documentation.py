@@ -20,6 +20,7 @@ DOCUMENTS: Final = {
     "alerts": "Alerts explained",
     "guide": "Guide",
     "replication": "How Kafka replicates",
+    "deploy": "Deployment",
     "permissions": "Permissions",
     "versions": "Versions of Kafka",
     "metrics": "Metrics",

@@ -1,0 +1,225 @@
+"""The Helm chart, the image's build file and Strimzi's resources: their linters, and our code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml
+
+from dashboards import health_rules, replication_rules
+from tests.conftest import ROOT
+from tidemark.cli import COMMANDS
+from tidemark.detect.thresholds import RUNBOOK_URL
+from tidemark.kafka.topics import topic_specifications
+from tidemark.settings import Topics, load_settings
+
+DEPLOY = ROOT / "deploy"
+CHART = DEPLOY / "helm" / "tidemark"
+BIN = Path(sys.executable).parent
+EVERYTHING = {
+    "existingSecret": "kafka",
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "prometheusRule": {"enabled": True, "replication": True},
+    "dashboards": {"enabled": True},
+    "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
+    "podDisruptionBudget": {"enabled": True},
+    "stream": {"storageClassName": "fast", "extraArgs": ["--verbose"]},
+    "tolerations": [{"key": "monitoring", "operator": "Exists"}],
+    "nodeSelector": {"disk": "ssd"},
+    "imagePullSecrets": [{"name": "registry"}],
+    "priorityClassName": "monitoring",
+}
+OPENSHIFT = {"podSecurityContext": {"runAsUser": None, "fsGroup": None}}
+# The oldest that the chart allows, and a newer one.
+KUBERNETES = ("1.25", "1.33")
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    tool, *arguments = command
+    return subprocess.run(
+        [str(BIN / tool), *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def helm(tmp_path: Path, values: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return run("helm", "template", "kafka", str(CHART), "--namespace", "n", "--values", str(file))
+
+
+def rendered(tmp_path: Path, values: dict[str, Any]) -> list[dict[str, Any]]:
+    ran = helm(tmp_path, values)
+    assert ran.returncode == 0, ran.stderr
+    return [document for document in yaml.safe_load_all(ran.stdout) if document]
+
+
+def of_kind(documents: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [document for document in documents if document["kind"] == kind]
+
+
+def test_helm_lints_the_chart() -> None:
+    ran = run("helm", "lint", "--strict", str(CHART))
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, OPENSHIFT], ids=["plain", "all", "openshift"])
+def test_kubernetes_accepts_what_the_chart_renders(tmp_path: Path, values: dict[str, Any]) -> None:
+    checked = 0
+    for document in rendered(tmp_path, values):
+        if document["apiVersion"] == "monitoring.coreos.com/v1":
+            continue
+        for version in KUBERNETES:
+            kubernetes_validate.validate(document, version, strict=True)
+            checked += 1
+    assert checked >= 2 * 7
+
+
+def pods(documents: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    for document in (*of_kind(documents, "Deployment"), *of_kind(documents, "StatefulSet")):
+        pod = document["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        yield container["args"][0], pod, container
+
+
+def test_each_process_listens_where_it_is_probed_and_scraped(tmp_path: Path) -> None:
+    documents = rendered(tmp_path, EVERYTHING)
+    (configuration,) = (
+        document["data"]["tidemark.yaml"]
+        for document in of_kind(documents, "ConfigMap")
+        if "tidemark.yaml" in document["data"]
+    )
+    path = tmp_path / "tidemark.yaml"
+    path.write_text(configuration, encoding="utf-8")
+    settings = load_settings(path, {})
+    found = {}
+    for verb, pod, container in pods(documents):
+        found[verb] = container
+        assert verb in COMMANDS
+        (port,) = container["ports"]
+        assert getattr(settings, verb).listen == f"0.0.0.0:{port['containerPort']}"
+        assert container["livenessProbe"]["httpGet"]["port"] == port["name"] == "http"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/-/ready"
+        assert pod["terminationGracePeriodSeconds"] > 10
+        mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert mounted["secrets"] == "/run/secrets/tidemark"
+    assert found.keys() == {"collect", "stream", "export"}
+    state = {mount["name"]: mount["mountPath"] for mount in found["stream"]["volumeMounts"]}
+    assert settings.stream.checkpoint.startswith(state["state"])
+    assert found["stream"]["args"] == ["stream", "--verbose"]
+    (monitor,) = of_kind(documents, "ServiceMonitor")
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    selected = monitor["spec"]["selector"]["matchLabels"].items()
+    services = of_kind(documents, "Service")
+    assert len(services) == 3
+    assert all(selected <= service["metadata"]["labels"].items() for service in services)
+    # The alerts and the rules lead to the service of the export process.
+    assert settings.detect.runbook_url == "http://kafka-tidemark-export.n:9754/docs/runbooks"
+    assert "kafka-tidemark-export" in {service["metadata"]["name"] for service in services}
+
+
+def test_the_chart_carries_the_rules_and_dashboards(tmp_path: Path) -> None:
+    url = "https://runbooks.example.org/kafka"
+    documents = rendered(tmp_path, {**EVERYTHING, "runbookUrl": url})
+    for rules, file in zip(
+        of_kind(documents, "PrometheusRule"),
+        (health_rules.FILE, replication_rules.FILE),
+        strict=True,
+    ):
+        assert rules["spec"] == yaml.safe_load(file.prometheus().replace(RUNBOOK_URL, url))
+    boards = {
+        name: text
+        for document in of_kind(documents, "ConfigMap")
+        for name, text in document["data"].items()
+        if name.endswith(".json")
+    }
+    assert boards == {
+        path.name: path.read_text(encoding="utf-8")
+        for path in (ROOT / "dashboards" / "grafana").glob("*.json")
+    }
+    plain = rendered(tmp_path, {})
+    assert {document["kind"] for document in plain} == {
+        *("ConfigMap", "Deployment", "Service", "ServiceAccount", "StatefulSet")
+    }
+
+
+def test_openshift_chooses_user_and_group(tmp_path: Path) -> None:
+    for _, pod, _ in pods(rendered(tmp_path, OPENSHIFT)):
+        assert pod["securityContext"] == {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"exporter": {}}, "exporter"),
+        ({"stream": {"storage": "ten"}}, "storage"),
+        ({"config": {"clusters": [{"name": "x"}]}}, "bootstrap_servers"),
+        ({"runbookUrl": "runbooks"}, "runbookUrl"),
+        ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(
+    tmp_path: Path, values: dict[str, Any], named: str
+) -> None:
+    ran = helm(tmp_path, values)
+    assert ran.returncode != 0
+    assert named in ran.stderr
+
+
+def test_the_versions_are_those_of_the_project() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{chart["appVersion"]}"' in project
+
+
+def test_hadolint_accepts_the_build_file() -> None:
+    ran = run("hadolint", str(DEPLOY / "docker" / "Dockerfile"))
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_the_image_installs_locked_versions_by_their_hashes() -> None:
+    text = (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    for name in ("export", "stream"):
+        assert f"--require-hashes --requirement /requirements/{name}.lock" in text
+        assert (ROOT / "requirements" / f"{name}.lock").exists()
+
+
+def test_strimzis_topics_are_those_that_tidemark_creates() -> None:
+    documents = yaml.safe_load_all((DEPLOY / "strimzi" / "topics.yaml").read_text(encoding="utf-8"))
+    topics = Topics()
+    found = {
+        document["metadata"]["name"]: (document["spec"]["partitions"], document["spec"]["config"])
+        for document in documents
+        if document["spec"]["replicas"] == topics.replication_factor
+    }
+    assert found == topic_specifications(topics)
+
+
+def test_strimzis_users_have_the_documented_rights() -> None:
+    permissions = (ROOT / "docs" / "permissions.md").read_text(encoding="utf-8")
+    users = list(
+        yaml.safe_load_all((DEPLOY / "strimzi" / "users.yaml").read_text(encoding="utf-8"))
+    )
+    watched, own = (user["spec"]["authorization"]["acls"] for user in users)
+    topic, cluster = watched
+    assert "--operation Describe --operation Read --operation DescribeConfigs --topic '*'" in (
+        permissions
+    )
+    assert (topic["resource"]["name"], set(topic["operations"])) == (
+        "*",
+        {"Describe", "Read", "DescribeConfigs"},
+    )
+    assert (cluster["resource"]["type"], set(cluster["operations"])) == (
+        "cluster",
+        {"Describe", "DescribeConfigs"},
+    )
+    prefixes = {acl["resource"]["name"] for acl in own if acl["resource"]["type"] == "group"}
+    assert prefixes == {"tidemark", "spark-kafka-source"}
