@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs Debian's prometheus, prometheus-alertmanager and chromium for the tests, as root; starts
-# no service. Elsewhere it prints what is missing: those tests are skipped; with CI=true it fails.
+# Installs Debian's prometheus, prometheus-alertmanager, chromium and openssl for the tests, as root;
+# starts no service. Elsewhere it prints what is missing: those tests are skipped; with CI=true it
+# fails.
 set -euo pipefail
 
 declare -A package=([prometheus]=prometheus [promtool]=prometheus [chromium]=chromium
-  [prometheus-alertmanager]=prometheus-alertmanager [amtool]=prometheus-alertmanager)
+  [prometheus-alertmanager]=prometheus-alertmanager [amtool]=prometheus-alertmanager [openssl]=openssl)
 missing() {
   for tool in "${!package[@]}"; do command -v "$tool" >/dev/null || echo "$tool"; done | sort
 }
@@ -26,7 +27,7 @@ if [ "$(id -u)" = 0 ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/
   chmod 755 "$policy"
   export DEBIAN_FRONTEND=noninteractive
   echo "system: installing" $tools
-  packages="prometheus prometheus-alertmanager chromium fonts-dejavu-core"
+  packages="prometheus prometheus-alertmanager chromium fonts-dejavu-core openssl"
   # One apt at a time: setup.sh may run beside this.
   if ! flock /tmp/tidemark-apt.lock sh -c \
     "apt-get update -qq && apt-get install -y -qq --no-install-recommends $packages" \

