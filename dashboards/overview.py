@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
 from dashboards.panels import ANSWERS, AnyPanel, grid, lines, link, listing, number, queries, states
-from dashboards.promql import chosen, increase, sum_by
+from dashboards.promql import RECENT, chosen, counted, increase, sum_by
 
 UID = frame.OVERVIEW
 CLUSTER = "{{kafka_cluster}}"
@@ -21,13 +21,14 @@ TO_BROKERS = link(
 
 def _numbers() -> list[AnyPanel]:
     """The row of numbers, the worst first."""
-    lost = increase(chosen("tidemark_committed_records_lost_total", kind="proven"), "$__range")
+    lost = counted(chosen("tidemark_committed_records_lost_total", kind="proven"), "$__range")
     critical = sum_by(chosen("tidemark_alert_open", severity="critical"), "kafka_cluster")
     return [
         number(
             1,
             "Committed records lost",
-            "Proven losses in the time range; a lower bound.",
+            "Proven losses in the time range; a lower bound. "
+            "Exact unless the exporter restarted in it.",
             lost,
             CLUSTER,
             bad=0.5,
@@ -183,7 +184,7 @@ def build() -> dashboard.Dashboard:
         chosen("tidemark_committed_records_lost_total", kind="proven"),
         chosen("tidemark_unclean_elections_total"),
     )
-    events = f"{increase(lost, '1m')} > 0 or {increase(unclean, '1m')} > 0"
+    events = f"{increase(lost, RECENT)} > 0 or {increase(unclean, RECENT)} > 0"
     open_critical = chosen("tidemark_alert_open", severity="critical")
     critical = f"{sum_by(open_critical, 'kafka_cluster', 'alertname')} > 0"
     return frame.make_dashboard(

@@ -17,7 +17,7 @@ from dashboards.panels import (
     queries,
     states,
 )
-from dashboards.promql import series, sum_by
+from dashboards.promql import RECENT, series, sum_by
 
 UID = frame.PARTITION
 OF_TOPIC = {"kafka_cluster": "$kafka_cluster", "topic": "$topic"}
@@ -209,7 +209,7 @@ def build() -> dashboard.Dashboard:
             frame.annotation(
                 "Election",
                 "blue",
-                f"changes({_of('tidemark_partition_leader_epoch')}[1m]) > 0",
+                f"changes({_of('tidemark_partition_leader_epoch')}[{RECENT}]) > 0",
                 "leader epoch increased",
             ),
         ],

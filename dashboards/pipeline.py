@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
 from dashboards.panels import AnyPanel, grid, lines, number, queries, states
-from dashboards.promql import chosen, increase, series, sum_by
+from dashboards.promql import RECENT, chosen, counted, increase, series, sum_by
 
 UID = frame.PIPELINE
 CLUSTER = "{{kafka_cluster}}"
@@ -27,7 +27,7 @@ def _p99(metric: str, *by: str) -> str:
 
 def _numbers() -> list[AnyPanel]:
     age = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')}"
-    lost = sum_by(increase(UNDELIVERED, "$__range"), "receiver")
+    lost = sum_by(counted(UNDELIVERED, "$__range"), "receiver")
     return [
         number(
             1,
@@ -50,7 +50,7 @@ def _numbers() -> list[AnyPanel]:
             3,
             "Dead letters",
             "Events that cannot be decoded, in the time range.",
-            increase(series("tidemark_dead_letters_total"), "$__range"),
+            counted(series("tidemark_dead_letters_total"), "$__range"),
             "",
             bad=0.5,
             colour="orange",
@@ -60,7 +60,7 @@ def _numbers() -> list[AnyPanel]:
             "Undecodable records",
             "Records skipped by the exporter, in the time range.",
             sum_by(
-                increase(series("tidemark_export_records_undecodable_total"), "$__range"), "topic"
+                counted(series("tidemark_export_records_undecodable_total"), "$__range"), "topic"
             ),
             "{{topic}}",
             bad=0.5,
@@ -232,7 +232,7 @@ def build() -> dashboard.Dashboard:
             frame.annotation(
                 "Alerts not delivered",
                 "orange",
-                f"{increase(UNDELIVERED, '1m')} > 0",
+                f"{increase(UNDELIVERED, RECENT)} > 0",
                 "{{receiver}} {{outcome}}",
             ),
         ],

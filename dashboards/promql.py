@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tidemark.core.metric_table import METRICS
 
+# Of an annotation: it holds two samples of a counter also where Prometheus scrapes once a minute.
+RECENT = "3m"
 # The matcher of the dashboards' cluster variable.
 CHOSEN = {"kafka_cluster": "=~$kafka_cluster"}
 
@@ -32,6 +34,16 @@ def chosen(name: str, **matchers: str) -> str:
 
 def increase(selector: str, window: str) -> str:
     return f"increase({selector}[{window}])"
+
+
+def counted(selector: str, window: str) -> str:
+    """How much a counter grew within `window`, exactly while the process did not restart.
+
+    `increase` extrapolates to the edges of the window: 7 becomes 7.17. After a restart it is taken
+    nevertheless, because no other function adds up what was counted before.
+    """
+    exact = f"max_over_time({selector}[{window}]) - min_over_time({selector}[{window}])"
+    return f"({exact}) and resets({selector}[{window}]) == 0 or {increase(selector, window)}"
 
 
 def happened(selector: str, window: str) -> str:

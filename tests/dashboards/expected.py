@@ -53,7 +53,7 @@ ON = {"partition": "1"}
 # dashboard -> panel -> the expectations of its queries A, B, …
 PANELS: dict[str, dict[int, list[Expected]]] = {
     "tidemark-overview": {
-        1: [about(UNCLEAN, 7, kafka_cluster="demo", kind="proven")],
+        1: [exactly(UNCLEAN, 7, kafka_cluster="demo", kind="proven")],
         2: [exactly(UNDER_MIN, 1, kafka_cluster="demo")],
         3: [exactly(OFFLINE, 1, kafka_cluster="demo")],
         4: [exactly(UNDER_MIN, 1, kafka_cluster="demo")],
