@@ -18,13 +18,16 @@ from tidemark_exporters.pages.query import NotFoundError, quote
 DOCUMENTS: Final = {
     "runbooks": "Runbooks",
     "alerts": "Alerts explained",
+    "install": "Install",
     "guide": "Guide",
+    "operations": "Operations",
     "replication": "How Kafka replicates",
     "deploy": "Deployment",
     "permissions": "Permissions",
     "versions": "Versions of Kafka",
     "metrics": "Metrics",
     "api": "API",
+    "comparison": "Comparison",
 }
 PREFIX: Final = "docs"
 _LINK = re.compile(r"(?P<name>[a-z]+)\.md(?P<anchor>#[^#]*)?")
