@@ -53,7 +53,7 @@ def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_noti
         dry_run(settings, click.echo)
         return
     # The client libraries load slowly: only once the configuration is known to be right.
-    from tidemark_exporters.export.garbage_collector import freeze_heap
+    from tidemark.garbage_collector import freeze_heap
     from tidemark_exporters.process import Exporter
 
     stop = threading.Event()

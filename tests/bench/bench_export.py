@@ -16,10 +16,10 @@ from tests.bench.row import Row
 from tests.export.make import NOW, view
 from tidemark.core.metric_table import METRICS
 from tidemark.core.records import ReplicaView, View, encode_record, view_key
+from tidemark.garbage_collector import freeze_heap
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition, Renderer
-from tidemark_exporters.export.garbage_collector import freeze_heap
 from tidemark_exporters.export.metric_values import PARTITION_VALUES, REPLICA_VALUES
 from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table

@@ -42,6 +42,7 @@ from tidemark.core.events import (
     PartitionDeleted,
     Pass,
 )
+from tidemark.garbage_collector import collection_paused
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
 
@@ -112,6 +113,10 @@ class PassRunner:
         `missed_elsewhere`: partitions whose earlier observations were lost before they were
         published.
         """
+        with collection_paused():
+            return await self._run(missed_elsewhere)
+
+    async def _run(self, missed_elsewhere: set[TopicPartition]) -> list[EventRecord]:
         self.number += 1
         self._started = time.monotonic()
         self._packer = Packer(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from tidemark.detect.thresholds import Detection
+from tidemark.garbage_collector import collection_paused
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord, Row
 from tidemark.settings import Topics
@@ -42,7 +43,9 @@ def make_fold(detection: Detection, topics: Topics) -> FoldFunction:
         key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
         before = bytes(state.get[0]) if state.exists else None
-        after, rows = fold_group(before, records_of(frames), detection, int(key[0]), groups)
+        records = records_of(frames)
+        with collection_paused():
+            after, rows = fold_group(before, records, detection, int(key[0]), groups)
         if after != before:
             state.update((after,))
         yield from to_frames(rows, topic_of)

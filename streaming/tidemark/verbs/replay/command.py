@@ -11,6 +11,7 @@ import msgspec
 from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, DeadLetter
 from tidemark.detect.thresholds import Detection
+from tidemark.garbage_collector import collect_seldom
 from tidemark.settings import load_settings, read_document
 from tidemark.verbs.options import config_option
 from tidemark.verbs.recording import check_sources, read_lines
@@ -43,6 +44,7 @@ def replay(
     remove (-). Findings do not change the exit status.
     """
     check_sources(sources)
+    collect_seldom()
     detection = load_settings(config).detect
     other = None if thresholds is None else read_detection(thresholds)
     if diff:
