@@ -29,6 +29,7 @@ COMMANDS = {
         "tidemark_exporters.command:export",
         "Serve metrics, the status page and its API, and deliver alerts.",
     ),
+    "top": ("tidemark.verbs.top.command:top", "Watch a cluster in the terminal."),
     "replay": (
         "tidemark.verbs.replay.command:replay",
         "Run recorded events through the detectors.",

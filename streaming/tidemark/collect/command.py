@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,24 +13,22 @@ import structlog
 
 from tidemark.collect.cluster_choice import choose_cluster, select_clusters
 from tidemark.collect.collector import Collector
-from tidemark.collect.jmx.source import JmxSource
 from tidemark.collect.kafka_publisher import KafkaPublisher
 from tidemark.collect.log_directories.sidecar import (
     LogDirectoriesReader,
     parse_log_dirs,
     run_sidecar,
 )
-from tidemark.collect.metadata_log.tail import MetadataLogTail
 from tidemark.collect.metadata_log.write import write_metadata_folder
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import LinePublisher, Publisher
-from tidemark.collect.sources import Source
+from tidemark.collect.source_readers import start_sources
 from tidemark.collect.watchdog import CANNOT_PUBLISH, NO_BROKER, CollectorWatchdog, Key
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.kafka.client import check_reachable, quiet_client_logs
 from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
-from tidemark.settings import Cluster, Settings, load_settings
+from tidemark.settings import Settings, load_settings
 
 log = structlog.get_logger()
 
@@ -148,20 +145,6 @@ def _read_log_directories(
     log.info("reading log directories", cluster=cluster.name, broker=reader.broker)
     run_sidecar(reader, publisher, metrics, stop, settings.collect.checkpoint_seconds, readings)
     publisher.close(FLUSH_SECONDS)
-
-
-def start_sources(cluster: Cluster, settings: Settings, metrics: CollectMetrics) -> list[Source]:
-    """The readers beside the passes, started."""
-    sources: list[Source] = []
-    if cluster.jmx:
-        sources.append(
-            JmxSource(cluster, settings.collect, partial(metrics.jmx_read, cluster.name))
-        )
-    if cluster.controllers:
-        tail = MetadataLogTail(cluster, metrics.metadata_log)
-        tail.start()
-        sources.append(tail)
-    return sources
 
 
 def _check_clusters(settings: Settings) -> None:

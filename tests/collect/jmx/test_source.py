@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tidemark.collect.command import start_sources
 from tidemark.collect.jmx.endpoint import scrape
 from tidemark.collect.jmx.figures import ScrapeError
 from tidemark.collect.jmx.source import JmxSource
 from tidemark.collect.metrics import CollectMetrics
+from tidemark.collect.source_readers import start_sources
 from tidemark.core.events import BrokerState, JmxFigures
 from tidemark.settings import Cluster, Collect, JmxEndpoint, Settings
 

@@ -1,0 +1,190 @@
+"""`tidemark top`: a cluster in the terminal, by one process without Spark and without topics."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tidemark.core.errors import ConfigError
+from tidemark.logs import configure_logs
+from tidemark.settings import Settings, load_settings
+from tidemark.verbs.few_passes import live_cluster
+from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
+from tidemark.verbs.recording import STDIN
+from tidemark.verbs.top.live import LiveCluster
+from tidemark.verbs.top.messages import Messages
+from tidemark.verbs.top.plain import block
+from tidemark.verbs.top.recorded import read_recording
+from tidemark.verbs.top.recorder import Recorder
+from tidemark.verbs.top.session import Source, run_session
+from tidemark.verbs.top.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from tidemark.verbs.top.site import TopSite
+
+# After the user quits: for the pass under way.
+PASS_SECONDS: Final = 4.0
+POLL_SECONDS: Final = 0.1
+# The first block waits for this pass, which has what the first one only asked for.
+FIRST_PASS: Final = 2
+
+
+@click.command("top")
+@config_option
+@bootstrap_option
+@cluster_option
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Also serve the status page, /metrics and the API."
+)
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also append the events to a file for `tidemark replay`; gzipped if it ends in .gz.",
+)
+@click.option("--from", "source", metavar="FILE|-", help="Show the end of a recording instead.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Without a terminal: the time between two blocks of text.",
+)
+@click.option("--passes", type=click.IntRange(min=1), help="End after this many passes.")
+@click.option("--plain", is_flag=True, help="Blocks of text on a terminal, too.")
+def top(
+    config: Path | None,
+    bootstrap: str | None,
+    name: str | None,
+    listen: str | None,
+    record: Path | None,
+    source: str | None,
+    every: float,
+    passes: int | None,
+    plain: bool,
+) -> None:
+    """Watch a cluster in the terminal: brokers, partitions, in-sync sets, alerts, elections.
+
+    Needs only brokers: no Spark, no topics, no configuration. Press ? for the keys. Written to a
+    pipe, it prints a block of text every few seconds.
+
+    It runs the collector and the detectors in one process, for up to 20,000 partitions. It sends
+    no notification and keeps nothing over a restart: `tidemark collect`, `stream` and `export` do.
+    """
+    settings = load_settings(config)
+    is_screen = not plain and _is_terminal()
+    if source is not None:
+        if bootstrap or listen or record or passes:
+            raise ConfigError(
+                "--from shows a recording; leave out --bootstrap, --listen, --record and --passes."
+            )
+        if source == STDIN and is_screen:
+            raise ConfigError("the keys come from standard input; give a file, or --plain.")
+        recorded = read_recording(source, settings.detect, name)
+        _show(recorded, every, is_screen=is_screen, messages=Messages())
+        return
+    _watch(settings, bootstrap, name, listen, record, every, passes, is_screen=is_screen)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") != "dumb"
+
+
+def _watch(
+    settings: Settings,
+    bootstrap: str | None,
+    name: str | None,
+    listen: str | None,
+    record: Path | None,
+    every: float,
+    passes: int | None,
+    *,
+    is_screen: bool,
+) -> None:
+    """Watches a live cluster until the user quits, a signal, or the last pass."""
+    messages = Messages()
+    if is_screen:
+        messages.take_over_logs()
+    else:
+        configure_logs(settings.log_format)
+    cluster = live_cluster(settings, bootstrap, name)
+    recorder = None if record is None else Recorder(record)
+    live = LiveCluster(cluster, settings, recorder, passes)
+    if listen is not None:
+        live.serve(_site_of(settings, cluster.name, listen, live))
+    live.start()
+    try:
+        _show(live, every, is_screen=is_screen, messages=messages)
+    finally:
+        live.stop(PASS_SECONDS)
+
+
+def _site_of(settings: Settings, cluster: str, listen: str, live: LiveCluster) -> TopSite:
+    """The server of the pages. Raises ConfigError where the exporters are not installed."""
+    try:
+        from tidemark.verbs.top.site import TopSite
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"--listen needs tidemark_exporters ({error}); install the whole wheel, "
+            "or leave out --listen."
+        ) from None
+    return TopSite(settings, cluster, listen, live.metrics)
+
+
+def _show(source: Source, every: float, *, is_screen: bool, messages: Messages) -> None:
+    """Shows a cluster until the user quits, or until SIGTERM or SIGINT."""
+    stop = threading.Event()
+    if not is_screen:
+        with _signals_call(stop.set):
+            _print_blocks(source, every, stop)
+        return
+    from tidemark.verbs.top.terminal import Terminal
+
+    terminal = Terminal()
+
+    def end() -> None:
+        stop.set()
+        terminal.wake()
+
+    if isinstance(source, LiveCluster):
+        source.publisher.on_pass = terminal.wake
+    with _signals_call(end), terminal:
+        run_session(terminal, source, messages, stop)
+
+
+@contextmanager
+def _signals_call(end: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT call `end` inside."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, lambda *_: end()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _print_blocks(source: Source, every: float, stop: threading.Event) -> None:
+    """A block for the newest pass every few seconds, and one for the last pass."""
+    since = next_at = 0.0
+    printed: Snapshot | None = None
+    while True:
+        is_last = not source.is_running or stop.is_set()
+        shown, now = source.snapshot, time.monotonic()
+        is_due = now >= next_at and shown is not None and shown.passes >= FIRST_PASS
+        if shown is not None and shown is not printed and (is_due or is_last):
+            click.echo("\n".join(block(shown, since)) + "\n")
+            printed, since, next_at = shown, shown.at, now + every
+        if is_last or (shown is not None and shown.is_recorded):
+            return
+        stop.wait(POLL_SECONDS)

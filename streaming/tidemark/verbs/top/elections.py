@@ -1,0 +1,121 @@
+"""Changes of leaders, from the views of one pass to the next."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from tidemark.core.records import View
+from tidemark.verbs.top.snapshot import Election
+
+# Elections that are listed; older ones are forgotten.
+MAX_ELECTIONS: Final = 1_000
+UNCLEAN: Final = "KafkaUncleanElection"
+
+Place = tuple[str, int]
+
+
+class _Leadership(NamedTuple):
+    topic_id: str | None
+    leader: int | None
+    epoch: int | None
+    in_sync: list[int] | None
+    eligible: list[int] | None
+
+
+class ElectionLog:
+    """The elections of one cluster. Remembers a leadership per partition."""
+
+    def __init__(self) -> None:
+        self._known: dict[Place, _Leadership] = {}
+        self._elections: deque[Election] = deque(maxlen=MAX_ELECTIONS)
+
+    def note(self, views: Iterable[View]) -> None:
+        """Compares each leadership with that of the last call; forgets deleted partitions.
+
+        A pass that does not know the leader is no election and forgets nothing.
+        """
+        known, self._known = self._known, {}
+        for view in views:
+            place = (view.topic or "", view.partition or 0)
+            before, after = known.get(place), _leadership(view)
+            if view.leader is None and not view.leaderless and before is not None:
+                self._known[place] = before
+                continue
+            self._known[place] = after
+            if before is not None and before.topic_id == after.topic_id:
+                self._elections.extendleft(_changes(before, after, view))
+
+    def newest_first(self, views: Iterable[View]) -> list[Election]:
+        """The elections, with what the open alerts of these views say of them."""
+        alerts = {
+            (view.topic, view.partition): [
+                alert.evidence for alert in view.alerts if alert.labels["alertname"] == UNCLEAN
+            ]
+            for view in views
+            if view.alerts
+        }
+        return [
+            _with_finding(election, alerts.get((election.topic, election.partition), ()))
+            for election in self._elections
+        ]
+
+
+def _leadership(view: View) -> _Leadership:
+    return _Leadership(
+        view.topic_id,
+        view.leader,
+        view.leader_epoch,
+        view.in_sync_replicas,
+        view.eligible_leader_replicas,
+    )
+
+
+def _changes(before: _Leadership, after: _Leadership, view: View) -> Iterator[Election]:
+    if (before.leader, before.epoch) == (after.leader, after.epoch):
+        return
+    if before.leader is None and before.epoch is None:
+        # The first leader that is known at all.
+        return
+    yield Election(
+        at=view.at,
+        topic=view.topic or "",
+        partition=view.partition or 0,
+        leader_before=before.leader,
+        leader=after.leader,
+        epoch_before=before.epoch,
+        epoch=after.epoch,
+        was=_membership(before, after),
+        finding="",
+    )
+
+
+def _membership(before: _Leadership, after: _Leadership) -> str:
+    """What the new leader was, by the last observation before."""
+    leader = after.leader
+    if leader is None:
+        return ""
+    if leader == before.leader:
+        return "leader"
+    if before.in_sync is None:
+        return "unknown"
+    if leader in before.in_sync:
+        return "in sync"
+    return "eligible" if leader in (before.eligible or ()) else "not in sync"
+
+
+def _with_finding(election: Election, evidence: Iterable[dict[str, Any]]) -> Election:
+    for found in evidence:
+        if election.leader is not None and _is_about(found, election):
+            return replace(election, finding=f"{found.get('verdict')} election")
+    return election
+
+
+def _is_about(found: dict[str, Any], election: Election) -> bool:
+    """By the epoch; where metadata has none, by the leader."""
+    epoch = found.get("leader_epoch_after")
+    if epoch is None or election.epoch is None:
+        return bool(found.get("leader") == election.leader)
+    return bool(epoch == election.epoch)

@@ -1,0 +1,105 @@
+"""The brokers: how each answers, leads, follows, and what its stop would do."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from rich.text import Text
+
+from tidemark.assess.safe_to_stop import EFFECTS
+from tidemark.core.events import OK
+from tidemark.core.text import duration
+from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
+from tidemark.verbs.top.screens.list_screen import ListScreen, Order, known
+from tidemark.verbs.top.snapshot import BrokerRow, Snapshot
+
+COLUMNS: Final = (
+    Column("broker", right=True),
+    Column("rack", optional=2),
+    Column("answer", width=9),
+    Column("ms", right=True, optional=3, width=5),
+    Column("leads", right=True),
+    Column("in sync", right=True, width=9),
+    Column("lag", right=True, width=6),
+    Column("lag time", right=True, optional=1, width=8),
+    Column("safe to stop", rest=True, width=26),
+)
+_WORDS: Final = {
+    "offline": "offline",
+    "under_min_isr": "under min ISR",
+    "unknown": "unknown",
+    "last_copy": "to a last copy",
+}
+
+
+def broker_cells(row: BrokerRow) -> Sequence[Cell]:
+    return (
+        str(row.broker),
+        row.rack or "-",
+        answer_cell(row),
+        "?" if row.answered_ms is None else f"{row.answered_ms:.0f}",
+        str(row.leads),
+        f"{row.in_sync}/{row.replicas}",
+        known(row.lag_records),
+        "?" if row.lag_ms is None else duration(row.lag_ms),
+        safe_cell(row),
+    )
+
+
+def answer_cell(row: BrokerRow) -> Cell:
+    if row.outcome is None:
+        return "?", STYLES["unknown"]
+    if row.outcome != OK:
+        return row.outcome.replace("_", " "), STYLES["critical"]
+    return ("fenced", STYLES["warning"]) if row.fenced else ("ok", STYLES["ok"])
+
+
+def safe_cell(row: BrokerRow) -> Cell:
+    """`yes`, or how many partitions a stop affects."""
+    if row.is_safe:
+        return "yes", STYLES["ok"]
+    counts = Counter(impact.effect for impact in row.impacts)
+    if row.not_shown:
+        counts["unknown"] += row.not_shown
+    effects = ", ".join(f"{counts[e]} {_WORDS[e]}" for e in EFFECTS if counts[e])
+    if not effects:
+        return "unknown: no partition was observed", STYLES["unknown"]
+    if set(counts) == {"unknown"}:
+        return effects, STYLES["unknown"]
+    return f"no: {effects}", STYLES["critical" if counts["offline"] else "warning"]
+
+
+def _details(row: BrokerRow, _snapshot: Snapshot, _width: int) -> list[Text]:
+    """The worst partitions that a stop affects, and why."""
+    shown = row.impacts[:4]
+    lines = [Text(f"{i.topic}-{i.partition}: {_WORDS[i.effect]}: {i.detail}") for i in shown]
+    if len(row.impacts) > len(shown):
+        more = len(row.impacts) - len(shown)
+        lines.append(Text(f"… and {more} more: tidemark safe-to-stop {row.broker}"))
+    return lines
+
+
+def _first_impact(row: BrokerRow) -> tuple[str, int] | None:
+    return (row.impacts[0].topic, row.impacts[0].partition) if row.impacts else None
+
+
+BROKERS: Final = ListScreen[BrokerRow](
+    letter="b",
+    title="brokers",
+    none="no broker is known yet",
+    columns=COLUMNS,
+    items=lambda snapshot: snapshot.brokers,
+    cells=broker_cells,
+    orders=(
+        Order("number", lambda row: row.broker),
+        Order("lag", lambda row: -math.inf if row.lag_ms is None else -row.lag_ms),
+        Order("leads", lambda row: -row.leads),
+        Order("affected by a stop", lambda row: -len(row.impacts)),
+    ),
+    text=lambda row: f"{row.broker} {row.rack or ''} {row.outcome or ''}",
+    place=_first_impact,
+    details=_details,
+)

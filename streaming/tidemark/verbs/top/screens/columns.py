@@ -1,0 +1,102 @@
+"""Tables that fit a terminal: one column takes the width that is left, some may be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.text import Text
+
+GAP: Final = 2
+# A column that takes the rest is at least this wide, or as wide as it asks for; before it gets
+# narrower, others are left out.
+MIN_REST: Final = 12
+STYLES: Final = {
+    "critical": "bold red",
+    "warning": "yellow",
+    "unknown": "magenta",
+    "info": "cyan",
+    "ok": "green",
+}
+HEADING: Final = "bold"
+SELECTED: Final = "reverse"
+DIM: Final = "dim"
+
+# A text, or a text and its style.
+Cell = str | tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`width`: at least. `rest`: takes the width that is left. `optional`: left out where the
+    terminal is narrow, the highest number first.
+    """
+
+    title: str
+    right: bool = False
+    rest: bool = False
+    optional: int = 0
+    width: int = 0
+
+
+def lay_out(
+    columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int, selected: int = -1
+) -> list[Text]:
+    """The titles and one line per row, each at most `width` columns wide."""
+    cells = [[_split(cell) for cell in row] for row in rows]
+    widths = [
+        max([len(column.title), column.width, *(len(row[n][0]) for row in cells)])
+        for n, column in enumerate(columns)
+    ]
+    shown = _fit(columns, widths, width)
+    lines = [_line(columns, shown, widths, [(c.title, HEADING) for c in columns], width)]
+    for number, row in enumerate(cells):
+        line = _line(columns, shown, widths, row, width)
+        if number == selected:
+            line.stylize(SELECTED)
+        lines.append(line)
+    return lines
+
+
+def _split(cell: Cell) -> tuple[str, str]:
+    return (cell, "") if isinstance(cell, str) else cell
+
+
+def _fit(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
+    """The columns that are shown; sets the width of the one that takes the rest."""
+    shown = list(range(len(columns)))
+    while True:
+        least = [
+            min(widths[n], columns[n].width or MIN_REST) if columns[n].rest else widths[n]
+            for n in shown
+        ]
+        used = sum(least) + GAP * (len(shown) - 1)
+        droppable = [n for n in shown if columns[n].optional]
+        if used <= width or not droppable:
+            break
+        shown.remove(max(droppable, key=lambda n: columns[n].optional))
+    for place, n in enumerate(shown):
+        if columns[n].rest:
+            widths[n] = max(least[place] + width - used, 1)
+    return shown
+
+
+def _line(
+    columns: Sequence[Column],
+    shown: list[int],
+    widths: list[int],
+    row: Sequence[tuple[str, str]],
+    width: int,
+) -> Text:
+    line = Text(no_wrap=True)
+    for place, n in enumerate(shown):
+        text, style = row[n]
+        if len(text) > widths[n]:
+            text = f"{text[: widths[n] - 1]}…"
+        padded = text.rjust(widths[n]) if columns[n].right else text.ljust(widths[n])
+        line.append(padded, style)
+        if place < len(shown) - 1:
+            line.append(" " * GAP)
+    line.truncate(width)
+    return line

@@ -1,0 +1,104 @@
+"""One partition: its replicas, drawn logs with their leader epochs, alerts, changes, elections."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rich.text import Text
+
+from tidemark.core.events import Observation, Replica
+from tidemark.core.records import View
+from tidemark.core.text import duration
+from tidemark.verbs.inspect.drawing import draw_logs
+from tidemark.verbs.top.screens import alerts, elections, in_sync
+from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES, Cell, lay_out
+from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text, known
+from tidemark.verbs.top.screens.partitions import replica_lines
+from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
+
+# The drawing's broker numbers, and the room right of its marks.
+MARGIN: Final = 12
+MIN_BAR: Final = 20
+MAX_BAR: Final = 120
+
+
+def partition_lines(snapshot: Snapshot, row: PartitionRow, width: int) -> list[Text]:
+    """The whole page of one partition, longer than most terminals."""
+    view = row.view
+    lines = [*_heading(row), Text(), *replica_lines(view, width)]
+    lines += _section("logs", _drawing(view, width))
+    lines += _section(
+        "open alerts",
+        [line for alert in view.alerts for line in alerts.alert_lines(alert, snapshot.at, width)],
+    )
+    lines += _section("changes of the in-sync set", _listed(in_sync.IN_SYNC, snapshot, row, width))
+    lines += _section("elections", _listed(elections.ELECTIONS, snapshot, row, width))
+    return lines
+
+
+def _heading(row: PartitionRow) -> list[Text]:
+    view = row.view
+    first = Text()
+    first.append(row.name, HEADING)
+    first.append("  ")
+    first.append(row.state.label, STYLES[row.state.level])
+    if view.missed_passes:
+        first.append(f"  not seen for {view.missed_passes} passes", STYLES["unknown"])
+    leader = "none" if view.leaderless else known(view.leader)
+    facts = (
+        f"leader {leader}, epoch {known(view.leader_epoch)}, "
+        f"in sync {brokers_text(view.in_sync_replicas)} of {brokers_text(view.assigned)}, "
+        f"min in sync {known(view.effective_min_in_sync_replicas)}"
+    )
+    if view.eligible_leader_replicas:
+        facts += f", eligible {brokers_text(view.eligible_leader_replicas)}"
+    if view.adding or view.removing:
+        facts += f", adding {brokers_text(view.adding)}, removing {brokers_text(view.removing)}"
+    waited = view.uncommitted_ms
+    above = f"HW {known(view.high_watermark)}, LEO {known(view.log_end_offset)}, "
+    above += f"{known(view.uncommitted_records)} records above the HW"
+    if waited:
+        above += f", the oldest for {duration(waited)}"
+    return [first, Text(facts), Text(above)]
+
+
+def _section(title: str, lines: list[Text]) -> list[Text]:
+    return [Text(), Text(title, HEADING), *(lines or [Text("none", DIM)])]
+
+
+def _drawing(view: View, width: int) -> list[Text]:
+    """The logs as `tidemark inspect` draws them."""
+    bar = min(max(width - MARGIN, MIN_BAR), MAX_BAR)
+    return [Text.from_ansi(line) for line in draw_logs(as_observation(view), bar)]
+
+
+def as_observation(view: View) -> Observation:
+    """The part of a view that a drawing needs, in the form of an observation."""
+    return Observation(
+        topic=view.topic or "",
+        partition=view.partition or 0,
+        observed_at=view.at,
+        leader=view.leader,
+        lineage=view.lineage,
+        samples=[
+            Replica(
+                broker=replica.broker,
+                log_end_offset=replica.log_end_offset,
+                high_watermark=replica.high_watermark,
+                log_start_offset=replica.log_start_offset,
+                lineage=replica.lineage,
+            )
+            for replica in view.replicas
+        ],
+    )
+
+
+def _listed(
+    screen: ListScreen[Any], snapshot: Snapshot, row: PartitionRow, width: int
+) -> list[Text]:
+    """What a list has about this partition."""
+    place = (row.topic, row.number)
+    cells: list[list[Cell]] = [
+        list(screen.cells(item)) for item in screen.items(snapshot) if screen.place(item) == place
+    ]
+    return lay_out(screen.columns, cells, width) if cells else []

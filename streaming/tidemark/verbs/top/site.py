@@ -1,0 +1,95 @@
+"""`--listen`: the status page, its API and /metrics over the same pass, in the same process.
+
+The rows are those that the stream would publish, so the page shows what it shows with a stream.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from prometheus_client import generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
+
+from tidemark.collect.metrics import CollectMetrics
+from tidemark.core.records import Alert, View, decode_record
+from tidemark.reduce.rows import Row
+from tidemark.settings import Settings
+from tidemark_exporters.export.counters import EventCounters
+from tidemark_exporters.export.exposition import Renderer
+from tidemark_exporters.export.own_metrics import ExportMetrics
+from tidemark_exporters.export.table import Table
+from tidemark_exporters.http_server import Site, serve
+from tidemark_exporters.pages.responses import Pages
+from tidemark_exporters.process import PAUSE_PER_REFRESH
+
+NOT_READ = "the first pass"
+END_MARK = b"# EOF\n"
+
+
+class TopSite:
+    """Serves once it is built; `apply` and `refresh` are called by one thread.
+
+    Raises ConfigError or TidemarkError where it cannot listen.
+    """
+
+    def __init__(self, settings: Settings, cluster: str, listen: str, own: CollectMetrics) -> None:
+        self._settings = settings.export
+        self._table = Table()
+        self._counters = EventCounters()
+        self._counters.add_cluster(cluster)
+        self._renderer = Renderer(settings.export)
+        self._metrics = ExportMetrics()
+        self._collect_metrics = own
+        pages = Pages(self._table, settings.export.stale_seconds, self._waiting)
+        # Nothing is kept over a restart: the history is complete from the start of the process.
+        pages.history.complete = True
+        self._site = Site(self._render_own, pages, self._waiting)
+        self._next_refresh = 0.0
+        self._server = serve(self._site, listen)
+        host = listen.rpartition(":")[0]
+        self.note = f"http://{host}:{self._server.server_port}/"
+
+    def apply(self, rows: Iterable[Row]) -> None:
+        """Takes over the rows of one pass."""
+        for row in rows:
+            record = None if row.value is None else decode_record(row.value)
+            if row.destination == "partition_views":
+                view = record if isinstance(record, View) else None
+                self._table.apply(row.key.decode(), view, row.value)
+            elif isinstance(record, Alert):
+                self._counters.count(record)
+                self._site.pages.history.add(record)
+            elif row.destination == "dead_letters":
+                self._metrics.dead_letters.inc()
+
+    def refresh(self) -> None:
+        """Renders /metrics, seldom enough to take at most a tenth of a core."""
+        started, now = time.monotonic(), time.time()
+        if started < self._next_refresh:
+            return
+        if self._table.clusters:
+            self._table.live = True
+            self._metrics.ready.set(1)
+        exposition = self._renderer.render(self._table, self._counters, now)
+        self._site.exposition = exposition
+        seconds = time.monotonic() - started
+        self._metrics.record_refresh(exposition, seconds, now)
+        pause = max(self._settings.refresh_seconds, PAUSE_PER_REFRESH * seconds)
+        self._next_refresh = started + seconds + pause
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _waiting(self) -> list[str]:
+        return [] if self._table.live else [NOT_READ]
+
+    def _render_own(self, *, openmetrics_format: bool = False) -> bytes:
+        """The metrics of this process: those of a collector and those of an exporter."""
+        registry = self._collect_metrics.registry
+        exporters = self._metrics.render(openmetrics_format=openmetrics_format)
+        if not openmetrics_format:
+            return generate_latest(registry) + exporters
+        collectors = bytes(openmetrics.generate_latest(registry))  # type: ignore[no-untyped-call]
+        return collectors.removesuffix(END_MARK) + exporters

@@ -1,0 +1,134 @@
+"""What `tidemark top` knows after one pass: made in the thread that reduces, read by the screens.
+
+Nothing in it changes later, so a screen can keep it while collection goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tidemark.assess.safe_to_stop import StopImpact
+from tidemark.core.records import OpenAlert, View
+from tidemark.verbs.top.partition_state import State
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """One broker. `leads`, `in_sync`, `replicas`: partitions; null counts and lags are unknown."""
+
+    broker: int
+    rack: str | None
+    # How it answered the newest pass; null: no pass asked it.
+    outcome: str | None
+    answered_ms: float | None
+    fenced: bool | None
+    leads: int
+    in_sync: int
+    replicas: int
+    # The largest of the lags of its followers.
+    lag_records: int | None
+    lag_ms: float | None
+    # Whether every partition was observed and none is affected by a stop of this broker now.
+    is_safe: bool
+    # Worst first.
+    impacts: list[StopImpact]
+    # Partitions of the cluster that no broker reported: a stop is not safe.
+    not_shown: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One partition with the largest lag of its followers; null: no follower's lag is known."""
+
+    view: View
+    state: State
+    lag_records: int | None
+    lag_ms: float | None
+
+    @property
+    def topic(self) -> str:
+        return self.view.topic or ""
+
+    @property
+    def number(self) -> int:
+        return self.view.partition or 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.view.topic}-{self.view.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class InSyncChange:
+    """An in-sync set that was first seen at `at` (Unix seconds), and the one before."""
+
+    at: float
+    topic: str
+    partition: int
+    before: list[int]
+    after: list[int]
+    # Why a broker left, and how sure that is; empty where none left.
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """A leader that was first seen at `at`; null: no leader, or no leader epochs."""
+
+    at: float
+    topic: str
+    partition: int
+    leader_before: int | None
+    leader: int | None
+    epoch_before: int | None
+    epoch: int | None
+    # What the new leader was in the last observation before: in sync, eligible, not in sync.
+    was: str
+    # What KafkaUncleanElection says of it; empty without such an alert.
+    finding: str
+
+
+class LatePass(NamedTuple):
+    """When a pass began, and how many seconds later than it should have."""
+
+    at: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The cluster after a pass. `at`: its end by the collector's clock, Unix seconds."""
+
+    cluster: str
+    at: float
+    # Of the newest pass.
+    number: int
+    took_ms: float
+    period_ms: float
+    # Passes of this process or recording, and those of them that began late.
+    passes: int
+    late: int
+    last_late: LatePass | None
+    brokers: list[BrokerRow]
+    partitions: list[PartitionRow]
+    # Of the cluster and its brokers first, then of partitions.
+    alerts: list[OpenAlert]
+    # Newest first.
+    changes: list[InSyncChange]
+    elections: list[Election]
+    # Partitions that the newest passes count but no broker reported.
+    not_shown: int = 0
+    # Events that were not readable.
+    unreadable: int = 0
+    # Whether it is the end of a recording.
+    is_recorded: bool = False
+    # What else the user must know: refused answers, an ended recording, the address of the page.
+    notes: tuple[str, ...] = ()
+    # States -> partitions.
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def partition(self, topic: str, number: int) -> PartitionRow | None:
+        """The row of a partition; None once it is deleted."""
+        found = (row for row in self.partitions if (row.topic, row.number) == (topic, number))
+        return next(found, None)

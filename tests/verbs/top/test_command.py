@@ -1,0 +1,143 @@
+"""`tidemark top` from the command line: recordings, live passes in plain text, the served page."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.collect.fake_cluster import FakeCluster
+from tests.verbs.recordings import trace, write
+from tests.verbs.run import tidemark
+from tidemark.verbs.recording import read_lines
+from tidemark.verbs.top.recorder import Recorder
+
+SECONDS = 60.0
+
+
+@pytest.fixture
+def brokers() -> Iterator[FakeCluster]:
+    cluster = FakeCluster()
+    for number in range(4):
+        cluster.topic(f"orders-{number}", 100 + number)
+    yield cluster
+    cluster.close()
+
+
+def address(cluster: FakeCluster) -> str:
+    return f"127.0.0.1:{cluster.brokers[0].port}"
+
+
+def test_a_recording_as_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "unclean.jsonl", trace("unclean"))
+    out = tidemark("top", "--from", path).out
+    assert out.count("tidemark top  trace") == 1
+    assert "7 committed records of trace-0 are lost: offsets [5, 12) of epochs up to 0" in out
+    assert "1 → 2" in out and "unclean election" in out
+    assert out.count("\x1b") == 0
+
+
+def test_live_passes_as_blocks_of_text_and_their_recording(
+    brokers: FakeCluster, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.jsonl.gz"
+    for _ in range(2):
+        live = ("top", "--bootstrap", address(brokers), "--every", "0.1", "--passes", "3")
+        out = tidemark(*live, "--record", str(path)).out
+        assert "3 brokers, 4 partitions" in out
+        assert out.count("tidemark top  local") == 2
+        assert "partitions: 4 healthy" in out
+    replayed = tidemark("top", "--from", str(path)).out
+    assert "3 brokers, 4 partitions" in replayed
+    assert sum(1 for _ in read_lines([str(path)])) >= 6
+
+
+def test_the_page_the_api_and_the_metrics_are_served(brokers: FakeCluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    found: dict[str, str] = {}
+
+    def read() -> None:
+        """Until each answers with the partitions; the passes go on meanwhile."""
+        deadline = time.monotonic() + SECONDS
+        wanted = {
+            "-/ready": "ready",
+            "api/v1/partitions": "orders-3",
+            "": "local",
+            "metrics": "tidemark_partitions{",
+        }
+        while found.keys() < wanted.keys() and time.monotonic() < deadline:
+            for path, text in wanted.items():
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}") as answer:
+                        body = answer.read().decode()
+                except OSError:
+                    time.sleep(0.05)
+                    continue
+                if text in body:
+                    found[path] = body
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    out = tidemark(
+        *("top", "--bootstrap", address(brokers), "--plain", "--passes", "5"),
+        *("--listen", f"127.0.0.1:{port}"),
+    ).out
+    reader.join()
+    assert f"http://127.0.0.1:{port}/" in out
+    assert found["-/ready"] == "ready\n"
+    items = json.loads(found["api/v1/partitions"])["items"]
+    assert {item["topic"] for item in items} == {f"orders-{n}" for n in range(4)}
+    assert "local" in found[""]
+    assert "tidemark_collect_pass_seconds_count" in found["metrics"]
+    assert 'tidemark_partitions{kafka_cluster="local"} 4' in found["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--from", "x", "--listen", "127.0.0.1:1"), "leave out --bootstrap, --listen"),
+        (("--from", "/does/not/exist"), "cannot read /does/not/exist"),
+        (("--bootstrap", ","), "--bootstrap is empty"),
+        ((), "no cluster to watch"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
+    assert message in tidemark("top", *arguments, code=2).err
+
+
+def test_a_cluster_that_does_not_answer_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    err = tidemark("top", "--bootstrap", f"127.0.0.1:{port}", code=1).err
+    assert err.startswith("tidemark: ") and err.count("\n") == 1
+
+
+def test_a_recording_without_a_pass(tmp_path: Path) -> None:
+    path = write(tmp_path / "empty.jsonl", [b"{}"])
+    assert "holds no pass" in tidemark("top", "--from", path, code=2).err
+
+
+def test_the_recorder_ends_at_its_limit_and_continues_after_a_torn_line(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b'{"torn')
+    recorder = Recorder(path, max_bytes=8)
+    recorder.write([b"abc", b"def", b"ghi"])
+    recorder.write([b"jkl"])
+    recorder.close()
+    assert path.read_bytes() == b'{"torn\nabc\ndef\n'
+    assert recorder.ended is not None and "has reached its limit" in recorder.ended
+
+
+def test_a_folder_that_is_not_there_cannot_be_recorded_to(
+    brokers: FakeCluster, tmp_path: Path
+) -> None:
+    path = tmp_path / "none" / "events.jsonl"
+    err = tidemark("top", "--bootstrap", address(brokers), "--record", str(path), code=2).err
+    assert f"cannot write {path}" in err

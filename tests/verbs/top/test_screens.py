@@ -1,0 +1,147 @@
+"""Screens from snapshots: what each shows, sizes, sorting, filters, held screens."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import ROOT
+from tests.stream.synthetic import CLUSTER, SyntheticPasses
+from tests.verbs.recordings import trace
+from tests.verbs.top.shown import pressed, reduced, screen
+from tidemark.verbs.top import keys
+from tidemark.verbs.top.frame import frame_lines, room
+from tidemark.verbs.top.ui_state import SCREENS, UiState, press
+
+UNCLEAN = reduced(trace("unclean"), "trace")
+LOAD = SyntheticPasses(partitions=60, groups=1, offline_every=7)
+OFFLINE = reduced([v for number in range(7) for _, v in LOAD.records(number)], CLUSTER)
+ALL_KEYS = (
+    *"obpiae?/srjkgG q",
+    *(keys.UP, keys.DOWN, keys.LEFT, keys.RIGHT, keys.PAGE_UP, keys.PAGE_DOWN),
+    *(keys.HOME, keys.END, keys.ENTER, keys.ESCAPE, keys.BACKSPACE, keys.TAB),
+)
+
+
+@given(
+    st.lists(st.sampled_from(ALL_KEYS), max_size=12),
+    st.integers(min_value=1, max_value=200),
+    st.integers(min_value=1, max_value=60),
+    st.sampled_from([UNCLEAN, OFFLINE, None]),
+)
+@settings(max_examples=150)
+def test_any_keys_fill_any_terminal_exactly(
+    pressed_keys: list[str], width: int, height: int, snapshot: object
+) -> None:
+    shown = snapshot if snapshot is UNCLEAN or snapshot is OFFLINE else None
+    state = UiState()
+    for key in pressed_keys:
+        held = state.paused or shown
+        state = press(state, key, held, room(held, state, width, height))
+        lines = frame_lines(held, state, 1e9, width, height, "starting")
+        assert len(lines) == height
+        assert max(line.cell_len for line in lines) <= width
+
+
+def test_the_overview_has_brokers_partitions_alerts_changes_and_elections() -> None:
+    text = "\n".join(screen(UNCLEAN, UiState()))
+    assert re.search(r"^broker +answer +leads", text, re.MULTILINE)
+    assert re.search(r"^trace-0 +records lost", text, re.MULTILINE)
+    assert re.search(r"^critical +01:46:50 +UncleanElection", text, re.MULTILINE)
+    assert re.search(r"^01:46:54 +trace-0 +2 +1,2", text, re.MULTILINE)
+    assert re.search(r"^01:46:50 +trace-0 +1 → 2 +0 → 2 +not in sync +unclean", text, re.MULTILINE)
+
+
+def test_an_opened_partition_has_replicas_logs_lineages_alerts_changes_and_elections() -> None:
+    lines = screen(UNCLEAN, pressed(UNCLEAN, keys.ENTER, height=80), height=80)
+    text = "\n".join(lines)
+    assert re.search(r"^ +2  leader +yes +9 +9", text, re.MULTILINE)
+    assert "2  epochs end at: 0→5 2→9" in lines
+    assert "1 agrees with leader 2 up to offset 9" in lines
+    assert "7 committed records of trace-0 are lost: offsets [5, 12)" in text
+    assert re.search(r"^01:46:43 +trace-0 +1,2 +1", text, re.MULTILINE)
+    assert "unclean election" in text
+
+
+def test_end_scrolls_to_the_last_line_and_up_leaves_it_at_once() -> None:
+    end = pressed(UNCLEAN, "p", keys.ENTER, keys.END)
+    assert "more lines" not in "\n".join(screen(UNCLEAN, end))
+    up = press(end, keys.UP, UNCLEAN, room(UNCLEAN, end, 80, 24))
+    assert up.scrolled == end.scrolled - 1
+    assert press(up, keys.ESCAPE, UNCLEAN, room(UNCLEAN, up, 80, 24)).opened is None
+
+
+@pytest.mark.parametrize("letter", SCREENS)
+def test_each_letter_shows_its_screen_and_tab_the_next(letter: str) -> None:
+    state = pressed(OFFLINE, letter)
+    assert state.screen == letter
+    following = SCREENS[(SCREENS.index(letter) + 1) % len(SCREENS)]
+    assert press(state, keys.TAB, OFFLINE, room(OFFLINE, state, 80, 24)).screen == following
+
+
+def names(state: UiState) -> list[str]:
+    return [row.name for row in state.listed(OFFLINE)]
+
+
+def test_sorting_and_reversing() -> None:
+    worst = names(pressed(OFFLINE, "p"))
+    assert worst[:2] == ["orders-0", "orders-7"] and len(worst) == 60
+    assert names(pressed(OFFLINE, "p", *"ssss")) == [f"orders-{n}" for n in range(60)]
+    assert names(pressed(OFFLINE, "p", *"ssssr"))[0] == "orders-59"
+    assert names(pressed(OFFLINE, "p", *"sssss")) == worst
+    # An unknown lag comes before every known one.
+    assert "orders-0" in names(pressed(OFFLINE, "p", "s"))[:9]
+
+
+def test_the_filter_narrows_while_it_is_typed_and_escape_removes_it() -> None:
+    typing = pressed(OFFLINE, "p", "/", *"OFFLIN")
+    assert len(names(typing)) == 9
+    assert screen(OFFLINE, typing)[-1].startswith("filter: OFFLIN_")
+    kept = pressed(OFFLINE, "p", "/", *"offline", keys.ENTER)
+    assert len(names(kept)) == 9
+    assert screen(OFFLINE, kept)[-1].startswith("filter: offline (Esc removes it)")
+    assert len(names(pressed(OFFLINE, "p", "/", *"offline", keys.ENTER, keys.ESCAPE))) == 60
+    assert len(names(pressed(OFFLINE, "p", "/", *"offlinex", keys.BACKSPACE))) == 9
+    nothing = screen(OFFLINE, pressed(OFFLINE, "p", "/", *"no such topic", keys.ENTER))
+    assert "nothing matches the filter" in nothing
+
+
+def test_a_held_screen_keeps_its_snapshot() -> None:
+    held = pressed(UNCLEAN, " ")
+    assert held.paused is UNCLEAN
+    assert "HELD at 01:46:55 UTC" in screen(UNCLEAN, held)[0]
+    assert pressed(UNCLEAN, " ", " ").paused is None
+
+
+def test_an_alert_an_election_and_a_change_open_their_partition() -> None:
+    assert {pressed(UNCLEAN, letter, keys.ENTER).opened for letter in "aei"} == {("trace", 0)}
+
+
+def test_a_missing_pass_and_a_late_one_are_in_the_header() -> None:
+    lines = frame_lines(UNCLEAN, UiState(), UNCLEAN.at + 9, 100, 24)
+    assert "NO PASS FOR 9.0 s" in lines[1].plain
+    lines = frame_lines(UNCLEAN, UiState(), UNCLEAN.at, 100, 24)
+    assert "4 of 80 late (last at 01:46:54 by 87 ms)" in lines[1].plain
+
+
+def test_a_small_terminal_says_what_it_needs() -> None:
+    assert screen(UNCLEAN, UiState(), 79, 24)[0].startswith("79x24 is too small: at least 80x24")
+
+
+def test_the_guide_shows_the_screen_of_an_unclean_election() -> None:
+    """REWRITE=1 writes it."""
+    path = ROOT / "docs" / "guide.md"
+    text = path.read_text(encoding="utf-8")
+    shown = "\n".join(f"    {line}".rstrip() for line in screen(UNCLEAN, UiState(), 100, 24))
+    expected = re.sub(
+        r"(?s)<!-- top -->.*?<!-- end -->",
+        lambda _: f"<!-- top -->\n\n{shown}\n\n<!-- end -->",
+        text,
+    )
+    if os.environ.get("REWRITE"):
+        path.write_text(expected, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == expected

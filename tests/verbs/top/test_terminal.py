@@ -1,0 +1,75 @@
+"""`tidemark top` in a real terminal: every key, and the screens that a user sees."""
+
+from __future__ import annotations
+
+import operator
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.verbs.recordings import trace, write
+from tests.verbs.top.shown import screen
+from tests.verbs.top.terminal import TerminalProgram
+from tidemark.detect.thresholds import Detection
+from tidemark.verbs.top.frame import room
+from tidemark.verbs.top.keys import decode_keys
+from tidemark.verbs.top.recorded import read_recording
+from tidemark.verbs.top.ui_state import UiState, press
+
+GOLDEN = ROOT / "tests" / "testdata" / "top" / "unclean.txt"
+# Every key, as a terminal sends it: the screens, an opened partition, sorting, a filter, holding.
+KEYS = (
+    *("b", "s", "r", "p", "\x1b[B", "j", "k", "\x1b[A", "\r", "\x1b[6~", "\x1b[5~", "G", "g"),
+    *("\x1b[F", "\x1b[H", "\x7f", "\x1b[C", "\x1b[D", "i", "a", "\x1b[B", "\x1b[B", "\r", "\x1b"),
+    *("e", "\t", "/", "x", "\x7f", "t", "r", "\r", "p", "\x1b", " ", " ", "?", "\x1b", "o"),
+)
+
+
+@pytest.fixture(scope="module")
+def unclean(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("top") / "unclean.jsonl"
+    return write(path, trace("unclean"))
+
+
+def test_each_key_shows_the_screen_of_the_model(unclean: str) -> None:
+    snapshot = read_recording(unclean, Detection(), None).snapshot
+    assert snapshot is not None
+    state, shown = UiState(), []
+    # NO_COLOR changes no text.
+    with TerminalProgram("top", "--from", unclean, environment={"NO_COLOR": "1"}) as program:
+        for data in ("", *KEYS):
+            program.press(data)
+            for key in decode_keys(data.encode()):
+                state = press(state, key, snapshot, room(snapshot, state, 80, 24))
+            expected = screen(snapshot, state)
+            program.wait_for(partial(operator.eq, expected))
+            shown += [f"---- {data!r}", *expected]
+        assert program.colours() == {"default"}
+        program.press("q")
+        assert program.wait_for_end() == 0
+    _compare(GOLDEN, "\n".join(shown) + "\n")
+
+
+def _compare(path: Path, text: str) -> None:
+    """The recording shows the election, the loss and the truncation, in the reviewed words."""
+    if os.environ.get("REWRITE"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_colours_a_resize_and_the_terminal_after_the_end(unclean: str) -> None:
+    with TerminalProgram("top", "--from", unclean) as program:
+        program.wait_for(lambda lines: "UncleanElection" in "\n".join(lines))
+        assert "red" in program.colours()
+        program.resize(132, 43)
+        program.wait_for(lambda lines: "replicas LEO/HW" in "\n".join(lines))
+        program.resize(60, 20)
+        program.wait_for(lambda lines: lines[0].startswith("60x20 is too small"))
+        os.kill(program.pid, signal.SIGTERM)
+        assert program.wait_for_end() == 0
+        # The cursor is back.
+        assert not program.screen.cursor.hidden
