@@ -71,6 +71,12 @@ class TerminalProgram:
             assert self._feed(0.1), "\n".join(["it ended:", *self.lines])
         return time.monotonic() - self.started_at
 
+    def read(self, seconds: float) -> None:
+        """Takes what the program writes in this time."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and self._feed(left):
+            pass
+
     def wait_for_end(self, seconds: float = SECONDS) -> int:
         """The exit status."""
         deadline = time.monotonic() + seconds

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import threading
 import time
@@ -51,7 +53,8 @@ def test_live_passes_as_blocks_of_text_and_their_recording(
         live = ("top", "--bootstrap", address(brokers), "--every", "0.1", "--passes", "3")
         out = tidemark(*live, "--record", str(path)).out
         assert "3 brokers, 4 partitions" in out
-        assert out.count("tidemark top  local") == 2
+        # The last pass always has one; on a busy machine it may be the only one.
+        assert out.count("tidemark top  local") in {1, 2}
         assert "partitions: 4 healthy" in out
     replayed = tidemark("top", "--from", str(path)).out
     assert "3 brokers, 4 partitions" in replayed
@@ -82,11 +85,13 @@ def test_the_page_the_api_and_the_metrics_are_served(brokers: FakeCluster) -> No
                     continue
                 if text in body:
                     found[path] = body
+        # As Ctrl-C does.
+        os.kill(os.getpid(), signal.SIGINT)
 
     reader = threading.Thread(target=read)
     reader.start()
     out = tidemark(
-        *("top", "--bootstrap", address(brokers), "--plain", "--passes", "5"),
+        *("top", "--bootstrap", address(brokers), "--plain"),
         *("--listen", f"127.0.0.1:{port}"),
     ).out
     reader.join()

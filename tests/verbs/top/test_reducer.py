@@ -116,6 +116,23 @@ def test_an_unreadable_record_is_counted_and_stops_nothing() -> None:
     assert snapshot.counts == {"lost": 1}
 
 
+def test_the_stop_of_each_broker_affects_what_safe_to_stop_lists() -> None:
+    load = SyntheticPasses(partitions=60, groups=1, offline_every=7)
+    values = [value for number in range(5) for _, value in load.records(number)]
+    views = ClusterViews(Detection())
+    for value in values:
+        views.add(decode_batch(value))
+    for broker in reduced(values, CLUSTER).brokers:
+        verdict = judge(views, CLUSTER, broker.broker)
+        assert broker.impacts == verdict.impacts
+        assert (broker.is_safe, broker.leads, broker.in_sync) == (
+            verdict.safe,
+            verdict.leads,
+            verdict.in_sync,
+        )
+        assert broker.impacts
+
+
 def test_nothing_before_the_first_pass() -> None:
     assert TopReducer(Detection()).snapshot("trace") is None
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.conftest import ROOT
 from tests.stream.synthetic import CLUSTER, SyntheticPasses
 from tests.verbs.recordings import trace
 from tests.verbs.top.shown import pressed, reduced, screen
+from tidemark.core.codec import decode_batch, encode_batch
+from tidemark.core.events import Observation, Pass
 from tidemark.verbs.top import keys
 from tidemark.verbs.top.frame import frame_lines, room
+from tidemark.verbs.top.plain import block
 from tidemark.verbs.top.ui_state import SCREENS, UiState, press
 
 UNCLEAN = reduced(trace("unclean"), "trace")
@@ -126,6 +131,21 @@ def test_a_missing_pass_and_a_late_one_are_in_the_header() -> None:
     assert "NO PASS FOR 9.0 s" in lines[1].plain
     lines = frame_lines(UNCLEAN, UiState(), UNCLEAN.at, 100, 24)
     assert "4 of 80 late (last at 01:46:54 by 87 ms)" in lines[1].plain
+
+
+def test_what_brokers_send_reaches_no_terminal_as_a_sequence() -> None:
+    batch = decode_batch(trace("unclean")[-1])
+    evil = "\x1b]0;evil\x07\n\x9b2J\u2028"
+    for event in batch.events:
+        if isinstance(event, Pass):
+            event.brokers = [replace(event.brokers[0], rack=evil, outcome=evil)]
+        elif isinstance(event, Observation):
+            event.samples[0].error = evil
+    snapshot = reduced([*trace("unclean")[:-1], encode_batch(batch)], "trace")
+    pages = [screen(snapshot, pressed(snapshot, *keys_)) for keys_ in (*SCREENS, ("p", keys.ENTER))]
+    for line in (*chain.from_iterable(pages), *block(snapshot, 0.0)):
+        assert line.isprintable()
+    assert any("evil" in line for line in chain.from_iterable(pages))
 
 
 def test_a_small_terminal_says_what_it_needs() -> None:

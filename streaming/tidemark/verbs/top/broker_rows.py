@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tidemark.assess.candidates import candidates_of
-from tidemark.assess.safe_to_stop import EFFECTS, StopImpact, stop_effect
+from tidemark.assess.candidates import Candidates, candidates_of
+from tidemark.assess.safe_to_stop import EFFECTS, StopEffect, StopImpact, stop_effect
 from tidemark.core.events import BrokerAnswer
 from tidemark.core.records import View
 from tidemark.verbs.top.snapshot import BrokerRow
@@ -98,15 +98,41 @@ def _count(partitions: Sequence[View]) -> dict[int, _Counts]:
 
 
 def _impacts(partitions: Sequence[View]) -> dict[int, list[StopImpact]]:
-    """The partitions that a stop affects, by broker; of one that is unknown, for its replicas."""
+    """The partitions that a stop affects, by broker; of one that is unknown, for its replicas.
+
+    Most partitions are placed like some other one, and are judged once.
+    """
     found: dict[int, list[StopImpact]] = {}
+    judged: dict[Hashable, list[tuple[int, StopEffect]]] = {}
     for view in partitions:
         candidates = candidates_of(view)
-        for broker in {*view.assigned, *candidates.brokers}:
-            effect = stop_effect(candidates, (broker,))
-            if effect is not None:
-                impact = StopImpact(
-                    view.kafka_cluster, view.topic or "", view.partition or 0, *effect
-                )
-                found.setdefault(broker, []).append(impact)
+        key = (*view.assigned, _key(candidates))
+        effects = judged.get(key)
+        if effects is None:
+            effects = judged[key] = _effects(view, candidates)
+        for broker, effect in effects:
+            impact = StopImpact(view.kafka_cluster, view.topic or "", view.partition or 0, *effect)
+            found.setdefault(broker, []).append(impact)
     return found
+
+
+def _effects(view: View, candidates: Candidates) -> list[tuple[int, StopEffect]]:
+    brokers = sorted({*view.assigned, *candidates.brokers})
+    effects = ((broker, stop_effect(candidates, (broker,))) for broker in brokers)
+    return [(broker, effect) for broker, effect in effects if effect is not None]
+
+
+def _key(candidates: Candidates) -> Hashable:
+    """Candidates with equal keys have equal effects."""
+    return (
+        candidates.has_leader,
+        candidates.in_sync,
+        candidates.eligible,
+        candidates.replication_factor,
+        candidates.min_in_sync_replicas,
+        *candidates.disqualified.items(),
+        # Otherwise an item of the one would be taken for one of the other.
+        len(candidates.disqualified),
+        *candidates.lagging.items(),
+        candidates.unknown,
+    )

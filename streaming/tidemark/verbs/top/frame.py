@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from tidemark.verbs.top.screens.columns import DIM, lay_out
+from tidemark.verbs.top.screens.columns import DIM, lay_out, without_controls
 from tidemark.verbs.top.screens.header import header_lines
 from tidemark.verbs.top.screens.help import help_lines
 from tidemark.verbs.top.screens.overview import overview_lines
@@ -43,7 +43,9 @@ def frame_lines(
     head = header_lines(snapshot, now, width, paused=state.paused is not None)
     left = height - len(head) - 2
     body = [*head, _tabs(state), *_body(snapshot, state, width, left)]
-    return [*_fitted(body, width, height - 1), _footer(state, message, width)]
+    return _fitted(
+        [*_fitted(body, width, height - 1), _footer(state, message, width)], width, height
+    )
 
 
 def room(snapshot: Snapshot | None, state: UiState, width: int, height: int) -> Room:
@@ -139,6 +141,6 @@ def _footer(state: UiState, message: str, width: int) -> Text:
 
 def _fitted(lines: list[Text], width: int, height: int) -> list[Text]:
     fitted = lines[:height] + [Text()] * (height - len(lines))
-    for line in fitted:
+    for line in map(without_controls, fitted):
         line.truncate(width, overflow="ellipsis")
     return fitted

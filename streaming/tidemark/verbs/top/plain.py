@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tidemark.verbs.top.screens.alerts import ALERTS
 from tidemark.verbs.top.screens.brokers import BROKERS
-from tidemark.verbs.top.screens.columns import lay_out
+from tidemark.verbs.top.screens.columns import lay_out, without_controls
 from tidemark.verbs.top.screens.elections import ELECTIONS
 from tidemark.verbs.top.screens.header import header_lines
 from tidemark.verbs.top.screens.in_sync import IN_SYNC
@@ -36,7 +36,7 @@ def block(snapshot: Snapshot, since: float) -> list[str]:
     lines += _table(ALERTS, snapshot.alerts, UNCUT)
     lines += _table(ELECTIONS, [e for e in snapshot.elections if e.at > since])
     lines += _table(IN_SYNC, [c for c in snapshot.changes if c.at > since])
-    return [line.plain.rstrip() for line in lines]
+    return [without_controls(line).plain.rstrip() for line in lines]
 
 
 def _table(screen: ListScreen[Any], items: list[Any], width: int = WIDTH) -> list[Text]:

@@ -23,6 +23,9 @@ HEADING: Final = "bold"
 SELECTED: Final = "reverse"
 DIM: Final = "dim"
 
+# C0 and C1, of which terminals take sequences, and what ends a line.
+_CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029), "\ufffd")
+
 # A text, or a text and its style.
 Cell = str | tuple[str, str]
 
@@ -38,6 +41,13 @@ class Column:
     rest: bool = False
     optional: int = 0
     width: int = 0
+
+
+def without_controls(line: Text) -> Text:
+    """The line with a mark for each control character: racks and errors come from brokers."""
+    if not line.plain.isprintable():
+        line.plain = line.plain.translate(_CONTROLS)
+    return line
 
 
 def lay_out(
