@@ -15,6 +15,7 @@ from tests.verbs.recordings import trace, write
 from tests.verbs.top.shown import screen
 from tests.verbs.top.terminal import TerminalProgram
 from tidemark.detect.thresholds import Detection
+from tidemark.verbs.top.command import RUNBOOKS
 from tidemark.verbs.top.frame import room
 from tidemark.verbs.top.keys import decode_keys
 from tidemark.verbs.top.recorded import read_recording
@@ -36,7 +37,7 @@ def unclean(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_each_key_shows_the_screen_of_the_model(unclean: str) -> None:
-    snapshot = read_recording(unclean, Detection(), None).snapshot
+    snapshot = read_recording(unclean, Detection(runbook_url=RUNBOOKS), None).snapshot
     assert snapshot is not None
     state, shown = UiState(), []
     # NO_COLOR changes no text.

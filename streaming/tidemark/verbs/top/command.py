@@ -10,17 +10,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from tidemark.core.errors import ConfigError
+from tidemark.garbage_collector import collect_seldom
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
 from tidemark.verbs.few_passes import live_cluster
 from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
 from tidemark.verbs.recording import STDIN
-from tidemark.verbs.top.live import LiveCluster
+from tidemark.verbs.top.live import LiveCluster, RowSink
 from tidemark.verbs.top.messages import Messages
 from tidemark.verbs.top.plain import block
 from tidemark.verbs.top.recorded import read_recording
@@ -28,12 +29,12 @@ from tidemark.verbs.top.recorder import Recorder
 from tidemark.verbs.top.session import Source, run_session
 from tidemark.verbs.top.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from tidemark.verbs.top.site import TopSite
-
 # After the user quits: for the pass under way.
 PASS_SECONDS: Final = 4.0
 POLL_SECONDS: Final = 0.1
+# The runbooks in a checkout and among the exported assets, and those that the page serves.
+RUNBOOKS: Final = "docs/runbooks.md"
+SERVED: Final = "docs/runbooks"
 # The first block waits for this pass, which has what the first one only asked for.
 FIRST_PASS: Final = 2
 
@@ -81,7 +82,9 @@ def top(
     It runs the collector and the detectors in one process, for up to 20,000 partitions. It sends
     no notification and keeps nothing over a restart: `tidemark collect`, `stream` and `export` do.
     """
+    collect_seldom()
     settings = load_settings(config)
+    _choose_runbooks(settings, listen)
     is_screen = not plain and _is_terminal()
     if source is not None:
         if bootstrap or listen or record or passes:
@@ -94,6 +97,12 @@ def top(
         _show(recorded, every, is_screen=is_screen, messages=Messages())
         return
     _watch(settings, bootstrap, name, listen, record, every, passes, is_screen=is_screen)
+
+
+def _choose_runbooks(settings: Settings, listen: str | None) -> None:
+    """By default alerts link to an exporter on this host, which need not run: here, to our own."""
+    if settings.detect.runbook_url == load_settings(None, {}).detect.runbook_url:
+        settings.detect.runbook_url = RUNBOOKS if listen is None else f"http://{listen}/{SERVED}"
 
 
 def _is_terminal() -> bool:
@@ -129,15 +138,10 @@ def _watch(
         live.stop(PASS_SECONDS)
 
 
-def _site_of(settings: Settings, cluster: str, listen: str, live: LiveCluster) -> TopSite:
-    """The server of the pages. Raises ConfigError where the exporters are not installed."""
-    try:
-        from tidemark.verbs.top.site import TopSite
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"--listen needs tidemark_exporters ({error}); install the whole wheel, "
-            "or leave out --listen."
-        ) from None
+def _site_of(settings: Settings, cluster: str, listen: str, live: LiveCluster) -> RowSink:
+    """The server of the pages, which needs the packages of the exporter."""
+    from tidemark.verbs.top.site import TopSite
+
     return TopSite(settings, cluster, listen, live.metrics)
 
 
