@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.collect.fake_broker import VERSIONS, FakeBroker, Log
@@ -15,9 +17,9 @@ Topics = dict[str, dict[int, tuple[int, int, list[int], list[int], int]]]
 
 
 class FakeCluster:
-    """Three fake brokers and the passes over them."""
+    """Three fake brokers and the passes over them. `settings`: further ones of `collect`."""
 
-    def __init__(self, versions: dict[int, tuple[int, int]] | None = None) -> None:
+    def __init__(self, versions: dict[int, tuple[int, int]] | None = None, **settings: Any) -> None:
         self.brokers = [FakeBroker(number, versions) for number in (1, 2, 3)]
         self.topics: Topics = {}
         for broker in self.brokers:
@@ -27,8 +29,8 @@ class FakeCluster:
             bootstrap_servers=[f"127.0.0.1:{self.brokers[0].port}"],
             topics_deny=["hidden"],
         )
-        settings = Collect(collector="k", broker_timeout_seconds=1.0, metadata_seconds=1e-6)
-        self.passes = PassRunner(cluster, settings, 4, 1_000)
+        whole = {"broker_timeout_seconds": 1.0, "metadata_seconds": 1e-6, **settings}
+        self.passes = PassRunner(cluster, Collect(collector="k", **whole), 4, 1_000)
         self.records: list[EventRecord] = []
 
     def topic(self, name: str, end: int, epoch: int = 0) -> None:

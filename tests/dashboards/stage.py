@@ -237,9 +237,9 @@ class _Others:
 
     def tick(self) -> None:
         self._published += 16
-        passes = SimpleNamespace(
-            observed=4, thinned=0, missed=0, outcomes={1: "ok", 2: "ok", 3: "ok"}
-        )
+        outcomes = {1: "ok", 2: "ok", 3: "ok"}
+        fast = SimpleNamespace(partitions=4, take_answers=lambda: {1: 10})
+        passes = SimpleNamespace(observed=4, thinned=0, missed=0, outcomes=outcomes, fast=fast)
         publisher = SimpleNamespace(published=self._published, dropped=0)
         self._collect.passed(CLUSTER, 0.02, cast(Any, passes), cast(Any, publisher))
         self._stream.records.inc(16)

@@ -92,6 +92,17 @@ class Collector:
         events.append(pass_record(self, watched, missed=missed))
         return events
 
+    def read_fast(self) -> None:
+        """The high watermark between passes, under the fence of the leader epoch that is known."""
+        watched = self.inventory.watched
+        leader = None if watched is None or watched.leader is None else watched.leader
+        broker = None if leader is None else self.world.brokers.get(leader)
+        if watched is None or broker is None or failure(broker) is not None:
+            return
+        error, offset = list_committed(broker, watched.image.epoch)
+        if not error:
+            watched.add_fast(self.wall(), offset)
+
     # Metadata.
 
     def _images_due(self) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tests.histories.broker import Broker
 from tests.histories.controller import Brokers, PartitionRecord
 from tidemark.collect.broker_answers import Lineage
-from tidemark.core.events import Observation
+from tidemark.core.events import MAX_FAST_SAMPLES, FastHighWatermarks, Observation
 
 PASSES_AFTER_CHANGE = 4
 OLDER_EPOCH_READS = 3
@@ -80,6 +80,21 @@ class Watched:
     quiet: object = None
     due_at: float = 0.0
     older_epoch_reads: int = 0
+    fast: FastHighWatermarks | None = None
+    highest: int = -1
+
+    def add_fast(self, at: float, offset: int) -> None:
+        """Only what is higher than the pass and the samples before showed, of one epoch."""
+        if offset <= self.highest or self.leader is None or self.epoch is None:
+            return
+        known, self.highest = self.fast, offset
+        if known is None:
+            known = self.fast = FastHighWatermarks(
+                leader=self.leader, leader_epoch=self.epoch, samples=[]
+            )
+        if (known.leader, known.leader_epoch) == (self.leader, self.epoch):
+            known.samples.append((at, offset))
+            del known.samples[:-MAX_FAST_SAMPLES]
 
     def restart_lineages(self) -> None:
         self.reads_left = dict.fromkeys(self.image.replicas, PASSES_AFTER_CHANGE)
@@ -88,6 +103,7 @@ class Watched:
         """Takes newer metadata. Returns whether the placement changed."""
         before, self.image = self.image, image
         if image.epoch != before.epoch:
+            self.highest = -1
             self.check = set()
             self.restart_lineages()
         elif image.replicas != before.replicas:

@@ -48,8 +48,10 @@ def observe(collector: Collector, watched: Watched, answers: dict[int, Answers])
     pending = bool(watched.reads_left) or bool(watched.check)
     quiet = _quiet(shown) if not pending else None
     unchanged = quiet is not None and quiet == watched.quiet
-    if unchanged and now < watched.due_at:
+    if unchanged and now < watched.due_at and watched.fast is None:
         return Seen(None, missed=False, stale=stale)
+    shown.fast_high_watermarks, watched.fast = watched.fast, None
+    watched.highest = max(watched.highest, -1 if shown.committed is None else shown.committed)
     watched.quiet = quiet
     watched.due_at = now + THIN_SECONDS
     if pending:

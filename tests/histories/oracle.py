@@ -53,6 +53,7 @@ class Oracle:
         epoch, leader = shown.leader_epoch, shown.leader
         starts = [s.log_start_offset for s in shown.samples if s.log_start_offset is not None]
         self.start = max([self.start, *starts])
+        self._read_fast(shown)
         if epoch is None or leader is None:
             return
         if shown.committed is not None:
@@ -75,6 +76,18 @@ class Oracle:
         if end is None or start is None:
             return
         self._prove(epoch, lineage or [], complete_from, end, start)
+
+    def _read_fast(self, shown: Observation) -> None:
+        """High watermarks between passes, of an epoch that a pass has shown.
+
+        Another collector or the metadata log may have shown a later one before; then nothing is
+        demanded.
+        """
+        read = shown.fast_high_watermarks
+        entry = None if read is None else self.entries.get(read.leader_epoch)
+        if read is not None and entry is not None and read.leader_epoch == self.under:
+            high = max(offset for _, offset in read.samples)
+            entry.high_watermark = max(entry.high_watermark, high)
 
     def forget(self) -> None:
         self.entries, self.start, self.first, self.under = {}, 0, {}, -1

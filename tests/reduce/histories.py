@@ -67,6 +67,10 @@ passes = st.sampled_from(
         "quorum=none:5",
         "preferred=1:20/1 in_sync=3:1",
         "every=3",
+        "fast=1:0:30@0.8,60@0.2 hw=60 leo=60",
+        "fast=1:0:40@0.5 leader=2 isr=2 lineage=0:5,1:9",
+        "fast=2:1:70@0.9,80@-0.5",
+        "fast=1:1:9@2.5",
     ]
 )
 # Each is followed by a pass: the clock of a scenario moves with passes only.

@@ -36,6 +36,8 @@ Words of `pass`:
                                           shows the high watermark
     add=10                                the leader and every in-sync replica that answers gain
                                           10 records in each pass; the high watermark follows
+    fast=1:0:9@0.7,12@0.2                 between the passes, leader 1 of epoch 0 reported the high
+                                          watermarks 9 and 12, 0.7 and 0.2 s before this pass
     start=1:5 lso=40                      log start offsets; the leader's last stable offset
     lineage=0:5,2:9 lineage@1=0:5         the leader's lineage from its first epoch; a follower's
     down=3:timed_out,1:refused            brokers that do not answer; none: all answer. no_answer:
@@ -61,7 +63,7 @@ from functools import cached_property
 
 import msgspec
 
-from tests.scenarios.simulation import SimulatedPartition, broker_event
+from tests.scenarios.simulation import SimulatedPartition, broker_event, fast_high_watermarks
 from tests.scenarios.values import ORIGIN, evidence_text, fields_of
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import Ack, Batch, Event
@@ -166,6 +168,7 @@ class Scenario:
         if "collector" in given:
             name, _, epoch = given.pop("collector").partition("@")
             self.collector = (name, int(epoch))
+        fast = given.pop("fast", None)
         self.partition.apply(given)
         lineages = {key: value for key, value in given.items() if key.startswith("lineage")}
         lines = []
@@ -175,7 +178,9 @@ class Scenario:
             self.partition.grow(add)
             events: list[Event] = [self.partition.closing(number, self.clock, period, flags)]
             if not flags & {"missed", "all-missed", "unseen"}:
-                events.insert(0, self.partition.observation(self.clock, flags, lineages))
+                seen = self.partition.observation(self.clock, flags, lineages)
+                seen.fast_high_watermarks = fast_high_watermarks(fast, self.clock)
+                events.insert(0, seen)
             lines += self._send(events)
         return lines
 

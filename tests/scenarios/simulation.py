@@ -20,6 +20,7 @@ from tidemark.core.events import (
     BrokerAnswer,
     BrokerState,
     Checkpoint,
+    FastHighWatermarks,
     MetadataChange,
     Observation,
     PartitionDeleted,
@@ -29,6 +30,19 @@ from tidemark.core.events import (
 
 # A broker that answers and leaves the partition out: nothing is wrong with the broker.
 NO_ANSWER: Final = "no_answer"
+
+
+def fast_high_watermarks(text: str | None, at: float) -> FastHighWatermarks | None:
+    """`1:0:9@0.7,12@0.2`: leader, its epoch, and offsets with their ages in seconds."""
+    if text is None:
+        return None
+    leader, epoch, listed = text.split(":")
+    samples = (sample.split("@") for sample in listed.split(","))
+    return FastHighWatermarks(
+        leader=int(leader),
+        leader_epoch=int(epoch),
+        samples=[(at - float(age), int(offset)) for offset, age in samples],
+    )
 
 
 @dataclass

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from tidemark.collect.broker_reports import BrokerReports
 from tidemark.collect.connection import BrokerConnection, ConnectionPool
 from tidemark.collect.event_loop import EventLoop
+from tidemark.collect.fast_high_watermarks import FastHighWatermarks
 from tidemark.collect.inventory import Inventory
 from tidemark.collect.metadata_image import TopicPartition
 from tidemark.collect.metadata_reader import MetadataReader
@@ -98,6 +99,7 @@ class PassRunner:
         self._must_plan = True
         self._quorum_nodes = QuorumNodes()
         self._sources = sources
+        self.fast = FastHighWatermarks(self.loop, settings.fast_high_watermark_topics, self._wall)
         # How long the slowest broker that answered took for its first answers; it rises at once and
         # falls slowly.
         self._slowest_seconds = self._timeout
@@ -135,6 +137,17 @@ class PassRunner:
         missed = self._observe(missed_elsewhere)
         places = [(watched.group, (watched.topic, watched.number)) for watched in missed]
         return self._packer.finish(self._pass_record(), places)
+
+    async def rest(self, over: Any, seconds: float, *, may_end_early: bool) -> bool:
+        """Waits for the next pass, or until the Future `over` is completed.
+
+        True: that pass is due at once, because a leader went away.
+        """
+        connections = self._connections.by_broker
+        is_early = await self.fast.rest(connections, over, seconds, may_end_early=may_end_early)
+        # Then it reads the metadata.
+        self.immediate_next_pass |= is_early
+        return is_early
 
     async def _read_metadata(self) -> None:
         """Connects, and starts the reads that are due. Waits for images, and for no other read."""
@@ -217,6 +230,7 @@ class PassRunner:
             for broker in watched.metadata.replicas:
                 hosted.setdefault(broker, []).append(watched)
         self._plans = {broker: BrokerPlan(broker, found) for broker, found in hosted.items()}
+        self.fast.plan(self._plans.values())
 
     async def _connect_new_brokers(self) -> None:
         new = [c.connect(self._timeout) for c in self._unconnected() if not c.failures]

@@ -11,6 +11,7 @@ import structlog
 from kafka.future import Future
 
 from tidemark.collect.collection_pass import PassRunner
+from tidemark.collect.event_loop import complete
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import Publisher
 from tidemark.collect.refusals import ASKED
@@ -43,6 +44,9 @@ class Collector(threading.Thread):
         self._metrics = metrics
         self._limit = limit
         self._stopped = Future()
+        # Completed when the rest under way is over.
+        self._rested = Future()
+        self._stopped.add_callback(lambda _: complete(self._rested, result=True))
         self._refused: dict[str, tuple[str, ...]] = {}
 
     def run(self) -> None:
@@ -74,7 +78,7 @@ class Collector(threading.Thread):
             self.passes.loop.wake(self._stopped)
 
     async def _run(self) -> None:
-        passes, was_immediate = self.passes, False
+        passes, was_immediate, was_short = self.passes, False, False
         while not self._stopped.is_done:
             begun = time.monotonic()
             try:
@@ -92,4 +96,10 @@ class Collector(threading.Thread):
                 return
             was_immediate = passes.immediate_next_pass and not was_immediate
             rest = passes.period_seconds - (time.monotonic() - begun)
-            await passes.loop.wait([self._stopped], IMMEDIATE_SECONDS if was_immediate else rest)
+            self._rested = over = Future()
+            if not self._stopped.is_done:
+                # Only one after a rest of full length may end early.
+                may_end_early = not (was_immediate or was_short)
+                seconds = IMMEDIATE_SECONDS if was_immediate else rest
+                is_early = await passes.rest(over, seconds, may_end_early=may_end_early)
+                was_short = was_immediate or is_early

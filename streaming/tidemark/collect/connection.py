@@ -58,6 +58,11 @@ class BrokerConnection:
     def connected(self) -> bool:
         return self._connection is not None and bool(self._connection.connected)
 
+    @property
+    def is_held_back(self) -> bool:
+        """By the broker's quota, or by bytes that are not written yet."""
+        return self._connection is not None and bool(self._connection.paused)
+
     def version(self, api_key: int, highest: int) -> int | None:
         """The broker's newest version up to `highest`; null without the API or a connection."""
         if not self.connected:
@@ -135,7 +140,9 @@ class BrokerConnection:
         except kafka_errors.IncompatibleBrokerVersion:
             raise NoAnswerError("unsupported") from None
         except Exception as error:
-            self._fail(outcome_of(error))
+            # A request that failed before it may have closed the connection already.
+            if connection is self._connection:
+                self._fail(outcome_of(error))
             raise NoAnswerError(self.outcome) from None
         self.outcome = OK
         self.failures = 0

@@ -19,6 +19,8 @@ class CollectMetrics:
         self._duration = registry.histogram("tidemark_collect_pass_seconds", PASS_SECONDS)
         self._partitions = registry.gauge("tidemark_collect_partitions")
         self._answers = registry.counter("tidemark_collect_broker_answers_total")
+        self._fast_partitions = registry.gauge("tidemark_collect_fast_high_watermark_partitions")
+        self._fast_answers = registry.counter("tidemark_collect_fast_high_watermark_answers_total")
         self._published = registry.counter("tidemark_collect_records_published_total")
         self._dropped = registry.counter("tidemark_collect_records_dropped_total")
         self._file_errors = registry.gauge("tidemark_collect_log_directory_errors")
@@ -36,6 +38,9 @@ class CollectMetrics:
             self._partitions.labels(cluster, result).set(getattr(passes, result))
         for broker, outcome in passes.outcomes.items():
             self._answers.labels(cluster, str(broker), outcome).inc()
+        self._fast_partitions.labels(cluster).set(passes.fast.partitions)
+        for number, answers in passes.fast.take_answers().items():
+            self._fast_answers.labels(cluster, str(number)).inc(answers)
         self._count_records(publisher)
 
     def read_log_directories(

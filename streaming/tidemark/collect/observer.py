@@ -58,7 +58,9 @@ class Observer:
     def observe(self, watched: WatchedPartition, now: float) -> Observation | None:
         """Null for a partition that is thinned, or missed: without answers or newer metadata."""
         answers = self._answers(watched)
-        if answers is not None and answers == watched.quiet_answers and now < watched.due_at:
+        has_news = watched.fast_high_watermarks is not None
+        is_due = has_news or now >= watched.due_at
+        if answers is not None and answers == watched.quiet_answers and not is_due:
             self.thinned += 1
             return None
         samples = [self._sample(watched, broker) for broker in watched.metadata.replicas]
@@ -73,7 +75,7 @@ class Observer:
         state = _quiet_state(watched, observation) if quiet else None
         watched.quiet_answers = None if state is None else answers
         unchanged = state is not None and state == watched.quiet_state
-        if unchanged and now < watched.due_at:
+        if unchanged and not is_due:
             self.thinned += 1
             return None
         watched.quiet_state = state
@@ -84,6 +86,8 @@ class Observer:
             watched.lineage.record(observation, leader_read=leader_read, now=now)
         if watched.has_unsent:
             _add_unsent(observation, watched)
+        if has_news:
+            observation.fast_high_watermarks = watched.take_fast_high_watermarks()
         return observation
 
     def _answers(self, watched: WatchedPartition) -> list[object] | None:

@@ -10,6 +10,7 @@ from tidemark.collect.broker_answers import BrokerAnswers
 from tidemark.collect.lineage_schedule import LineageSchedule
 from tidemark.collect.metadata_image import EligibleReplicas, PartitionMetadata
 from tidemark.collect.newest_epoch import NewestEpoch
+from tidemark.core.events import MAX_FAST_SAMPLES, FastHighWatermarks
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +49,8 @@ class WatchedPartition:
     slots: dict[int, tuple[BrokerAnswers, int]] = field(default_factory=dict)
     # broker -> bytes of its replica's segments
     sizes: dict[int, int] = field(default_factory=dict)
+    # Read between passes, of the leader epoch that was known then; in no observation yet.
+    fast_high_watermarks: FastHighWatermarks | None = None
     # Sizes or the topic's configuration were read, and no observation since has them.
     has_unsent: bool = False
     # The state of a quiet partition in its last published observation, the answers that gave it,
@@ -82,6 +85,24 @@ class WatchedPartition:
         """The next observation is published, however quiet the partition is."""
         self.quiet_state = self.quiet_answers = None
         self.has_unsent = True
+
+    def add_fast_high_watermark(self, at: float, offset: int) -> None:
+        """A reading under the fence of the leader epoch. `at`: Unix seconds."""
+        known = self.fast_high_watermarks
+        if known is None:
+            assert self.leader is not None
+            assert self.leader_epoch is not None
+            self.fast_high_watermarks = FastHighWatermarks(
+                leader=self.leader, leader_epoch=self.leader_epoch, samples=[(at, offset)]
+            )
+        elif (known.leader, known.leader_epoch) == (self.leader, self.leader_epoch):
+            known.samples.append((at, offset))
+            del known.samples[:-MAX_FAST_SAMPLES]
+
+    def take_fast_high_watermarks(self) -> FastHighWatermarks | None:
+        """Those that no observation had yet."""
+        taken, self.fast_high_watermarks = self.fast_high_watermarks, None
+        return taken
 
     @property
     def all_in_sync(self) -> bool:

@@ -25,6 +25,7 @@ MAX_BYTES: Final = 256 * 1024
 MAX_REPLICAS: Final = 64
 MAX_LINEAGE: Final = 8
 MAX_LEFT_NAMES: Final = 5
+MAX_FAST_SAMPLES: Final = 16
 
 Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Epoch = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -45,6 +46,8 @@ Brokers = Annotated[list[Broker], Meta(max_length=MAX_REPLICAS)]
 # (leader epoch, end offset): the epoch's records end before the offset (OffsetForLeaderEpoch).
 LineageEntry = tuple[Epoch, Offset]
 Lineage = Annotated[list[LineageEntry], Meta(max_length=MAX_LINEAGE)]
+# (when the answer was read, high watermark)
+FastSample = tuple[Seconds, Offset]
 # Why a broker or one of its replicas gave no answer: a connection outcome or a Kafka error.
 Outcome = Annotated[str, Meta(min_length=1, max_length=64)]
 
@@ -79,6 +82,18 @@ class Replica(Struct, kw_only=True, omit_defaults=True, gc=False):
     lineage: Lineage | None = None
     # Bytes of its segments (DescribeLogDirs); in the first observation after they were read.
     size_bytes: Count | None = None
+
+
+class FastHighWatermarks(Struct, kw_only=True, gc=False):
+    """High watermarks that the leader of an epoch reported between passes, under its fence.
+
+    They are older than the answers of the observation that carries them, which may be of a later
+    epoch. `samples` are ascending: only those in which the offset had moved, and the newest ones.
+    """
+
+    leader: Broker
+    leader_epoch: Epoch
+    samples: Annotated[list[FastSample], Meta(min_length=1, max_length=MAX_FAST_SAMPLES)]
 
 
 class Observation(
@@ -123,6 +138,8 @@ class Observation(
     leader_before_at: Seconds | None = None
     leader_after_at: Seconds | None = None
     committed: Offset | None = None
+    # Of a topic in `collect.fast_high_watermark_topics`; null: none moved, or none was read.
+    fast_high_watermarks: FastHighWatermarks | None = None
     # The leader's newest epochs, ascending. From `lineage_complete_from` on, none is missing.
     lineage: Lineage | None = None
     lineage_complete_from: Epoch | None = None

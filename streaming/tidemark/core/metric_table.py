@@ -97,6 +97,17 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("collect", "counter", "answers", ("kafka_cluster", "broker", "outcome")): {
         "tidemark_collect_broker_answers_total": "Answers by broker and outcome, one per pass.",
     },
+    ("collect", "gauge", "partitions", _CLUSTER): {
+        "tidemark_collect_fast_high_watermark_partitions": (
+            "Partitions whose high watermark was read between the last two passes "
+            "(collect.fast_high_watermark_topics)."
+        ),
+    },
+    ("collect", "counter", "answers", _BROKER): {
+        "tidemark_collect_fast_high_watermark_answers_total": (
+            "Answers with high watermarks between passes, by broker; one each 100 ms."
+        ),
+    },
     ("collect", "gauge", "", _BROKER): {
         "tidemark_collect_jmx_up": (
             "1 when the last read of the JMX endpoint gave figures, else 0. Absent without one."

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tidemark.core import activity
-from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, committed_under
+from tidemark.core.leader_epochs import NO_EPOCH, Committed, LineageEntries, committed_under
 from tidemark.core.offset_history import passed_at
 from tidemark.core.partition import LossCandidate, PartitionState
 from tidemark.core.text import counted
@@ -86,7 +86,7 @@ def _evidence(before: PartitionState, after: PartitionState, loss: LossCandidate
         leader=after.leader,
         leader_before=None if seen is None else seen.leader,
         committed_seen_at=None if seen is None else seen.at,
-        written_between=_written_between(after, loss),
+        written_between=_written_between(after, loss, seen),
         lineage=after.lineage,
         log_start_offset=None if leader is None else leader.log_start_offset,
         in_sync_replicas_before=None if seen is None else _members_at(after, seen.at),
@@ -144,7 +144,7 @@ def _members_at(after: PartitionState, at: float) -> list[int] | None:
 
 
 def _written_between(
-    after: PartitionState, loss: LossCandidate
+    after: PartitionState, loss: LossCandidate, seen: Committed | None
 ) -> tuple[float | None, float | None]:
     """The first record was not there before the left bound, the last one was by the right.
 
@@ -154,7 +154,12 @@ def _written_between(
     # Without epochs, nothing shows of which leadership a history is.
     if after.leader_epoch is None or (epoch is not None and epoch > loss.epoch_before):
         return None, None
-    return passed_at(history, loss.start)[0], passed_at(history, loss.end - 1)[1]
+    times = [passed_at(history, loss.end - 1)[1]]
+    if seen is not None and seen.high_watermark == loss.end:
+        # A reading between two passes may have seen the last record before any pass did.
+        times.append(seen.at)
+    by = min((time for time in times if time is not None), default=None)
+    return passed_at(history, loss.start)[0], by
 
 
 DETECTOR = Detector(

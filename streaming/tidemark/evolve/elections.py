@@ -261,7 +261,10 @@ def _was_about_to_join(before: PartitionState, after: PartitionState) -> bool:
     The leader adds such a follower to the in-sync set at its next fetch, and no proof is to come.
     """
     elected, high_watermark = before.replica(after.leader), before.high_watermark
-    sampled = before.sampled_leadership
+    former, sampled = before.replica(before.leader), before.sampled_leadership
+    if high_watermark is not None and former is not None and former.high_watermark is not None:
+        # One that was read after the pass is newer than the log end offset.
+        high_watermark = min(high_watermark, former.high_watermark)
     if before.leader_epoch is None and sampled is not None:
         # The high watermark of the last leader, also while there is none.
         high_watermark = sampled.committed

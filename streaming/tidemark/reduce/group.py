@@ -31,6 +31,7 @@ from tidemark.detect.thresholds import Detection
 from tidemark.evolve.activity import activity_of, changes
 from tidemark.evolve.checkpoints_and_audits import evolve_audit, evolve_checkpoint
 from tidemark.evolve.cluster import apply_broker, note_refused
+from tidemark.evolve.fast_high_watermarks import with_fast_high_watermarks
 from tidemark.evolve.fast_path import fold_offsets
 from tidemark.evolve.metadata_log import evolve_change, is_new_record
 from tidemark.evolve.observation import evolve, is_newer, take_over
@@ -122,6 +123,9 @@ class Fold(PassFold):
                 if owner != source:
                     note_refused(cluster, *source, batch.pass_number)
                 return
+            if event.fast_high_watermarks is not None:
+                before = partition.state = with_fast_high_watermarks(before, event)
+                partition.flags = activity_of(before)
             if owner == source:
                 flags = fold_offsets(before, event, batch.pass_number, partition.flags)
                 if flags is not None:

@@ -105,6 +105,7 @@ def _check_expressions(settings: Settings) -> None:
         *(e for r in notify.routes for e in (*r.clusters, *r.alerts)),
         *(e for w in notify.maintenance for e in (*w.clusters, *w.topics, *w.brokers, *w.alerts)),
         *(override.topics for override in settings.detect.overrides),
+        *settings.collect.fast_high_watermark_topics,
     )
     for expression in expressions:
         try:

@@ -1,0 +1,89 @@
+"""The loop of passes of one cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tests.collect.fake_cluster import FakeCluster
+from tidemark.collect.collector import Collector
+from tidemark.collect.metrics import CollectMetrics
+from tidemark.collect.pack import EventRecord
+from tidemark.settings import Cluster, Collect, Settings
+
+
+class Kept:
+    """A publisher that keeps what it gets."""
+
+    groups = 1
+    published = dropped = 0
+
+    def __init__(self) -> None:
+        self.passes: list[list[EventRecord]] = []
+        self.on_put: Callable[[], None] = lambda: None
+
+    def take_missed(self, _: str) -> set[tuple[str, int]]:
+        return set()
+
+    def put(self, records: list[EventRecord]) -> None:
+        self.passes.append(records)
+        self.on_put()
+
+
+def collector(brokers: FakeCluster, publisher: Kept, limit: int, **options: object) -> Collector:
+    watched = Cluster(name="c", bootstrap_servers=[f"127.0.0.1:{brokers.brokers[0].port}"])
+    settings = Settings(clusters=[watched], collect=Collect(collector="k", **options))  # type: ignore[arg-type]
+    return Collector(watched, settings, publisher, CollectMetrics(), 1_000, limit)  # type: ignore[arg-type]
+
+
+def test_passes_leave_nothing_behind_in_the_future_of_the_stop(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    running = collector(cluster, Kept(), limit=8, pass_seconds=0.01)
+    before = len(running._stopped._callbacks)
+    running.start()
+    running.join(30.0)
+    assert running.passes.number == 8
+    assert len(running._stopped._callbacks) == before
+
+
+def test_a_stop_ends_the_rest(cluster: FakeCluster) -> None:
+    cluster.topic("t", 7)
+    publisher = Kept()
+    running = collector(cluster, publisher, limit=2, pass_seconds=600.0)
+    publisher.on_put = running.stop
+    running.start()
+    running.join(30.0)
+    assert not running.is_alive()
+    assert running.passes.number == 1
+
+
+def test_a_pass_follows_at_once_when_a_leader_of_a_fast_topic_goes_away(
+    cluster: FakeCluster,
+) -> None:
+    """Another one follows, as after every contradiction. Then a rest has its full length."""
+    cluster.topic("t", 7)
+    publisher = Kept()
+    options = {"pass_seconds": 600.0, "fast_high_watermark_topics": ["t"]}
+    running = collector(cluster, publisher, limit=9, **options)
+
+    def on_put() -> None:
+        # From here on, the leader knows a higher epoch than the metadata.
+        for broker in cluster.brokers:
+            broker.logs["t", 0].leader_epoch = 1
+
+    publisher.on_put = on_put
+    running.start()
+    wait_for(lambda: len(publisher.passes) == 3)
+    running.passes.fast.take_answers()
+    wait_for(lambda: running.passes.fast.take_answers()[1] >= 1)
+    assert len(publisher.passes) == 3
+    running.stop()
+    running.join(30.0)
+    assert not running.is_alive()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30.0
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
