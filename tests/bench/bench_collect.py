@@ -44,6 +44,7 @@ class Memory:
     connected = True
     connected_at = 0.0
     outcome = "ok"
+    is_held_back = False
 
     def __init__(self, broker: int, plan: BrokerPlan) -> None:
         self.broker = broker

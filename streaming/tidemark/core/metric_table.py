@@ -99,7 +99,7 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     },
     ("collect", "gauge", "partitions", _CLUSTER): {
         "tidemark_collect_fast_high_watermark_partitions": (
-            "Partitions whose high watermark was read between the last two passes "
+            "Partitions with a high watermark read between the last two passes "
             "(collect.fast_high_watermark_topics)."
         ),
     },

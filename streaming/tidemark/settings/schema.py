@@ -102,7 +102,7 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     configuration_seconds: PositiveFloat = 60.0
     # A broker that takes longer to answer is left out of the pass.
     broker_timeout_seconds: PositiveFloat = 0.5
-    # Regular expressions, matched whole: topics whose high watermarks are also read between passes,
+    # Regular expressions, matched whole: topics to read high watermarks of between passes too,
     # every 100 ms.
     fast_high_watermark_topics: list[str] = []
     # An unchanged partition is published once in this time.
