@@ -16,8 +16,6 @@ from kafka.errors import KafkaError
 from tidemark.kafka.client import close_producer
 from tidemark.local.cluster import Place
 
-# A batch each tenth of a second: its cost does not depend on how few records it holds.
-_TICK_SECONDS: Final = 0.1
 # Enough for a day at the demo's rate; the file goes on when memory is full.
 _MAX_ACKNOWLEDGED: Final = 5_000_000
 _READ_SECONDS: Final = 60.0
@@ -54,7 +52,8 @@ class LoadProducer:
     Goes on through leader changes. Record ids are never reused. The client retries a record without
     acknowledgement; only an acknowledged (offset, id) is recorded, in memory and as JSON lines in
     `file`. Not idempotent: an idempotent producer fails when an unclean election removes its
-    sequence numbers.
+    sequence numbers. It sends every `tick_seconds`: the cost of a batch does not depend on how few
+    records it holds.
     """
 
     def __init__(
@@ -64,9 +63,11 @@ class LoadProducer:
         file: Path,
         records_per_second: int = 100,
         record_bytes: int = 80,
+        tick_seconds: float = 0.1,
     ) -> None:
         self._bootstrap_servers, self._partitions = list(bootstrap_servers), list(partitions)
         self._records_per_second, self._padding = records_per_second, "." * record_bytes
+        self._tick_seconds = tick_seconds
         self._file = file.open("w", encoding="utf-8")
         self._lock = threading.Lock()
         self._acknowledged: list[AcknowledgedRecord] = []
@@ -93,7 +94,7 @@ class LoadProducer:
 
     def _run(self) -> None:
         started, record_id = time.monotonic(), 0
-        while not self._stop.wait(_TICK_SECONDS):
+        while not self._stop.wait(self._tick_seconds):
             due = int((time.monotonic() - started) * self._records_per_second)
             while record_id < due and not self._stop.is_set():
                 topic, partition = self._partitions[record_id % len(self._partitions)]
