@@ -46,6 +46,10 @@ COMMANDS = {
         "tidemark.verbs.audit.command:audit",
         "Compare the records of all replicas, by brokers or by folders.",
     ),
+    "salvage": (
+        "tidemark.verbs.salvage.command:salvage",
+        "Read lost records from saved logs, and send them to a topic.",
+    ),
     "ack": ("tidemark.verbs.ack.command:ack", "Close an event alert."),
     "model": (
         "tidemark.verbs.model:model",

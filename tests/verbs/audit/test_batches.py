@@ -10,13 +10,9 @@ from hypothesis import strategies as st
 from kafka import codec as codec_library
 
 from tests.verbs.audit.logs import encode, legacy, written
-from tidemark.verbs.audit import batches as module
-from tidemark.verbs.audit.batches import (
-    DamagedLogError,
-    UnreadableRecordsError,
-    record_digests,
-    split_batches,
-)
+from tidemark.verbs.audit import unpacking as module
+from tidemark.verbs.audit.batches import DamagedLogError, record_digests, split_batches
+from tidemark.verbs.audit.unpacking import UnreadableRecordsError
 
 
 def test_the_batches_of_a_log_with_their_offsets_epochs_and_crcs() -> None:
@@ -101,6 +97,7 @@ def test_compression_that_cannot_be_read(
     codec: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codec_library, "has_lz4", lambda: False)
+    monkeypatch.setattr(module, "_pyarrow", lambda: None)
     (batch,), _ = split_batches(encode(written(1)), 0)
     data = bytearray(batch.data)
     data[22] |= codec

@@ -6,7 +6,6 @@ import pytest
 
 from tests.verbs.run import tidemark
 from tidemark.core.errors import ConfigError
-from tidemark.verbs.audit import command
 from tidemark.verbs.audit.command import parse_places
 
 
@@ -18,16 +17,6 @@ def test_places() -> None:
     for text in ("orders:", "orders:x", "a/b", ""):
         with pytest.raises(ConfigError, match="write TOPIC or TOPIC:PARTITION"):
             parse_places([text])
-
-
-def test_progress_is_a_line_now_and_then(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with command._progress() as progress:
-        progress(0.2, "orders-0")
-        monkeypatch.setattr(command, "PROGRESS_SECONDS", 0.0)
-        progress(0.5, "orders-3")
-    assert capsys.readouterr().err == "audit: 50%, orders-3\n"
 
 
 def test_a_cluster_that_does_not_answer_is_an_error() -> None:

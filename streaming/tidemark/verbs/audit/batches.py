@@ -7,14 +7,22 @@ Followers append the leader's batches byte for byte, so equal batches have equal
 from __future__ import annotations
 
 import hashlib
-import zlib
+from collections.abc import Iterator
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from kafka import codec as kafka_codec
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.legacy_records import LegacyRecordBatch
 from kafka.record.util import calc_crc32, calc_crc32c
+
+from tidemark.verbs.audit.unpacking import (
+    DamagedRecordsError,
+    UnreadableRecordsError,
+    check_gzip_size,
+    check_installed,
+    name_of,
+    unpack,
+)
 
 # Base offset, length, partition leader epoch (in magic 0 and 1 the CRC), magic.
 _HEAD: Final = Struct(">qiib")
@@ -22,19 +30,19 @@ _HEAD: Final = Struct(">qiib")
 _TAIL: Final = Struct(">Ihi")
 _CRC: Final = Struct(">I")
 _SIZE: Final = Struct(">i")
+# Producer id, producer epoch, base sequence.
+_PRODUCER: Final = Struct(">qhi")
+_PRODUCER_AT: Final = 43
 _OVERHEAD: Final = 12
 _MAGIC_AT: Final = 16
 _CRC_AT: Final = 17
 _ATTRIBUTES_AT: Final = 21
+_CODEC_AT: Final = 22
 # A batch of magic 2 without records; the smallest message of magic 0.
 _SMALLEST: Final = {0: 26, 1: 34, 2: 61}
 _COMPRESSION: Final = 7
-_CODECS: Final = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 # No larger batch is read. Brokers take 1 MiB by default (message.max.bytes).
 MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
-# The records of a compressed batch are unpacked up to this size.
-MAX_UNPACKED_BYTES: Final = 64 * 1024 * 1024
-_UNPACKED_CHUNK: Final = 1024 * 1024
 
 
 class DamagedLogError(Exception):
@@ -46,12 +54,12 @@ class DamagedLogError(Exception):
         self.reason = reason
 
 
-class UnreadableRecordsError(Exception):
-    """The records of a batch cannot be read; the text says why."""
+class Producer(NamedTuple):
+    """Who wrote a batch idempotently. Without a sequence `base_sequence` is -1."""
 
-
-class DamagedRecordsError(UnreadableRecordsError):
-    """They cannot be read by anyone."""
+    id: int
+    epoch: int
+    base_sequence: int
 
 
 class Batch(NamedTuple):
@@ -70,6 +78,13 @@ class Batch(NamedTuple):
             return int(calc_crc32c(self.data[_ATTRIBUTES_AT:]))
         return int(calc_crc32(self.data[_MAGIC_AT:]))
 
+    def producer(self) -> Producer | None:
+        """None where the producer has no id, and in magic 0 and 1."""
+        if self.magic < 2:
+            return None
+        found = Producer(*_PRODUCER.unpack_from(self.data, _PRODUCER_AT))
+        return None if found.id < 0 else found
+
 
 def split_batches(data: bytes, start: int) -> tuple[list[Batch], int]:
     """The whole batches in `data`, up to damage, and the size of an incomplete one at the end.
@@ -84,7 +99,7 @@ def split_batches(data: bytes, start: int) -> tuple[list[Batch], int]:
             size = batch_size(data, position)
             if size is None or position + size > len(data):
                 return found, size or _HEAD.size
-            batch = _batch(data, position, size, next_offset)
+            batch = parse_batch(data, position, size, next_offset)
             if batch.last_offset < next_offset or (found and batch.base_offset < next_offset):
                 raise DamagedLogError(
                     position, f"offset {batch.base_offset} follows offset {next_offset - 1}"
@@ -114,7 +129,8 @@ def batch_size(data: bytes, position: int) -> int | None:
     return size
 
 
-def _batch(data: bytes, position: int, size: int, next_offset: int) -> Batch:
+def parse_batch(data: bytes, position: int, size: int, next_offset: int) -> Batch:
+    """The batch at `position`. A compressed message of magic 0 or 1 begins at `next_offset`."""
     base_offset, _, epoch, magic = _HEAD.unpack_from(data, position)
     content = data[position : position + size]
     if magic == 2:
@@ -132,19 +148,10 @@ def _batch(data: bytes, position: int, size: int, next_offset: int) -> Batch:
     return Batch(first, last, None, crc, magic, content)
 
 
-def record_digests(batch: Batch) -> dict[int, bytes]:
-    """A digest of timestamp, key, value and headers for each record of a batch, by offset.
-
-    Raises UnreadableRecordsError.
-    """
+def records(batch: Batch) -> Iterator[Any]:
+    """kafka-python's DefaultRecord or LegacyRecord of each. Raises UnreadableRecordsError."""
     try:
-        _check_codec(batch)
-        records: Any = (
-            DefaultRecordBatch(batch.data)
-            if batch.magic == 2
-            else LegacyRecordBatch(batch.data, batch.magic)
-        )
-        return {record.offset: _digest(record) for record in records}
+        yield from _legacy_records(batch) if batch.magic < 2 else DefaultRecordBatch(_plain(batch))
     except UnreadableRecordsError:
         raise
     except Exception as error:
@@ -153,40 +160,42 @@ def record_digests(batch: Batch) -> dict[int, bytes]:
         raise DamagedRecordsError(reason) from None
 
 
+def record_digests(batch: Batch) -> dict[int, bytes]:
+    """A digest of timestamp, key, value and headers for each record of a batch, by offset.
+
+    Raises UnreadableRecordsError.
+    """
+    return {record.offset: _digest(record) for record in records(batch)}
+
+
 def _digest(record: Any) -> bytes:
     parts = (record.timestamp, record.key, record.value, record.headers)
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
 
-def _check_codec(batch: Batch) -> None:
-    """Refuses what this machine cannot unpack, or not within the bound."""
-    codec = batch.data[_ATTRIBUTES_AT + 1 if batch.magic == 2 else _CRC_AT] & _COMPRESSION
+def _plain(batch: Batch) -> bytes:
+    """A batch of magic 2 without compression."""
+    codec = batch.data[_CODEC_AT] & _COMPRESSION
     if codec == 0:
-        return
-    name = _CODECS.get(codec)
-    if name is None:
-        raise UnreadableRecordsError(f"compression {codec} is unknown")
-    if not getattr(kafka_codec, f"has_{name}")():
-        raise UnreadableRecordsError(f"no Python library for {name} is installed")
-    if name == "gzip":
-        # Other codecs are bounded by the size of a batch, or by their library.
-        _check_unpacked_size(batch)
+        return batch.data
+    head = bytearray(batch.data[: _SMALLEST[2]])
+    head[_CODEC_AT] &= ~_COMPRESSION
+    return bytes(head) + unpack(batch.data[_SMALLEST[2] :], codec)
 
 
-def _check_unpacked_size(batch: Batch) -> None:
-    unpacker, size = zlib.decompressobj(wbits=31), 0
-    rest: bytes = batch.data[_compressed_at(batch) :]
-    while rest and not unpacker.eof:
-        size += len(unpacker.decompress(rest, _UNPACKED_CHUNK))
-        rest = unpacker.unconsumed_tail
-        if size > MAX_UNPACKED_BYTES:
-            raise UnreadableRecordsError(f"its records unpack to over {MAX_UNPACKED_BYTES} bytes")
+def _legacy_records(batch: Batch) -> LegacyRecordBatch:
+    """A message of magic 0 or 1: kafka-python unpacks its value."""
+    codec = batch.data[_CRC_AT] & _COMPRESSION
+    if codec:
+        name = name_of(codec)
+        check_installed(name)
+        if name == "gzip":
+            # Other codecs are bounded by the size of a batch, or by their library.
+            check_gzip_size(batch.data[_legacy_value_at(batch) :])
+    return LegacyRecordBatch(batch.data, batch.magic)
 
 
-def _compressed_at(batch: Batch) -> int:
-    """Where the compressed records begin: in magic 0 and 1 they are the message's value."""
-    if batch.magic == 2:
-        return _SMALLEST[2]
+def _legacy_value_at(batch: Batch) -> int:
     key_at = _CRC_AT + 1 + 8 * batch.magic
     (key_size,) = _SIZE.unpack_from(batch.data, key_at)
     return int(key_at + 8 + max(key_size, 0))

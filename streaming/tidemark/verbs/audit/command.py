@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
@@ -31,9 +27,9 @@ from tidemark.verbs.audit.source import Place
 from tidemark.verbs.audit.windows import Window, sample, whole
 from tidemark.verbs.few_passes import live_cluster
 from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
+from tidemark.verbs.progress import progress_bar
 
 FINDING: Final = 3
-PROGRESS_SECONDS: Final = 10.0
 _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9}))?")
 
 
@@ -117,7 +113,7 @@ def audit(
                 "nothing was compared: no partition was found. A user sees the topics on which it "
                 "has the right DESCRIBE."
             )
-        with _progress() as progress:
+        with progress_bar("audit") as progress:
             reports = audit_partitions(partitions, source, pace, choose, progress, waits)
     finally:
         source.close()
@@ -187,30 +183,3 @@ def _check_compared(reports: Sequence[PartitionReport]) -> None:
             f"nothing was compared: {', '.join(reasons[:5])}. Check that two replicas or more of "
             "a partition answer, and the right READ on the topic."
         )
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[float, str], None]]:
-    """A bar on a terminal, else a line every 10 s; both on standard error."""
-    if sys.stderr.isatty():
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        with bar:
-            task = bar.add_task("audit", total=1.0)
-            yield lambda done, name: bar.update(task, completed=done, description=name)
-        return
-    last = time.monotonic()
-
-    def line(done: float, name: str) -> None:
-        nonlocal last
-        if time.monotonic() - last >= PROGRESS_SECONDS:
-            last = time.monotonic()
-            click.echo(f"audit: {done:.0%}, {name}", err=True)
-
-    yield line

@@ -6,27 +6,19 @@ is written.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final
 
 from tidemark.core.errors import ConfigError
-from tidemark.verbs.audit.batches import DamagedLogError, batch_size
+from tidemark.verbs.audit.segments import end_of, heads, segments_of
 from tidemark.verbs.audit.source import Partition, Place, Position
 
 # A folder such as `orders-0`. Those that are moved, deleted or unknown to the controller end with
 # -future, -delete or -stray.
 _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
-_SEGMENT: Final = re.compile(r"(\d{20})\.log")
-# The head of a batch up to its last offset delta, and the smallest batch of all (magic 0).
-_HEAD_BYTES: Final = 27
-_SMALLEST_BYTES: Final = 26
-_MAGIC_AT: Final = 16
-_LAST_DELTA_AT: Final = 23
 MAX_CHECKPOINT_BYTES: Final = 64 * 1024 * 1024
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
@@ -132,7 +124,7 @@ class FolderSource:
             if not segments:
                 return "no segment"
             start = max(segments[0][0], self._starts[place, broker])
-            end, damage = _end_of(*segments[-1])
+            end, damage = end_of(*segments[-1])
         except OSError as error:
             return f"cannot read {error.filename}: {error.strerror}"
         mark = self._marks.get((place, broker))
@@ -148,12 +140,7 @@ class FolderSource:
 
     def _segments(self, place: Place, broker: int) -> list[tuple[int, Path]]:
         """Base offset and file of each segment, ascending."""
-        folder = self._logs[place, broker]
-        return sorted(
-            (int(match[1]), entry)
-            for entry in folder.iterdir()
-            if (match := _SEGMENT.fullmatch(entry.name)) is not None
-        )
+        return segments_of(self._logs[place, broker])
 
     def _read(self, place: Place, broker: int, offset: int, size: int) -> bytes | str:
         try:
@@ -179,7 +166,7 @@ class FolderSource:
                 position = cursor.position
             with path.open("rb") as log:
                 found = next(
-                    (head for head in _heads(log, position) if head.last_offset >= offset), None
+                    (head for head in heads(log, position) if head.last_offset >= offset), None
                 )
                 if found is None:
                     continue
@@ -189,46 +176,6 @@ class FolderSource:
                 self._cursors[place, broker] = _Cursor(base, found.position, offset)
                 return log.read(max(size, found.size))
         return "the log ends here"
-
-
-class _Head(NamedTuple):
-    """A batch in a segment. `damage`: there is none; the last offset is then beyond all."""
-
-    position: int
-    size: int
-    last_offset: int
-    damage: str | None = None
-
-
-def _heads(log: BinaryIO, position: int) -> Iterator[_Head]:
-    """The batches from a byte on, up to damage."""
-    length = log.seek(0, os.SEEK_END)
-    while position < length:
-        log.seek(position)
-        head = log.read(_HEAD_BYTES)
-        try:
-            size = batch_size(head, 0) if len(head) >= _SMALLEST_BYTES else None
-            if size is None or position + size > length:
-                raise DamagedLogError(0, "the file ends within a batch")
-        except DamagedLogError as damage:
-            yield _Head(position, 0, sys.maxsize, damage.reason)
-            return
-        last_offset = int.from_bytes(head[:8], "big")
-        if head[_MAGIC_AT] == 2:
-            last_offset += int.from_bytes(head[_LAST_DELTA_AT:_HEAD_BYTES], "big")
-        yield _Head(position, size, last_offset)
-        position += size
-
-
-def _end_of(base: int, path: Path) -> tuple[int, str | None]:
-    """The end of a log by its last segment: above the last whole batch; and what ends it there."""
-    end = base
-    with path.open("rb") as log:
-        for head in _heads(log, 0):
-            if head.damage is not None:
-                return end, f"{path}, byte {head.position}: {head.damage}"
-            end = max(end, head.last_offset + 1)
-    return end, None
 
 
 def _node_id(folder: Path) -> int | None:

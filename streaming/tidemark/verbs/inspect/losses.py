@@ -51,6 +51,9 @@ class Loss(Struct, kw_only=True, rename={"start": "from", "end": "to"}):
     found_at: str
     incident: str
     fingerprint: str
+    # The newest leader epoch of the lost records, and that of the leader which lacks them.
+    leader_epoch_before: int | None = None
+    leader_epoch_after: int | None = None
 
 
 COLUMNS: Final = Loss.__struct_encode_fields__
@@ -148,6 +151,8 @@ def _read_loss(alert: Alert) -> Loss | None:
         found_at=_time(alert.starts_at) or rfc3339(0.0),
         incident=labels.get("incident", ""),
         fingerprint=alert.fingerprint,
+        leader_epoch_before=_epoch(evidence.get("leader_epoch_before")),
+        leader_epoch_after=_epoch(evidence.get("leader_epoch_after")),
     )
 
 
@@ -156,6 +161,10 @@ def _range(value: Any) -> tuple[int, int] | tuple[None, None]:
         case [int(start), int(end)] if 0 <= start < end:
             return start, end
     return None, None
+
+
+def _epoch(value: Any) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < 2**31 else None
 
 
 def _time(value: Any) -> str | None:

@@ -1,0 +1,133 @@
+"""Compressed records, unpacked within a bound.
+
+kafka-python has gzip; snappy, lz4 and zstd come with python-snappy, lz4 and zstandard, or with
+pyarrow, which the `stream` extra installs. Mirrors the Compression classes of Kafka.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from struct import Struct
+from typing import Any, Final
+
+from kafka import codec as kafka_codec
+
+# The records of a compressed batch are unpacked up to this size.
+MAX_UNPACKED_BYTES: Final = 64 * 1024 * 1024
+NAMES: Final = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+PACKAGES: Final = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}
+_CHUNK: Final = 1024 * 1024
+# The framing of snappy-java: this, two versions, and blocks after their sizes.
+_XERIAL: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEAD: Final = 16
+_SIZE: Final = Struct(">i")
+
+
+class UnreadableRecordsError(Exception):
+    """The records of a batch cannot be read; the text says why."""
+
+
+class DamagedRecordsError(UnreadableRecordsError):
+    """They cannot be read by anyone."""
+
+
+def unpack(data: bytes, codec: int) -> bytes:
+    """The bytes that Kafka's compression `codec` packed. Raises UnreadableRecordsError."""
+    name = name_of(codec)
+    try:
+        return _unpack(data, name)
+    except UnreadableRecordsError:
+        raise
+    except Exception as error:
+        # Each library raises errors of its own over damaged bytes.
+        raise DamagedRecordsError(
+            f"its records are damaged (they are not {name}: {type(error).__name__})"
+        ) from None
+
+
+def name_of(codec: int) -> str:
+    """Raises UnreadableRecordsError for a codec that Kafka does not have."""
+    if codec not in NAMES:
+        raise UnreadableRecordsError(f"compression {codec} is unknown")
+    return NAMES[codec]
+
+
+def check_installed(name: str) -> None:
+    """Raises UnreadableRecordsError where kafka-python itself cannot unpack it."""
+    if not getattr(kafka_codec, f"has_{name}")():
+        raise UnreadableRecordsError(
+            f"no Python library for {name} is installed: pip install {PACKAGES[name]}"
+        )
+
+
+def check_gzip_size(data: bytes) -> None:
+    """Raises UnreadableRecordsError where gzip unpacks beyond the bound."""
+    _gunzip(data)
+
+
+def _unpack(data: bytes, name: str) -> bytes:
+    if name == "gzip":
+        return _gunzip(data)
+    pyarrow = _pyarrow()
+    if pyarrow is None:
+        check_installed(name)
+        unpacked: bytes = getattr(kafka_codec, f"{name}_decode")(data)
+        return unpacked
+    if name == "snappy":
+        return _unpack_snappy(pyarrow, data)
+    with pyarrow.CompressedInputStream(pyarrow.BufferReader(data), name) as stream:
+        found: bytes = stream.read(MAX_UNPACKED_BYTES + 1)
+    _check_size(len(found))
+    return found
+
+
+def _gunzip(data: bytes) -> bytes:
+    unpacker, found, rest = zlib.decompressobj(wbits=31), bytearray(), data
+    while rest and not unpacker.eof:
+        found += unpacker.decompress(rest, _CHUNK)
+        rest = unpacker.unconsumed_tail
+        _check_size(len(found))
+    if not unpacker.eof:
+        raise DamagedRecordsError("its records are damaged (gzip ends early)")
+    return bytes(found)
+
+
+def _unpack_snappy(pyarrow: Any, data: bytes) -> bytes:
+    codec = pyarrow.Codec("snappy")
+    if not data.startswith(_XERIAL):
+        return _snappy_block(codec, data, 0)
+    found, position = bytearray(), _XERIAL_HEAD
+    while position < len(data):
+        (size,) = _SIZE.unpack_from(data, position)
+        block = data[position + _SIZE.size : position + _SIZE.size + size]
+        if size <= 0 or len(block) < size:
+            raise DamagedRecordsError("its records are damaged (snappy ends early)")
+        found += _snappy_block(codec, block, len(found))
+        position += _SIZE.size + size
+    return bytes(found)
+
+
+def _snappy_block(codec: Any, block: bytes, taken: int) -> bytes:
+    """A block begins with its unpacked size, in groups of seven bits."""
+    size = 0
+    for index, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            break
+    _check_size(taken + size)
+    unpacked: bytes = codec.decompress(block, decompressed_size=size, asbytes=True)
+    return unpacked
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_UNPACKED_BYTES:
+        raise UnreadableRecordsError(f"its records unpack to over {MAX_UNPACKED_BYTES} bytes")
+
+
+def _pyarrow() -> Any:
+    """None where it is not installed."""
+    try:
+        return importlib.import_module("pyarrow")
+    except ImportError:
+        return None

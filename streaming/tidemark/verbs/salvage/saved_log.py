@@ -1,0 +1,186 @@
+"""What a saved log holds of a range of offsets, by the heads of its batches.
+
+Damage ends nothing: the next whole batch after it is searched for. Transactions are decided by the
+markers that follow in the same log.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, Final, NamedTuple
+
+from tidemark.core.errors import ConfigError
+from tidemark.verbs.audit.batches import Batch, DamagedLogError, parse_batch, records
+from tidemark.verbs.audit.segments import segments_of
+from tidemark.verbs.audit.unpacking import UnreadableRecordsError
+from tidemark.verbs.salvage.heads import Fault, Found, whole_heads
+from tidemark.verbs.salvage.lost_range import LostRange
+
+# A range with more batches is read in parts. Each takes about 300 bytes of memory.
+MAX_BATCHES: Final = 1_000_000
+# Faults of one log that are kept; damage can be in every batch.
+MAX_FAULTS: Final = 1_000
+MAX_OFFSET: Final = 2**63 - 1
+_PRODUCER: Final = Struct(">q")
+_PRODUCER_AT: Final = 43
+_EPOCH: Final = Struct(">i")
+_EPOCH_AT: Final = 12
+_ATTRIBUTES_AT: Final = 22
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+_MARKER: Final = Struct(">hh")
+_OUTCOMES: Final = {0: "aborted", 1: "committed"}
+OPEN: Final = "open"
+
+# (segment, byte within it, its size)
+Progress = Callable[[Path, int, int], None]
+
+
+class SavedBatch(NamedTuple):
+    """Where a batch is. `transaction`: committed, aborted, open, or None outside of any."""
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int | None
+    crc: int
+    path: Path
+    position: int
+    size: int
+    is_control: bool = False
+    transaction: str | None = None
+
+    def read(self) -> Batch:
+        """The batch, with a CRC that fits. Raises DamagedLogError, OSError."""
+        with self.path.open("rb") as log:
+            log.seek(self.position)
+            data = log.read(self.size)
+        if len(data) < self.size:
+            raise DamagedLogError(self.position, "the file became shorter")
+        batch = parse_batch(data, 0, self.size, self.base_offset)
+        if batch.actual_crc() != batch.crc:
+            raise DamagedLogError(self.position, "its CRC is not the one written in it")
+        return batch
+
+
+class SavedLog(NamedTuple):
+    """The batches that overlap a range, ascending; `newer`: those of epochs above the lost ones."""
+
+    folder: Path
+    batches: list[SavedBatch]
+    newer: list[SavedBatch]
+    faults: list[Fault]
+    # Faults beyond MAX_FAULTS.
+    more_faults: int = 0
+
+
+def read_log(folder: Path, lost: LostRange, progress: Progress | None = None) -> SavedLog:
+    """Reads on above the range until every transaction in it is decided, or to the end.
+
+    Raises ConfigError where the folder cannot be read, or holds more than MAX_BATCHES batches.
+    """
+    scan = _Scan(folder, lost)
+    try:
+        segments = segments_of(folder)
+        first = max((i for i, (base, _) in enumerate(segments) if base <= lost.start), default=0)
+        ends = [base for base, _ in segments[1:]]
+        for (base, path), end in list(zip(segments, [*ends, MAX_OFFSET], strict=True))[first:]:
+            if base >= lost.end and not scan.undecided:
+                break
+            with path.open("rb") as log:
+                scan.segment(log, path, (base, end), progress)
+    except OSError as error:
+        raise ConfigError(f"cannot read {error.filename}: {error.strerror}.") from None
+    return scan.result()
+
+
+class _Scan:
+    def __init__(self, folder: Path, lost: LostRange) -> None:
+        self._lost = lost
+        self._log = SavedLog(folder, [], [], [])
+        self._more_faults = 0
+        # producer -> its batches in `batches` whose transaction is not decided yet
+        self.undecided: dict[int, list[int]] = defaultdict(list)
+
+    def segment(
+        self, log: BinaryIO, path: Path, offsets: tuple[int, int], progress: Progress | None
+    ) -> None:
+        for head in whole_heads(log, path, *offsets):
+            if isinstance(head, Fault):
+                self._fault(head)
+                continue
+            if progress is not None:
+                progress(path, head.position, head.length)
+            if head.base_offset >= self._lost.end and not self.undecided:
+                return
+            self._add(path, head)
+
+    def _add(self, path: Path, head: Found) -> None:
+        if head.last_offset < self._lost.start:
+            return
+        batch = _saved_batch(path, head)
+        producer = _producer(head)
+        if batch.is_control and producer in self.undecided:
+            self._decide(producer, batch)
+        if batch.base_offset >= self._lost.end:
+            return
+        if not self._lost.may_hold(batch.leader_epoch):
+            self._log.newer.append(batch)
+        else:
+            if producer is not None and batch.transaction == OPEN:
+                self.undecided[producer].append(len(self._log.batches))
+            self._log.batches.append(batch)
+        if len(self._log.batches) + len(self._log.newer) > MAX_BATCHES:
+            raise ConfigError(
+                f"{self._log.folder} has over {MAX_BATCHES:,} batches in {self._lost}; "
+                "read it in parts, with --from and --to."
+            )
+
+    def _decide(self, producer: int, marker: SavedBatch) -> None:
+        try:
+            (record,) = records(marker.read())
+            _, kind = _MARKER.unpack_from(record.key)
+        except (DamagedLogError, UnreadableRecordsError, ValueError, TypeError, OSError) as error:
+            self._fault(Fault(marker.path, marker.position, f"an unreadable marker ({error})"))
+            return
+        if kind in _OUTCOMES:
+            for index in self.undecided.pop(producer):
+                batch = self._log.batches[index]
+                self._log.batches[index] = batch._replace(transaction=_OUTCOMES[kind])
+
+    def _fault(self, fault: Fault) -> None:
+        if len(self._log.faults) < MAX_FAULTS:
+            self._log.faults.append(fault)
+        else:
+            self._more_faults += 1
+
+    def result(self) -> SavedLog:
+        return self._log._replace(more_faults=self._more_faults)
+
+
+def _saved_batch(path: Path, head: Found) -> SavedBatch:
+    if head.magic < 2:
+        return SavedBatch(
+            head.base_offset, head.last_offset, None, head.crc, path, head.position, head.size
+        )
+    attributes = head.data[_ATTRIBUTES_AT]
+    (epoch,) = _EPOCH.unpack_from(head.data, _EPOCH_AT)
+    is_control = bool(attributes & _CONTROL)
+    transactional = bool(attributes & _TRANSACTIONAL) and not is_control
+    return SavedBatch(
+        head.base_offset,
+        head.last_offset,
+        None if epoch < 0 else epoch,
+        head.crc,
+        path,
+        head.position,
+        head.size,
+        is_control,
+        OPEN if transactional else None,
+    )
+
+
+def _producer(head: Found) -> int | None:
+    return None if head.magic < 2 else int(_PRODUCER.unpack_from(head.data, _PRODUCER_AT)[0])
