@@ -34,6 +34,10 @@ COMMANDS = {
         "tidemark.verbs.replay.command:replay",
         "Run recorded events through the detectors.",
     ),
+    "timeline": (
+        "tidemark.verbs.timeline.command:timeline",
+        "Show an incident in a partition step by step.",
+    ),
     "inspect": (
         "tidemark.verbs.inspect.command:inspect",
         "Show the replicas of a topic, or list lost records.",

@@ -14,11 +14,15 @@ from kafka.structs import OffsetAndMetadata
 
 from tests.verbs.audit.plant import change_batch
 from tests.verbs.inspect.test_losses import alert
+from tests.verbs.recordings import trace
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.core.codec import decode_batch
+from tidemark.core.errors import ClusterError
 from tidemark.core.events import Ack, Audit
+from tidemark.core.identity import group_of
 from tidemark.core.records import encode_record
 from tidemark.detect.internal_topics import coordinating_partition
+from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client import make_admin, make_consumer, make_producer
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.kafka.topics import ensure_topics
@@ -28,7 +32,10 @@ from tidemark.verbs.ack.command import ack
 from tidemark.verbs.audit.command import audit
 from tidemark.verbs.config import check_config
 from tidemark.verbs.inspect.command import inspect
+from tidemark.verbs.recording import Line
+from tidemark.verbs.replay.reducer import LineReducer
 from tidemark.verbs.safe_to_stop.command import safe_to_stop
+from tidemark.verbs.timeline.command import timeline
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -176,3 +183,39 @@ def test_a_silent_follower_does_not_count_although_it_is_in_sync(
         "wide-1": "under_min_isr",
     }
     assert "lone-0" not in found
+
+
+def test_a_time_line_from_the_topics_is_that_of_the_recording(
+    brokers: LocalCluster, tmp_path: Path
+) -> None:
+    lines = trace("unclean")
+    reducer = LineReducer(Detection())
+    group = group_of("trace", "trace", 0, TOPICS.partitions)
+    producer = make_producer(connection(brokers), acks="all", enable_idempotence=False)
+    for number, line in enumerate(lines):
+        producer.send(TOPICS.replica_state, value=line, partition=group)
+        for record in reducer.records(Line(0, number + 1, line), "alerts"):
+            producer.send(TOPICS.alerts, value=encode_record(record))
+    producer.flush(10)
+    producer.close(timeout=1)
+    place = ("trace", "0", "--cluster", "trace", "--json")
+    since = ("--since", "2001-09-09T00:00:00Z")
+    _, out = run(timeline, brokers, *place, *since)
+    found, recorded = json.loads(out), tmp_path / "events.jsonl"
+    recorded.write_bytes(b"\n".join(lines))
+    result = CliRunner().invoke(timeline, [*place, "--from", str(recorded)], standalone_mode=False)
+    expected = json.loads(result.stdout)
+    assert (found["steps"], found["observations"]) == (
+        expected["steps"],
+        expected["observations"],
+    )
+    # Without a name, all partitions of the topic are read.
+    assert json.loads(run(timeline, brokers, "trace", "0", "--json", *since)[1]) == found
+    # The records are of today, the observations are not.
+    with pytest.raises(ClusterError, match="trace-0 was not observed there"):
+        CliRunner().invoke(
+            timeline,
+            ["trace", "0", "--bootstrap", ",".join(brokers.bootstrap_servers)],
+            standalone_mode=False,
+            catch_exceptions=False,
+        )

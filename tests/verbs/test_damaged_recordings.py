@@ -13,6 +13,7 @@ from tests.core.event_strategies import batches
 from tests.verbs.recordings import recording, trace
 from tidemark.core.codec import encode_batch, salvage_batch
 from tidemark.core.errors import WireError
+from tidemark.core.events import Observation
 from tidemark.detect.thresholds import Detection
 from tidemark.verbs.alert_records import decode_alerts
 from tidemark.verbs.inspect.losses import as_csv, as_table, read_losses
@@ -21,6 +22,9 @@ from tidemark.verbs.replay.reducer import LineReducer
 from tidemark.verbs.replay.timeline import TimeLine
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.verdict import as_text, judge
+from tidemark.verbs.timeline.report import Subject, as_json, as_markdown
+from tidemark.verbs.timeline.report import as_text as as_lines
+from tidemark.verbs.timeline.source import TimeLines, Wanted
 
 LINES = [
     json.loads(line)
@@ -89,6 +93,7 @@ def read_whole(lines: list[bytes]) -> None:
         ]
         with suppress(WireError):
             views.add(salvage_batch(line)[0])
+    read_timelines(lines)
     losses = read_losses(decode_alerts(alerts))
     assert len(as_csv(losses).splitlines()) == len(as_table(losses)) == len(losses) + 1
     for cluster in views.clusters:
@@ -98,6 +103,28 @@ def read_whole(lines: list[bytes]) -> None:
             assert verdict.document()["safe"] is (
                 not verdict.impacts and not verdict.not_shown and verdict.partitions > 0
             )
+
+
+def read_timelines(lines: list[bytes]) -> None:
+    """The time lines of the first partitions, in every form."""
+    places = {("trace", 0)}
+    batches = []
+    for line in lines:
+        with suppress(WireError):
+            batches.append(salvage_batch(line)[0])
+    for batch in batches:
+        places |= {(e.topic, e.partition) for e in batch.events if isinstance(e, Observation)}
+    for topic, partition in sorted(places)[:3]:
+        found = TimeLines(Wanted(topic, partition))
+        for batch in batches:
+            found.batch(batch)
+        for cluster, steps in found.by_cluster.items():
+            steps.end()
+            if steps.steps:
+                subject = Subject(cluster, topic, partition, "file")
+                assert all(text.isprintable() for text in as_lines(subject, steps, 80))
+                assert as_markdown(subject, steps)
+                assert as_json(subject, steps)["steps"]
 
 
 @settings(max_examples=60)

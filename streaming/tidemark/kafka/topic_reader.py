@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import structlog
@@ -85,6 +85,21 @@ class TopicReader:
         for number, partition in self._partitions.items():
             offset = max(self.beginning[number], (positions or {}).get(number, 0))
             self._consumer.seek(partition, offset)
+
+    def narrow(self, numbers: Collection[int], since: float) -> None:
+        """Goes on with these partitions, from the first record written since (Unix seconds)."""
+        self._partitions = {n: p for n, p in self._partitions.items() if n in numbers}
+        self._consumer.assign(list(self._partitions.values()))
+        wanted = dict.fromkeys(self._partitions.values(), int(1000 * since))
+        found = self._ask(self._consumer.offsets_for_times, wanted)
+        self.start(
+            {
+                number: self.end[number]
+                if found.get(partition) is None
+                else found[partition].offset
+                for number, partition in self._partitions.items()
+            }
+        )
 
     def fetch(self, timeout_ms: int = POLL_MS) -> list[Message]:
         """The next records; waits up to `timeout_ms` for the first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Final
 
@@ -20,7 +21,9 @@ TOLERANCE: Final = 5
 Cells = tuple[str, ...]
 
 
-def fit(cells: list[Cells], width: int) -> tuple[list[str], list[str]]:
+def fit(
+    cells: list[Cells], width: int, omitted_first: Sequence[str] = OMITTED_FIRST
+) -> tuple[list[str], list[str]]:
     """The table without empty columns, and the columns that are omitted because they do not fit."""
     omitted: list[str] = []
     widest = width if width < WIDTH else width + TOLERANCE
@@ -33,7 +36,7 @@ def fit(cells: list[Cells], width: int) -> tuple[list[str], list[str]]:
         ]
         lines = table(wrap_last_column(heading, steps, kept, width, MIN_LAST_COLUMN_WIDTH))
         shown = " ".join(heading[at] for at in kept)
-        spare = next((name for name in OMITTED_FIRST if name in shown), None)
+        spare = next((name for name in omitted_first if name in shown), None)
         if spare is None or max(map(len, lines)) <= widest:
             return lines, omitted
         if spare == EPOCHS:

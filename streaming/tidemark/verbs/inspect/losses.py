@@ -77,7 +77,7 @@ class LossFilter(NamedTuple):
         )
 
 
-def parse_since(text: str, now: float) -> float:
+def parse_since(text: str, now: float, option: str = "--since") -> float:
     """Unix seconds of `24h`, `90m` or `7d` before `now`, or of an ISO 8601 time (default UTC)."""
     age = re.fullmatch(r"(\d{1,9})([smhd])", text)
     try:
@@ -86,7 +86,7 @@ def parse_since(text: str, now: float) -> float:
         moment = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise ConfigError(
-            f"--since {text}: give an age (90m, 24h, 7d) or a time (2026-11-21T14:00:00Z)."
+            f"{option} {text}: give an age (90m, 24h, 7d) or a time (2026-11-21T14:00:00Z)."
         ) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 

@@ -1,0 +1,63 @@
+"""A step of an incident: what changed in one partition at one time, and what was known then."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tidemark.core.leader_epochs import LineageEntries
+from tidemark.core.records import Alert
+
+
+class KnownReplica(Struct, kw_only=True):
+    """A replica as its broker reported it last, at `at`; None is unknown.
+
+    `error`: how it answered since then; None while it answers.
+    """
+
+    broker: int
+    at: float | None = None
+    log_end_offset: int | None = None
+    high_watermark: int | None = None
+    lineage: LineageEntries | None = None
+    error: str | None = None
+    # When it stopped answering.
+    silent_since: float | None = None
+
+
+class KnownHighWatermark(Struct, frozen=True):
+    """A high watermark that a leader reported under its epoch, when it was read."""
+
+    offset: int
+    leader: int
+    leader_epoch: int | None
+    at: float
+
+
+class Cut(Struct, frozen=True):
+    """A log that became shorter between two samples."""
+
+    broker: int
+    before: int
+    after: int
+
+
+class Step(Struct, kw_only=True):
+    """`at`: Unix seconds. `changes` and `alerts` are what happened, the rest is the state after it.
+
+    `until`: the end of a time in which nothing was seen. `observed_at` is that of the observation.
+    """
+
+    at: float
+    observed_at: float
+    changes: list[str] = []
+    cuts: list[Cut] = []
+    alerts: list[Alert] = []
+    until: float | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    in_sync_replicas: list[int] | None = None
+    eligible_leader_replicas: list[int] | None = None
+    high_watermark: KnownHighWatermark | None = None
+    replicas: list[KnownReplica] = []
+    # The brokers that gave the metadata.
+    metadata_from: list[int] = []

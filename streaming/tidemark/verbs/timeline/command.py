@@ -1,0 +1,108 @@
+"""`tidemark timeline`: an incident in one partition, step by step."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from tidemark.core.errors import ConfigError
+from tidemark.kafka.client import choose_connection
+from tidemark.model.scenarios.layout import WIDTH
+from tidemark.settings import load_settings
+from tidemark.verbs.inspect.losses import parse_since
+from tidemark.verbs.options import cluster_option, config_option
+from tidemark.verbs.progress import progress_bar
+from tidemark.verbs.timeline.report import Subject, as_json, as_markdown, as_text
+from tidemark.verbs.timeline.source import Wanted, of_recordings, of_topics
+
+DEFAULT_SINCE: Final = "1h"
+MIN_WIDTH: Final = 60
+
+
+@click.command("timeline")
+@click.argument("topic")
+@click.argument("partition", type=click.IntRange(0, 2**31 - 1))
+@config_option
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT,…",
+    help="Kafka with Tidemark's topics, instead of the configured one.",
+)
+@cluster_option
+@click.option(
+    "--from",
+    "sources",
+    metavar="FILE|-",
+    multiple=True,
+    help="Recorded events instead of Tidemark's topics. Several files are one recording.",
+)
+@click.option(
+    "--since",
+    metavar="TIME|AGE",
+    help=f"Begin there: 90m, 24h, 2026-11-21T14:00:00Z. Default: {DEFAULT_SINCE}; files: all.",
+)
+@click.option("--until", metavar="TIME|AGE", help="End there.")
+@click.option("--markdown", "as_md", is_flag=True, help="Markdown for a post-mortem.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object.")
+@click.option(
+    "--width",
+    type=click.IntRange(MIN_WIDTH),
+    help="Columns of the table. Default: those of the terminal.",
+)
+def timeline(
+    topic: str,
+    partition: int,
+    config: Path | None,
+    bootstrap: str | None,
+    name: str | None,
+    sources: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    as_md: bool,
+    is_json: bool,
+    width: int | None,
+) -> None:
+    """Show what happened to a partition, step by step, from what was sampled.
+
+    Elections, changes of the in-sync set, brokers that do not answer, truncations, alerts, the last
+    high watermark that was seen and its age, and times in which nothing was seen.
+
+    Events come from Tidemark's topics (24 hours), or from recordings with --from.
+    """
+    settings = load_settings(config)
+    if as_md and is_json:
+        raise ConfigError("--markdown and --json exclude each other.")
+    if sources and bootstrap is not None:
+        raise ConfigError("--from reads files; leave out --bootstrap.")
+    now = time.time()
+    start = since if since is not None or sources else DEFAULT_SINCE
+    wanted = Wanted(
+        topic,
+        partition,
+        name,
+        0.0 if start is None else parse_since(start, now),
+        float("inf") if until is None else parse_since(until, now, "--until"),
+    )
+    if sources:
+        cluster, line = of_recordings(
+            sources, wanted, settings.detect, partial(click.echo, err=True)
+        )
+        subject = Subject(cluster, topic, partition, ", ".join(sources))
+    else:
+        settings.kafka = choose_connection(settings, bootstrap)
+        with progress_bar("timeline") as report:
+            cluster, line = of_topics(settings, wanted, report)
+        subject = Subject(cluster, topic, partition, settings.topics.replica_state)
+    if is_json:
+        click.echo(msgspec.json.encode(as_json(subject, line)))
+    elif as_md:
+        click.echo("\n".join(as_markdown(subject, line)))
+    else:
+        columns = width or shutil.get_terminal_size((WIDTH, 0)).columns
+        click.echo("\n".join(as_text(subject, line, max(columns, MIN_WIDTH))))

@@ -1,0 +1,139 @@
+"""The time line of a partition as text, as Markdown for a post-mortem, and as JSON. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tidemark.assess.incident.changes import brokers
+from tidemark.assess.incident.step import Step
+from tidemark.assess.incident.timeline import Timeline
+from tidemark.core.identity import alert_name
+from tidemark.core.records import Alert
+from tidemark.core.text import counted, duration, rfc3339, utc
+from tidemark.verbs.timeline.table import happenings, printable, table_lines
+
+LOSS: Final = alert_name("COMMITTED_DATA_LOSS")
+LOSS_RISK: Final = alert_name("LOSS_RISK")
+
+
+class Subject(NamedTuple):
+    """The partition, and where its events come from."""
+
+    cluster: str
+    topic: str
+    partition: int
+    source: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def as_text(subject: Subject, line: Timeline, width: int) -> list[str]:
+    """The header, the table, its legend, and what is proven."""
+    steps = ordered(line)
+    head = [part for text in _header(subject, line, steps) for part in wrap(text, width)]
+    found = [part for text in verdict(line, steps) for part in wrap(text, width)]
+    return [*head, "", *table_lines(steps, line.brokers, width), "", *found]
+
+
+def as_markdown(subject: Subject, line: Timeline) -> list[str]:
+    """Headings, a table with a row for each step, and the evidence of its alerts."""
+    steps = ordered(line)
+    members = line.brokers
+    heading = ["Time (UTC)", *(f"Broker {b}: LEO, HW" for b in members), "ISR", "What happened"]
+    lines = [f"# Time line of {subject.name}", "", *_header(subject, line, steps), ""]
+    lines += [_cells(heading), "|---" * len(heading) + "|"]
+    lines += [_cells(_markdown_row(step, members)) for step in steps]
+    lines += ["", "Offsets of a broker that does not answer are those of its last sample.", ""]
+    lines += ["## What is proven", "", *(f"* {_escaped(text)}" for text in verdict(line, steps))]
+    alerts = {a.fingerprint: a for step in steps for a in step.alerts if a.state != "resolved"}
+    if alerts:
+        lines += ["", "## Evidence", ""]
+    for alert in alerts.values():
+        evidence = msgspec.json.encode(alert.evidence).decode()
+        lines += [
+            f"{alert.labels['alertname']} at {rfc3339(alert.at)}, fingerprint {alert.fingerprint}:",
+            *("", f"    {evidence}", ""),
+        ]
+    return lines
+
+
+def as_json(subject: Subject, line: Timeline) -> dict[str, Any]:
+    """The steps with their state and evidence. Times are Unix seconds; null is unknown."""
+    steps = ordered(line)
+    return {
+        "cluster": subject.cluster,
+        "topic": subject.topic,
+        "partition": subject.partition,
+        "source": subject.source,
+        "observations": line.observations,
+        "omitted_steps": line.omitted,
+        "verdict": verdict(line, steps),
+        "steps": [msgspec.to_builtins(step) for step in steps],
+    }
+
+
+def ordered(line: Timeline) -> list[Step]:
+    """Ascending by time: a record of the metadata log may be read after its effect was sampled."""
+    return sorted(line.steps, key=lambda step: step.at)
+
+
+def verdict(line: Timeline, steps: list[Step]) -> list[str]:
+    """The losses that alerts prove, and what was not seen."""
+    losses: dict[str, Alert] = {}
+    for step in steps:
+        losses |= {a.fingerprint: a for a in step.alerts if a.labels["alertname"] == LOSS}
+    lines = [f"LOST: {printable(a.annotations['description'])}" for a in losses.values()]
+    risks = {a.fingerprint for s in steps for a in s.alerts if a.labels["alertname"] == LOSS_RISK}
+    if not losses:
+        more = f" {LOSS_RISK} fired: see above." if risks else ""
+        lines.append(f"No loss of committed records is proven by what was seen.{more}")
+    gaps = [(step.at, step.until) for step in steps if step.until is not None]
+    if gaps:
+        seconds = sum(end - start for start, end in gaps)
+        total = duration(1000 * seconds)
+        lines.append(f"Nothing was seen in {counted(len(gaps), 'gap')} of {total} together.")
+    if line.omitted:
+        lines.append(f"{counted(line.omitted, 'later step')} omitted: choose a shorter time.")
+    return lines
+
+
+def _header(subject: Subject, line: Timeline, steps: list[Step]) -> Iterator[str]:
+    first, last = steps[0].at, steps[-1].at
+    cluster = printable(subject.cluster)
+    yield (
+        f"{subject.name} of cluster {cluster}, {utc(first)} to {utc(last)} UTC, by "
+        f"{counted(line.observations, 'observation')} in {subject.source}."
+    )
+
+
+def _markdown_row(step: Step, members: list[int]) -> list[str]:
+    known = {replica.broker: replica for replica in step.replicas}
+    cells = []
+    for broker in members:
+        replica = known.get(broker)
+        if replica is None or step.until is not None:
+            cells.append("")
+            continue
+        offsets = (replica.log_end_offset, replica.high_watermark)
+        text = ", ".join("?" if offset is None else str(offset) for offset in offsets)
+        role = " silent" if replica.error is not None else ""
+        cells.append(f"{text}{role or (' **leads**' if broker == step.leader else '')}")
+    in_sync = "" if step.until is not None else brokers(step.in_sync_replicas)
+    return [utc(step.at), *cells, in_sync, "<br>".join(map(_escaped, happenings(step)))]
+
+
+def _cells(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Without what Markdown or HTML would interpret."""
+    for sign in ("\\", "|", "<", ">", "*", "_", "`", "["):
+        text = text.replace(sign, {"<": "&lt;", ">": "&gt;"}.get(sign, f"\\{sign}"))
+    return text

@@ -1,0 +1,165 @@
+"""The events and alerts of one partition: from recordings, or from Tidemark's topics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from tidemark.assess.incident.timeline import Timeline
+from tidemark.core.codec import salvage_batch
+from tidemark.core.errors import ClusterError, ConfigError, WireError
+from tidemark.core.events import Batch, Event
+from tidemark.core.identity import group_of
+from tidemark.core.records import Alert, DeadLetter
+from tidemark.detect.thresholds import Detection
+from tidemark.kafka.topic_reader import TopicReader, values
+from tidemark.settings import Settings
+from tidemark.verbs.inspect.losses_command import alerts_of_topic
+from tidemark.verbs.recording import check_sources, read_lines
+from tidemark.verbs.replay.reducer import LineReducer, unreadable_letter
+
+
+class Wanted(NamedTuple):
+    """The partition. `cluster` None: the only one that has it. Times are Unix seconds."""
+
+    topic: str
+    partition: int
+    cluster: str | None = None
+    since: float = 0.0
+    until: float = float("inf")
+
+    def has(self, at: float) -> bool:
+        return self.since <= at <= self.until
+
+
+class TimeLines:
+    """A time line for each cluster that has the partition."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self.by_cluster: dict[str, Timeline] = {}
+
+    def batch(self, batch: Batch) -> None:
+        if self._wanted.cluster not in {None, batch.cluster}:
+            return
+        for event in batch.events:
+            if not self._wanted.has(_time_of(event)):
+                continue
+            line = self.by_cluster.get(batch.cluster)
+            if line is None:
+                line = self.by_cluster.setdefault(
+                    batch.cluster, Timeline(self._wanted.topic, self._wanted.partition)
+                )
+            line.add(event, batch.collector)
+
+    def alert(self, alert: Alert) -> None:
+        line = self.by_cluster.get(alert.labels["kafka_cluster"])
+        if line is not None and self._wanted.has(alert.at) and _concerns(alert, self._wanted, line):
+            line.alert(alert)
+
+    def only(self) -> tuple[str, Timeline]:
+        """Raises ConfigError for several clusters, ClusterError for none."""
+        found = {name: line for name, line in self.by_cluster.items() if line.steps}
+        place = f"{self._wanted.topic}-{self._wanted.partition}"
+        if not found:
+            raise ClusterError(
+                f"{place} was not observed there. Check its name, --cluster, and the time: events "
+                "are kept for 24 hours."
+            )
+        if len(found) > 1:
+            raise ConfigError(
+                f"several clusters have {place}; choose one with --cluster: "
+                f"{', '.join(sorted(found))}."
+            )
+        name, line = found.popitem()
+        line.end()
+        return name, line
+
+
+def of_recordings(
+    sources: Sequence[str], wanted: Wanted, detection: Detection, report: Callable[[str], None]
+) -> tuple[str, Timeline]:
+    """The name of the cluster and its time line, with the alerts that the detectors raise."""
+    check_sources(sources)
+    lines, reducer = TimeLines(wanted), LineReducer(detection)
+    for line in read_lines(sources, report):
+        if line.fault is None:
+            try:
+                lines.batch(salvage_batch(line.data)[0])
+            except WireError:
+                # The reducer below makes a dead letter of it.
+                pass
+        for record in reducer.records(line, "alerts", "dead_letters"):
+            if isinstance(record, Alert):
+                lines.alert(record)
+            elif isinstance(record, DeadLetter):
+                report(unreadable_letter(record, sources))
+    return lines.only()
+
+
+def of_topics(
+    settings: Settings, wanted: Wanted, report: Callable[[float, str], None]
+) -> tuple[str, Timeline]:
+    """The same from the topics of events and alerts of a running Tidemark."""
+    alerts = sorted(alerts_of_topic(settings), key=lambda alert: alert.at)
+    clusters = [wanted.cluster] if wanted.cluster else [c.name for c in settings.clusters]
+    batches: list[Batch] = []
+    with TopicReader(settings.kafka, settings.topics.replica_state) as log:
+        groups = {group_of(name, wanted.topic, wanted.partition, len(log.end)) for name in clusters}
+        log.narrow(groups or log.end.keys(), wanted.since)
+        span = max(time.time() - wanted.since, 1.0)
+        for value in values(log.read_to_end()):
+            try:
+                batch = salvage_batch(value)[0]
+            except WireError:
+                continue
+            kept = _of_partition(batch, wanted)
+            if kept is not None:
+                batches.append(kept)
+                at = _time_of(kept.events[-1])
+                report(min(1.0, (at - wanted.since) / span), f"events of {wanted.topic}")
+    return _merged(batches, _once(alerts), wanted)
+
+
+def _merged(
+    batches: Iterable[Batch], alerts: Sequence[Alert], wanted: Wanted
+) -> tuple[str, Timeline]:
+    """Alerts after the batch whose pass they come from."""
+    lines, rest = TimeLines(wanted), list(reversed(alerts))
+    for batch in batches:
+        while rest and rest[-1].at < _time_of(batch.events[0]):
+            lines.alert(rest.pop())
+        lines.batch(batch)
+    while rest:
+        lines.alert(rest.pop())
+    return lines.only()
+
+
+def _of_partition(batch: Batch, wanted: Wanted) -> Batch | None:
+    """Only the events that a time line uses: a topic holds those of thousands of partitions."""
+    place = (wanted.topic, wanted.partition)
+    batch.events = [
+        event
+        for event in batch.events
+        if (getattr(event, "topic", None), getattr(event, "partition", None)) == place
+        or event.__struct_config__.tag == "pass"
+    ]
+    return batch if batch.events else None
+
+
+def _once(alerts: Iterable[Alert]) -> list[Alert]:
+    """Alert records are delivered at least once."""
+    return list({alert.id: alert for alert in alerts}.values())
+
+
+def _time_of(event: Event) -> float:
+    return event.ended_at if event.__struct_config__.tag == "pass" else event.observed_at  # type: ignore[union-attr]
+
+
+def _concerns(alert: Alert, wanted: Wanted, line: Timeline) -> bool:
+    """About the partition, or about a broker that has a replica of it."""
+    labels = alert.labels
+    if "topic" in labels:
+        return (labels["topic"], labels.get("partition")) == (wanted.topic, str(wanted.partition))
+    return labels.get("broker", "") in map(str, line.brokers)

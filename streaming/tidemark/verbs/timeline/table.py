@@ -1,0 +1,186 @@
+"""The steps of an incident as the table that `tidemark model show` prints. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from textwrap import wrap
+from typing import Final, NamedTuple
+
+from tidemark.assess.incident.changes import age, brokers
+from tidemark.assess.incident.step import KnownReplica, Step
+from tidemark.core.records import Alert
+from tidemark.core.text import duration, utc
+from tidemark.model.scenarios.layout import EPOCHS, fit, legend
+
+# What a narrow table omits, in this order. The last column has it in words.
+OMITTED_FIRST: Final = ("cut", "HW seen", EPOCHS, "ISR")
+BROKER: Final = "1 LEO HW"
+LEGEND: Final = (
+    (BROKER, "broker 1's log end offset and high watermark as sampled last; * leads, - silent"),
+    (
+        "epochs",
+        "the newest epochs of its log: 4@120 means that epoch 4 starts at offset 120; 4: unknown",
+    ),
+    ("HW seen", "the high watermark that a leader reported last under its epoch, and its age"),
+    ("ISR", "the in-sync set; elr is the ELR"),
+    ("cut", "1→9: the log of broker 1 became shorter and now ends at offset 9"),
+)
+NOT_SEEN: Final = "…"
+MAX_EPOCHS: Final = 2
+_TIME: Final = slice(11, 23)
+_DAY_AND_TIME: Final = slice(5, 23)
+_FRESH_SECONDS: Final = 2.0
+
+
+def table_lines(steps: Sequence[Step], members: Sequence[int], width: int) -> list[str]:
+    """The table, its legend, and the columns that do not fit.
+
+    Where large offsets take too much room, the brokers' columns show how far they are above one
+    that the legend names.
+    """
+    rows, omitted = fit(table_cells(steps, members), width, OMITTED_FIRST)
+    base = _base(steps) if max(map(len, rows)) > width else 0
+    if base:
+        rows, omitted = fit(table_cells(steps, members, base), width, OMITTED_FIRST)
+    explained = [column for column in LEGEND if column[0] in rows[0] or column[0] == BROKER]
+    lines = [*rows, "", *legend(explained, width)]
+    if base:
+        lines += ["", *wrap(f"LEO, HW and epochs of the brokers are above offset {base}.", width)]
+    if omitted:
+        lines += ["", *wrap(f"A wider terminal also shows: {', '.join(omitted)}.", width)]
+    return lines
+
+
+def table_cells(
+    steps: Sequence[Step], members: Sequence[int], base: int = 0
+) -> list[tuple[str, ...]]:
+    """The heading, then one row for each step. The last cell says what happened."""
+    columns = [_Column(broker, *_widths(steps, broker, base), base) for broker in members]
+    heading = (
+        *("step", "time (UTC)"),
+        *(column.heading for column in columns),
+        *("HW seen", "ISR", "cut", "what happens"),
+    )
+    day = len({utc(step.at)[:10] for step in steps}) > 1
+    return [heading, *(_row(n, step, columns, day=day) for n, step in enumerate(steps))]
+
+
+class _Column(NamedTuple):
+    """A broker's column. Heading and cells have the same widths up to the epochs."""
+
+    broker: int
+    end_width: int
+    watermark_width: int
+    base: int
+
+    @property
+    def heading(self) -> str:
+        return f"{self.broker} {'LEO':>{self.end_width}} {'HW':>{self.watermark_width}}{EPOCHS}"
+
+    def cell(self, replica: KnownReplica | None, *, leads: bool) -> str:
+        if replica is None:
+            return ""
+        mark = "-" if replica.error is not None else "*" if leads else " "
+        end = _offset(replica.log_end_offset, self.base)
+        watermark = _offset(replica.high_watermark, self.base)
+        return (
+            f"{mark:{len(str(self.broker))}} {end:>{self.end_width}} "
+            f"{watermark:>{self.watermark_width}} {' '.join(_epochs(replica, self.base))}"
+        ).rstrip()
+
+
+def _widths(steps: Sequence[Step], broker: int, base: int) -> tuple[int, int]:
+    """Those of the largest log end offset and high watermark."""
+    known = [replica for step in steps for replica in step.replicas if replica.broker == broker]
+    ends = (len(_offset(each.log_end_offset, base)) for each in known)
+    watermarks = (len(_offset(each.high_watermark, base)) for each in known)
+    return max((len("LEO"), *ends)), max((len("HW"), *watermarks))
+
+
+def _offset(offset: int | None, base: int) -> str:
+    return "?" if offset is None else str(offset - base)
+
+
+def happenings(step: Step) -> list[str]:
+    """The changes of a step, then its alerts. What does not print is escaped."""
+    shown = (alert for alert in step.alerts if not _repeats(alert))
+    texts = [*step.changes, *map(alert_text, shown)]
+    return [printable(text) for text in texts]
+
+
+def printable(text: str) -> str:
+    """Without what a terminal would interpret."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _repeats(alert: Alert) -> bool:
+    """Whether it only changes the text of an alert that is no page."""
+    return alert.state == "update" and alert.labels["severity"] != "critical"
+
+
+def alert_text(alert: Alert) -> str:
+    """As in `CRITICAL KafkaOffline: …`, or how long it was open."""
+    name = alert.labels["alertname"]
+    broker = f" (broker {alert.labels['broker']})" if "broker" in alert.labels else ""
+    if alert.state == "resolved":
+        open_for = ""
+        if alert.ends_at is not None:
+            open_for = f" after {duration(1000 * (alert.ends_at - alert.starts_at))}"
+        return f"resolved {name}{broker}{open_for}, {alert.reason or 'cleared'}"
+    severity = alert.labels["severity"]
+    severity = severity.upper() if severity == "critical" else severity
+    updated = "updated " if alert.state == "update" else ""
+    return f"{updated}{severity} {name}: {alert.annotations['description'].removesuffix('.')}"
+
+
+def _base(steps: Sequence[Step]) -> int:
+    """A round offset at or below every one that is shown."""
+    offsets = [
+        offset
+        for step in steps
+        for replica in step.replicas
+        for offset in (replica.log_end_offset, replica.high_watermark)
+        if offset is not None
+    ]
+    low, high = min(offsets, default=0), max(offsets, default=0)
+    unit = 10 ** len(str(high - low))
+    return int(low - low % unit)
+
+
+def _row(number: int, step: Step, columns: Sequence[_Column], *, day: bool) -> tuple[str, ...]:
+    known = {replica.broker: replica for replica in step.replicas}
+    unseen = step.until is not None
+    elr = step.eligible_leader_replicas
+    in_sync = brokers(step.in_sync_replicas) + (f" elr {brokers(elr)}" if elr else "")
+    return (
+        NOT_SEEN if unseen else str(number),
+        utc(step.at)[_DAY_AND_TIME if day else _TIME],
+        *(
+            ""
+            if unseen
+            else column.cell(known.get(column.broker), leads=column.broker == step.leader)
+            for column in columns
+        ),
+        "" if unseen else _watermark(step),
+        "" if unseen else in_sync,
+        " ".join(f"{cut.broker}→{cut.after}" for cut in step.cuts),
+        "; ".join(happenings(step)),
+    )
+
+
+def _watermark(step: Step) -> str:
+    known = step.high_watermark
+    if known is None:
+        return "?"
+    seconds = step.at - known.at
+    return str(known.offset) + (f" {age(seconds)} ago" if seconds > _FRESH_SECONDS else "")
+
+
+def _epochs(replica: KnownReplica, base: int) -> Iterator[str]:
+    """The starts of the newest epochs; a lineage has their ends, and not where the first begins."""
+    entries = replica.lineage or []
+    if len(entries) == 1:
+        yield str(entries[0][0])
+    for (_, end), (epoch, _end) in list(pairwise(entries))[-MAX_EPOCHS:]:
+        yield f"{epoch}@{end - base}"

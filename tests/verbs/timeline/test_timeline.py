@@ -1,0 +1,206 @@
+"""`tidemark timeline`: the steps of recorded faults and of scenarios."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.verbs.recordings import recording, trace, write
+from tests.verbs.run import tidemark
+from tidemark.core.codec import decode_batch, encode_batch
+from tidemark.core.events import Observation
+from tidemark.detect.thresholds import Detection
+from tidemark.verbs.recording import read_lines
+from tidemark.verbs.timeline.report import Subject, as_json, as_markdown, as_text
+from tidemark.verbs.timeline.source import Wanted, of_recordings
+
+run = partial(tidemark, "timeline")
+CASES = ROOT / "tests" / "testdata" / "cases"
+GOLDEN = ROOT / "tests" / "testdata" / "timeline"
+THREE = "partition orders-0 replicas=1,2,3"
+
+
+def steps(tmp_path: Path, *commands: str) -> list[list[str]]:
+    """What happened in each step of a scenario, without alerts."""
+    file = write(tmp_path / "events.jsonl", recording(*commands))
+    return [
+        step["changes"]
+        for step in json.loads(run("orders", "0", "--from", file, "--json").out)["steps"]
+    ]
+
+
+def test_an_unclean_election_fits_100_columns_and_names_what_matters(tmp_path: Path) -> None:
+    file = write(tmp_path / "unclean.jsonl", trace("unclean"))
+    out = run("trace", "0", "--from", file, "--width", "100").out.replace(str(tmp_path), "…")
+    assert max(map(len, out.splitlines())) <= 100
+    golden = GOLDEN / "unclean.txt"
+    if os.environ.get("REWRITE") == "1":
+        golden.write_text(out, encoding="utf-8")
+    assert out == golden.read_text(encoding="utf-8")
+    text = " ".join(re.sub(r"^.{52}", "", line) for line in out.splitlines()[3:])
+    text = " ".join(text.split())
+    for named in (
+        # The last high watermark and its age, the kill, the election.
+        "last HW seen: 12 (broker 1, epoch 0), 6.5 s before",
+        "1, the leader, does not answer (refused: no process listens on its port)",
+        "election: 2 leads in epoch 2; it was not in sync before (ISR none, eligible 1)",
+        # The proven range, the old leader's return, its truncation.
+        "CRITICAL KafkaCommittedDataLoss: 7 committed records of trace-0 are lost: offsets [5, 12)",
+        "1 answers again after 9.9 s as a follower of 2 in epoch 2",
+        "Broker 1 cut 7 records off its log of trace-0, from 12 to 5",
+    ):
+        assert named in text, named
+
+
+def test_markdown_has_a_row_for_each_step_and_the_evidence(tmp_path: Path) -> None:
+    file = write(tmp_path / "unclean.jsonl", trace("unclean"))
+    lines = run("trace", "0", "--from", file, "--markdown").out.splitlines()
+    assert lines[0] == "# Time line of trace-0"
+    document = json.loads(run("trace", "0", "--from", file, "--json").out)
+    rows = [line for line in lines if line.startswith("| 2001")]
+    assert len(rows) == len(document["steps"])
+    assert {row.count(" | ") for row in rows} == {4}
+    at = next(n for n, line in enumerate(lines) if line.startswith("KafkaCommittedDataLoss at"))
+    assert json.loads(lines[at + 2])["proven"] == [5, 12]
+
+
+def test_a_partition_that_nothing_happened_to(tmp_path: Path) -> None:
+    assert steps(tmp_path, THREE, "pass 5 add=10") == [
+        ["the first observation: 1 leads in epoch 0"],
+        ["the newest observation"],
+    ]
+
+
+def test_a_clean_election_and_the_sets(tmp_path: Path) -> None:
+    found = steps(
+        tmp_path,
+        THREE,
+        "pass 2 add=10",
+        "pass leader=2 epoch=1 isr=2,3 down=1:refused add=0",
+        "pass isr=2 elr=3",
+        "pass isr=1,2,3 elr=none down=none",
+        "pass adding=4 replicas=1,2,3,4",
+    )
+    seen = "last HW seen: 20 (broker 1, epoch 0), 1.0 s before"
+    refused = "1, the leader, does not answer (refused: no process listens on its port)"
+    assert found[1] == [
+        f"{refused}; {seen}; its log ended at 20",
+        "election: 2 leads in epoch 1; it was in sync (1,2,3)",
+        f"its log ends at 20; {seen}",
+        "ISR 1,2,3→2,3",
+    ]
+    assert found[2] == ["ISR 2,3→2", "ELR ?→3"]
+    assert found[3] == [
+        "1 answers again after 2.0 s as a follower of 2 in epoch 1",
+        "ISR 2→1,2,3",
+        "ELR 3→none",
+    ]
+    assert found[4] == ["assigned 1,2,3→1,2,3,4", "adding none→4"]
+
+
+def test_times_in_which_nothing_was_seen_are_marked(tmp_path: Path) -> None:
+    commands = (THREE, "pass 2 add=10", "pass 4 missed", "pass", "pass every=60 period=1", "pass")
+    file = write(tmp_path / "events.jsonl", recording(*commands))
+    lines = run("orders", "0", "--from", file, "--width", "200").out.splitlines()
+    gaps = [line.split(maxsplit=2)[2] for line in lines if line.startswith("…")]
+    assert gaps == [
+        "nothing was seen for 4.0 s: 4 passes did not see the partition",
+        "nothing was seen for 1 min: no pass ended",
+    ]
+    assert any(line.startswith("Nothing was seen in 2 gaps of 1 min 4 s") for line in lines)
+
+
+def test_a_fall_of_a_log_is_in_the_column_cut(tmp_path: Path) -> None:
+    commands = (THREE, "pass 2 leo=100 hw=100", "pass leo=1:100,2:100,3:40")
+    file = write(tmp_path / "events.jsonl", recording(*commands))
+    lines = run("orders", "0", "--from", file, "--width", "200").out.splitlines()
+    (cut,) = [line for line in lines if "fell from" in line]
+    assert "3→40" in cut
+    assert "the log of 3 fell from 100 to 40: 60 records or more truncated" in cut
+
+
+def test_records_of_the_metadata_log_audits_and_deletion(tmp_path: Path) -> None:
+    found = steps(
+        tmp_path,
+        THREE,
+        "pass 2 add=10",
+        "record leader=2 epoch=1 isr=2,3 cause=fenced",
+        "audit 1,2 offset=4 epoch=0",
+        "gone",
+    )
+    assert found[1][0].startswith("controller, record ")
+    assert found[1][0].endswith("(fenced): leader 2 in epoch 1, ISR 2,3")
+    assert found[2] == ["audit: 1,2 hold different batches at offset 4"]
+    assert found[3] == ["the partition was deleted"]
+
+
+def test_a_time_can_be_chosen(tmp_path: Path) -> None:
+    file = write(tmp_path / "unclean.jsonl", trace("unclean"))
+    bounds = ("--since", "2001-09-09T01:46:50Z", "--until", "2001-09-09T01:46:52Z")
+    document = json.loads(run("trace", "0", "--from", file, "--json", *bounds).out)
+    silent = "1 does not answer (refused); 2 does not answer (refused)"
+    first = document["steps"][0]["changes"]
+    assert first == [f"the first observation: no leader in epoch 1; {silent}"]
+    assert all(1_000_000_010 <= step["at"] <= 1_000_000_012 for step in document["steps"])
+
+
+def test_an_unknown_partition_and_two_clusters_are_errors(tmp_path: Path) -> None:
+    lines = trace("unclean")
+    file = write(tmp_path / "unclean.jsonl", lines)
+    assert "nothing-0 was not observed there" in run("nothing", "0", "--from", file, code=1).err
+    other = []
+    for line in lines:
+        batch = decode_batch(line)
+        batch.cluster = "other"
+        other.append(encode_batch(batch))
+    both = write(tmp_path / "both.jsonl", [*lines, *other])
+    assert "--cluster: other, trace" in run("trace", "0", "--from", both, code=2).err
+    run("trace", "0", "--from", both, "--cluster", "other")
+    assert "exclude" in run("trace", "0", "--from", file, "--json", "--markdown", code=2).err
+
+
+def test_large_offsets_are_shown_above_a_round_one(tmp_path: Path) -> None:
+    commands = (THREE, "pass 2 leo=98765432 hw=98765432", "pass 2 leo=98765532 hw=98765432 isr=1")
+    file = write(tmp_path / "events.jsonl", recording(*commands)[1:])
+    lines = run("orders", "0", "--from", file, "--width", "100").out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "LEO, HW and epochs of the brokers are above offset 98765000." in lines
+    assert any("* 532 432    532 432" in line for line in lines)
+    wide = run("orders", "0", "--from", file, "--width", "160").out
+    assert "* 98765532 98765432" in wide
+    assert "are above" not in wide
+
+
+def test_columns_of_the_terminal_are_honoured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = run("trace", "0", "--from", write(tmp_path / "unclean.jsonl", trace("unclean"))).out
+    assert 70 < max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(CASES.glob("*.jsonl")), *CASES.glob("real-[hm]*")], ids=lambda path: path.name
+)
+def test_every_recorded_case_has_a_time_line(path: Path) -> None:
+    """The first partition of each: no failure, steps that ascend, every form."""
+    wanted = next(
+        Wanted(event.topic, event.partition)
+        for line in read_lines([str(path)])
+        for event in decode_batch(line.data).events
+        if isinstance(event, Observation)
+    )
+    cluster, line = of_recordings([str(path)], wanted, Detection(), lambda _: None)
+    subject = Subject(cluster, wanted.topic, wanted.partition, path.name)
+    times = [step["at"] for step in as_json(subject, line)["steps"]]
+    assert times == sorted(times)
+    assert line.observations > 0
+    for width in (60, 100):
+        assert as_text(subject, line, width)
+    assert as_markdown(subject, line)
