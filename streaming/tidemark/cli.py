@@ -56,7 +56,7 @@ COMMANDS = {
     ),
     "ack": ("tidemark.verbs.ack.command:ack", "Close an event alert."),
     "model": (
-        "tidemark.verbs.model:model",
+        "tidemark.verbs.model.command:model",
         "Step through Kafka's replication protocols and search them for violations.",
     ),
     "demo": (

@@ -38,11 +38,11 @@ from typing import Final, NamedTuple, NoReturn
 from tests.conftest import ROOT
 from tests.docs.kafka_links import definitions
 from tests.model.golden import FOLDER
-from tidemark.core.text import counted, table
+from tidemark.core.text import counted
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.scenarios import SCENARIOS
 from tidemark.model.scenarios.effects import REQUESTS, VALUES, effects
-from tidemark.model.scenarios.layout import without_epochs, wrap_last_column
+from tidemark.model.scenarios.excerpt import excerpt, parse_ranges, side_by_side, without
 from tidemark.model.scenarios.render import draw_cluster, table_cells, verdict
 from tidemark.model.scenarios.run import ScenarioRun
 
@@ -54,9 +54,7 @@ BLOCK: Final = re.compile(
 # The width of a code block that hosting sites show without a scroll bar.
 WIDTH: Final = 110
 MIN_LAST_COLUMN_WIDTH: Final = 32
-LAST_COLUMN: Final = "what happens"
 EPOCHS: Final = "epochs"
-GAP: Final = "      "
 # Parts of a counterexample's file name, and their options of `tidemark model check`.
 OPTIONS: Final = {
     "three-replicas": "--replicas 3",
@@ -104,47 +102,6 @@ def step_table(run: ScenarioRun) -> StepTable:
     return StepTable(heading, tuple(steps))
 
 
-def _without_epochs(whole: StepTable) -> StepTable:
-    """The table with broker columns that end with the high watermark."""
-    heading, *steps = without_epochs([whole.heading, *whole.steps])
-    return StepTable(heading, tuple(steps))
-
-
-def _excerpt(whole: StepTable, ranges: Sequence[range], hidden: frozenset[str]) -> list[str]:
-    """Some rows, with `…` between ranges, without hidden and empty columns."""
-    gap = ("…", *[""] * (len(whole.heading) - 1))
-    chosen = [row for steps in ranges for row in (gap, *(whole.steps[step] for step in steps))][1:]
-    kept = [
-        at
-        for at, name in enumerate(whole.heading)
-        if name in {"step", LAST_COLUMN} or (name not in hidden and any(row[at] for row in chosen))
-    ]
-    return table(wrap_last_column(whole.heading, chosen, kept, WIDTH, MIN_LAST_COLUMN_WIDTH))
-
-
-def _side_by_side(drawings: Sequence[tuple[str, list[str]]]) -> list[str]:
-    """Drawings with their titles, as many side by side as fit, the others below."""
-    shelves: list[list[list[str]]] = [[]]
-    for title, drawn in drawings:
-        lines = [title, "", *drawn]
-        width = max(map(len, lines))
-        taken = sum(len(each[0]) + len(GAP) for each in shelves[-1])
-        if taken + width > WIDTH and shelves[-1]:
-            shelves.append([])
-        shelves[-1].append([line.ljust(width) for line in lines])
-    printed: list[str] = []
-    for shelf in shelves:
-        printed += [""] if printed else []
-        printed += [GAP.join(row).rstrip() for row in zip(*shelf, strict=True)]
-    return printed
-
-
-def _ranges(text: str) -> list[range]:
-    """`4-7,12` as ranges of steps."""
-    pairs = [part.partition("-") for part in text.split(",")]
-    return [range(int(first), int(last or first) + 1) for first, _, last in pairs]
-
-
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
@@ -164,8 +121,8 @@ def _parse(order: str) -> Namespace:
     show.add_argument("name", choices=SCENARIOS)
     show.add_argument("--protocol", choices=PROTOCOLS)
     what = show.add_mutually_exclusive_group(required=True)
-    what.add_argument("--steps", type=_ranges)
-    what.add_argument("--logs", type=_ranges)
+    what.add_argument("--steps", type=parse_ranges)
+    what.add_argument("--logs", type=parse_ranges)
     show.add_argument("--without", type=_names, default=[])
     ends = verbs.add_parser("ends")
     ends.add_argument("name", choices=SCENARIOS)
@@ -209,12 +166,13 @@ def _steps(order: Namespace) -> list[str]:
     parts = (f"{steps[0]}–{steps[-1]}" if len(steps) > 1 else str(steps[0]) for steps in ranges)
     plural = "s" * (sum(map(len, ranges)) > 1)
     hidden = frozenset(order.without)
-    whole = _without_epochs(step_table(run)) if EPOCHS in hidden else step_table(run)
-    unknown = hidden - {EPOCHS, *whole.heading}
+    cells = table_cells(run)
+    unknown = hidden - {EPOCHS, *cells[0]}
     if unknown:
         raise ValueError(f"{order.name} has no column {', '.join(sorted(unknown))}")
     caption = f"{command}, step{plural} {', '.join(parts)} of {len(run.steps) - 1}"
-    return _figure(_excerpt(whole, ranges, hidden), caption)
+    shown = excerpt(without(cells, hidden), ranges, WIDTH, MIN_LAST_COLUMN_WIDTH)
+    return _figure(shown, caption)
 
 
 def _logs(order: Namespace) -> list[str]:
@@ -225,16 +183,17 @@ def _logs(order: Namespace) -> list[str]:
         for steps in ranges
         for step in steps
     ]
-    return _figure(_side_by_side(drawings), command)
+    return _figure(side_by_side(drawings, WIDTH), command)
 
 
 def _ends(order: Namespace) -> list[str]:
     clusters = {PROTOCOLS[name]: SCENARIOS[order.name].run(name).cluster for name in order.protocol}
-    lines = _side_by_side(
+    lines = side_by_side(
         [
             (f"{protocol.name}, {protocol.releases}", draw_cluster(cluster))
             for protocol, cluster in clusters.items()
-        ]
+        ],
+        WIDTH,
     )
     for protocol, cluster in clusters.items():
         label = f"{protocol.name}: "

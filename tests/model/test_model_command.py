@@ -87,6 +87,54 @@ def test_show_fits_a_terminal_of_80_columns(
     assert "epochs" in heading or any(line.startswith("A wider terminal") for line in lines)
 
 
+def shown(capsys: Captured, *arguments: str, code: int = 0) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(["model", "show", *arguments])
+    assert ended.value.code == code
+    captured = capsys.readouterr()
+    return captured.err if code else captured.out
+
+
+def test_show_parts_of_a_scenario(capsys: Captured) -> None:
+    out = shown(
+        capsys,
+        *("unclean-election", "--steps", "9-10,13", "--logs", "9,13", "--width", "100"),
+        *("--without", "remote LEOs, epochs"),
+    )
+    lines = out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("step "))
+    assert lines[at].split() == [
+        *("step", "1", "LEO", "HW", "2", "LEO", "HW", "ISR", "what", "happens")
+    ]
+    steps = [line.split()[0] for line in lines[at + 1 : lines.index("", at)] if line[0] != " "]
+    assert steps == ["9", "10", "…", "13"]
+    assert any(line.split() == ["after", "step", "9", "after", "step", "13"] for line in lines)
+    assert max(map(len, lines)) <= 100
+
+
+def test_show_the_alerts_of_a_scenario(capsys: Captured) -> None:
+    out = shown(capsys, "unclean-election", "--alerts", "--steps", "13")
+    assert "  step 13:        critical KafkaUncleanElection: Unclean election: broker 2" in out
+    assert "KafkaCommittedDataLoss: 1 committed record of model-0 is lost: offsets [1, 2)" in out
+    assert shown(capsys, "two-replica-write", "--alerts").endswith(
+        "after the last one:\n  nothing\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--steps", "99"), "--steps 99: the last step is 23"),
+        (("--steps", "7-4"), "--steps 7-4: write steps and ranges"),
+        (("--logs", "x"), "--logs x: write steps and ranges"),
+        (("--without", "horoscope"), "there is no such column. Columns: epochs, remote LEOs, ISR"),
+        (("--width", "20"), "20 is not in the range"),
+    ],
+)
+def test_parts_that_do_not_exist(capsys: Captured, arguments: tuple[str, ...], text: str) -> None:
+    assert text in shown(capsys, "unclean-election", *arguments, code=2)
+
+
 def test_show_of_an_unknown_scenario_lists_the_known_ones(capsys: Captured) -> None:
     assert run("show", "nothing") == 2
     error = capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from textwrap import wrap
 
 from tidemark.model.drawing import LEGEND, LabelledLog, draw_logs
@@ -11,6 +11,7 @@ from tidemark.model.replica_manager.delayed import DelayedFetch, reader_name
 from tidemark.model.replica_manager.purgatory import low_watermark
 from tidemark.model.replica_manager.state import Broker, ClusterModel, broker_list, record_names
 from tidemark.model.replica_manager.transactions import last_stable_offset
+from tidemark.model.scenarios.excerpt import without
 from tidemark.model.scenarios.layout import WIDTH, fit, legend
 from tidemark.model.scenarios.run import RunStep, ScenarioRun
 from tidemark.model.scenarios.scenario import Scenario
@@ -49,28 +50,15 @@ def render_scenario(
     protocol: str | None = None,
     min_in_sync_replicas: int | None = None,
     width: int = WIDTH,
+    hidden: Collection[str] = (),
 ) -> list[str]:
-    """The lines of `tidemark model show`, for a terminal of `width` columns."""
+    """The lines of `tidemark model show`, for a terminal of `width` columns.
+
+    `hidden` are columns to leave out.
+    """
     run = scenario.run(protocol, min_in_sync_replicas)
-    chosen, min_isr = run.cluster.protocol, run.cluster.min_in_sync_replicas
-    steps, omitted = fit(table_cells(run), width)
-    unclean = ", unclean elections allowed" * run.cluster.unclean_leader_election
-    lines = [
-        *wrap(f"{scenario.name} under {chosen.name} ({chosen.releases})", width),
-        *wrap(scenario.question, min(width, WIDTH)),
-        f"{scenario.brokers} brokers, min ISR {min_isr}{unclean}.",
-        "",
-        *steps,
-        "",
-        *legend(
-            [
-                column
-                for column in TABLE_LEGEND
-                if column[0] in steps[0] or _is_entry(column[0], steps)
-            ],
-            width,
-        ),
-    ]
+    steps, omitted = fit(without(table_cells(run), hidden), width)
+    lines = [*introduction(scenario, run, width), "", *steps, "", *table_legend(steps, width)]
     if omitted:
         lines += ["", *wrap(f"A wider terminal also shows: {', '.join(omitted)}.", width)]
     for number, title in (*run.drawings, (len(run.steps) - 1, "the end")):
@@ -82,6 +70,25 @@ def render_scenario(
     indented = (f"  {line}" for legend in legends for line in wrap(legend, width - 2))
     verdicts = (part for line in verdict(run.cluster) for part in wrap(line, width))
     return [*lines, "", *indented, "", *verdicts]
+
+
+def introduction(scenario: Scenario, run: ScenarioRun, width: int) -> list[str]:
+    """The name, the protocol, the question, the constants."""
+    chosen, min_isr = run.cluster.protocol, run.cluster.min_in_sync_replicas
+    unclean = ", unclean elections allowed" * run.cluster.unclean_leader_election
+    return [
+        *wrap(f"{scenario.name} under {chosen.name} ({chosen.releases})", width),
+        *wrap(scenario.question, min(width, WIDTH)),
+        f"{scenario.brokers} brokers, min ISR {min_isr}{unclean}.",
+    ]
+
+
+def table_legend(steps: list[str], width: int) -> list[str]:
+    """What the columns of a table mean; its first line is the heading."""
+    return legend(
+        [column for column in TABLE_LEGEND if column[0] in steps[0] or _is_entry(column[0], steps)],
+        width,
+    )
 
 
 def _is_entry(name: str, steps: list[str]) -> bool:

@@ -13,19 +13,18 @@ from random import Random
 
 import click
 
-from tidemark.core.errors import ConfigError
 from tidemark.core.text import counted, table
 from tidemark.model.invariants import INVARIANTS
 from tidemark.model.kraft_controller import max_partition_epoch
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.render import trace_document, trace_lines
 from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.layout import WIDTH
-from tidemark.model.scenarios.render import render_scenario
 from tidemark.model.search import MAX_STATES, Progress, SearchResult, check, walk
 from tidemark.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, MAX_REPLICAS, Constants
+from tidemark.verbs.model.show import show
 
 FOUND = 3
+LIST_WIDTH = 110
 CAP_REACHED = 1
 # Measured by tests/bench with three replicas under kip-966.
 MEBIBYTES_PER_MILLION_STATES = 350
@@ -41,12 +40,13 @@ def model() -> None:
 def list_all() -> None:
     """List scenarios, protocols and invariants."""
     scenarios = [(scenario.name, ", ".join(scenario.protocols)) for scenario in SCENARIOS.values()]
+    width = min(LIST_WIDTH, shutil.get_terminal_size((LIST_WIDTH, 0)).columns)
     protocols = [(protocol.name, protocol.releases) for protocol in PROTOCOLS.values()]
     click.echo("Scenarios (tidemark model show NAME --protocol P), with their main protocols:")
     for line, scenario in zip(table(scenarios), SCENARIOS.values(), strict=True):
         indent = " " * 6
         question = textwrap.fill(
-            scenario.question, 110, initial_indent=indent, subsequent_indent=indent
+            scenario.question, width, initial_indent=indent, subsequent_indent=indent
         )
         click.echo(f"  {line}\n{question}")
     click.echo("\nProtocols (tidemark model check --protocol P):")
@@ -56,19 +56,7 @@ def list_all() -> None:
         click.echo(f"  {invariant.name}: {invariant.statement} Holds: {invariant.holds_where}.")
 
 
-@model.command()
-@click.argument("name")
-@click.option("--protocol", type=click.Choice(list(PROTOCOLS)), help="Use another protocol.")
-@click.option("--min-isr", type=click.IntRange(1, MAX_REPLICAS), help="Use another min ISR.")
-def show(name: str, protocol: str | None, min_isr: int | None) -> None:
-    """Show a scenario as a table of steps and drawings of the logs.
-
-    A narrow terminal omits columns that the last one describes too.
-    """
-    if name not in SCENARIOS:
-        raise ConfigError(f"unknown scenario {name}. Known scenarios: {', '.join(SCENARIOS)}.")
-    width = shutil.get_terminal_size((WIDTH, 0)).columns
-    click.echo("\n".join(render_scenario(SCENARIOS[name], protocol, min_isr, width)))
+model.add_command(show)
 
 
 def _invariant(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
