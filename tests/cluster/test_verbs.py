@@ -185,6 +185,7 @@ def test_a_silent_follower_does_not_count_although_it_is_in_sync(
     assert "lone-0" not in found
 
 
+@pytest.mark.soak
 def test_a_time_line_from_the_topics_is_that_of_the_recording(
     brokers: LocalCluster, tmp_path: Path
 ) -> None:
