@@ -10,6 +10,7 @@ from tidemark.core.leader_epochs import (
     Committed,
     committed_under,
     end_offset_for,
+    equal_below,
     highest_committed,
     is_ordered,
     record_committed,
@@ -140,3 +141,25 @@ def test_the_entry_of_an_epoch(epoch: int | None, entry: Committed | None) -> No
 def test_lost_offsets_do_not_survive() -> None:
     survivors = [Committed(2, 50, 1.0, 50, 1, lost_from=lost).surviving for lost in (None, 30, 70)]
     assert survivors == [50, 30, 50]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "end"),
+    [
+        # A deletion moved the end of epoch 0; the records of epoch 1 from 30 on are the same.
+        ([(0, 20), (1, 40)], [(0, 30), (1, 35), (3, 50)], 35),
+        # An old leader with a longer tail.
+        ([(0, 20), (1, 40)], [(0, 30), (2, 50)], 20),
+        ([(0, 20), (1, 40)], [(0, 0), (1, 0), (2, 50)], 0),
+        ([(0, 20)], [], 0),
+    ],
+)
+def test_two_logs_are_equal_below_the_newest_record_that_both_have(
+    one: list[tuple[int, int]], other: list[tuple[int, int]], end: int
+) -> None:
+    assert equal_below(one, 0, other, 0) == equal_below(other, 0, one, 0) == end
+    assert equal_below(one, 0, other, None) == 0
+
+
+def test_the_first_epoch_of_a_partial_lineage_shows_no_equal_record() -> None:
+    assert equal_below([(0, 20), (1, 40)], 0, [(1, 40), (3, 50)], 1) == 0

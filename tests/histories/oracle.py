@@ -6,7 +6,8 @@ said. A leader of a later epoch proves a loss in three ways:
 * its log ends below h;
 * its records of epochs up to E end below h, and above its log start;
 * an older epoch ends later in its log than it ended in the log of E's leader, so that from the
-  older end on it holds other records.
+  older end on it holds other records; not where it has a record of a later epoch that E's leader
+  had at the same offset: a deletion moves the ends of the epochs below.
 
 Two observations of one leadership must show it. Nothing below a log start that was ever sampled is
 demanded.
@@ -137,9 +138,35 @@ def _later_ends(
     entry: Entry, lineage: list[tuple[int, int]], complete_from: int, start: int
 ) -> list[int]:
     """Where closed epochs ended in the old leader's log that end later in the new one's."""
+    known = entry.lineage
+    if known:
+        # The leader went on after its lineage was read.
+        known = [*known[:-1], (known[-1][0], max(known[-1][1], entry.high_watermark))]
+    shared = _shared_to(_ranges(known, entry.complete_from), _ranges(lineage, complete_from))
     found = []
     for epoch, end in entry.lineage[:-1]:
         answer = _end_of(lineage, complete_from, epoch)
-        if answer is not None and answer[0] == epoch and answer[1] > end > start:
+        if answer is not None and answer[0] == epoch and answer[1] > end > start and end >= shared:
             found.append(end)
     return found
+
+
+def _ranges(lineage: list[tuple[int, int]], complete_from: int) -> dict[int, tuple[int, int]]:
+    """Epoch -> first and last offset of its records, where the lineage shows both."""
+    starts = [0 if complete_from == 0 else None, *(end for _, end in lineage)]
+    return {
+        epoch: (start, end - 1)
+        for start, (epoch, end) in zip(starts, lineage, strict=False)
+        if start is not None and start < end
+    }
+
+
+def _shared_to(one: dict[int, tuple[int, int]], other: dict[int, tuple[int, int]]) -> int:
+    """The end of the newest records of one epoch that two logs have at the same offsets."""
+    shared = 0
+    for epoch in one.keys() & other.keys():
+        first = max(one[epoch][0], other[epoch][0])
+        last = min(one[epoch][1], other[epoch][1])
+        if first <= last:
+            shared = max(shared, last + 1)
+    return shared

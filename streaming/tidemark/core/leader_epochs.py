@@ -111,6 +111,20 @@ def is_ordered(lineage: LineageEntries) -> bool:
     return all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(lineage))
 
 
+def equal_below(
+    one: LineageEntries, one_from: int | None, other: LineageEntries, other_from: int | None
+) -> int:
+    """Up to where two logs are equal: the newest record of one epoch at one offset of both.
+
+    0 where the lineages show no such record. Log Matching, as in `epoch_at`.
+    """
+    for end in sorted({end for _, end in (*one, *other)}, reverse=True):
+        epoch = epoch_at(one, one_from, end - 1)
+        if epoch is not None and epoch == epoch_at(other, other_from, end - 1):
+            return end
+    return 0
+
+
 def committed_under(table: Iterable[Committed], epoch: int | None) -> Committed | None:
     """The entry of one epoch; None when the table has none."""
     return next((entry for entry in table if entry.epoch == epoch), None)

@@ -11,9 +11,10 @@ See KIP-101, KIP-279 and the Log Matching invariant. Two kinds of difference cou
   to truncate, so only time decides, and only time in which it was watched.
 
 There is no verdict where the beginning of a log moved (retention, DeleteRecords): an end at or
-below the log start offset is no end of an epoch. In a compacted topic, closed and absent epochs
-prove nothing: a new copy of the log has only the batches that the cleaner kept. There, an epoch
-starts at its first kept batch, and an epoch without one is missing.
+below the log start offset is no end of an epoch, also where a crash took the log start back and not
+the epoch cache. In a compacted topic, closed and absent epochs prove nothing: a new copy of the log
+has only the batches that the cleaner kept. There, an epoch starts at its first kept batch, and an
+epoch without one is missing.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def _compare(
         return None
     if replica.log_start_offset is None or leader.log_start_offset is None:
         return None
-    floor = max(replica.log_start_offset, leader.log_start_offset)
+    deleted_to = max((entry.log_start_offset for entry in after.committed), default=0)
+    floor = max(replica.log_start_offset, leader.log_start_offset, deleted_to)
     if fresh and compacted is False:
         found = _lowest_closed(after, replica, floor)
         if found is not None:

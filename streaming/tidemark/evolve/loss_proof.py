@@ -7,7 +7,9 @@ committed, with an epoch <= E. The leader of a later epoch proves a loss in two 
 * An epoch before E ends elsewhere in its log than it ended in the log of the leader of E. One
   leader wrote all records of an epoch, so two logs that differ once differ from there on. That is
   how the return of an old leader with an uncommitted tail shows. A copy of a compacted log dates
-  epochs by the records that survived, so this needs a topic that is known not to be compacted.
+  epochs by the records that survived, so this needs a topic that is known not to be compacted. Two
+  logs that hold a record of one epoch are equal below it: an end that differs there was moved by a
+  deletion (LeaderEpochFileCache.truncateFromStart), also where a crash took the log start back.
 
 lost = [max(first difference, log start now, log start at h), h). The range is a lower bound. A
 lineage that does not reach E, and an end at the log start without a second sign, prove nothing,
@@ -28,6 +30,7 @@ from tidemark.core.leader_epochs import (
     LineageEntries,
     end_offset_for,
     epoch_at,
+    equal_below,
 )
 from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
 
@@ -186,6 +189,7 @@ def _first_difference(state: PartitionState, leader: ReplicaState, entry: Commit
     known_from, read_from = entry.lineage_complete_from, state.lineage_complete_from
     if state.compacted is not False or log_start is None or known_from is None or read_from is None:
         return _Difference()
+    equal_to = equal_below(entry.lineage, known_from, lineage, read_from)
     for epoch in sorted({epoch for epoch, _ in (*entry.lineage, *lineage)}):
         if not max(known_from, read_from) <= epoch < entry.epoch:
             continue
@@ -196,6 +200,6 @@ def _first_difference(state: PartitionState, leader: ReplicaState, entry: Commit
         is_longer = known[1] < read[1]
         # An end at the log start is no end: records of later epochs may be deleted with it.
         is_real = read[1] > log_start and (is_longer or known[1] > entry.log_start_offset)
-        if known[1] != read[1] and is_real:
+        if known[1] != read[1] and is_real and min(known[1], read[1]) >= equal_to:
             return _Difference(max(min(known[1], read[1]), log_start), is_longer)
     return _Difference()
