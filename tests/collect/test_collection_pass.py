@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import pytest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, Log
 from tests.collect.fake_cluster import FakeCluster, outcomes, with_versions
+from tidemark.collect.admin_queries import Reassignment
 from tidemark.collect.pack import EventRecord
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Observation, PartitionDeleted, Pass
+from tidemark.settings import Collect
 
 
 def test_a_healthy_partition_is_one_observation_with_all_replicas(cluster: FakeCluster) -> None:
@@ -315,3 +318,25 @@ def test_brokers_before_fetch_12_are_sampled_with_the_librarys_messages(
     ] * 3
     assert observed.committed == 7
     assert observed.lineage is None
+
+
+def test_reassignments_are_listed_again_when_the_replicas_of_a_partition_change(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new replica lags. For some seconds, only the list says that a reassignment adds it."""
+    listed: list[dict[tuple[str, int], Reassignment]] = [{}, {("t", 0): Reassignment(adding=(3,))}]
+
+    async def read(*_: object) -> dict[tuple[str, int], Reassignment]:
+        return listed.pop(0)
+
+    monkeypatch.setattr("tidemark.collect.metadata_reader.read_reassignments", read)
+    cluster.passes._reader._settings = Collect(metadata_seconds=60.0)
+    cluster.topic("t", 7)
+    cluster.topics["t"][0] = (1, 0, [1, 2], [1, 2], 0)
+    cluster.run(3)
+    assert len(listed) == 1, "the next list is due in some seconds"
+    cluster.topics["t"][0] = (1, 0, [1, 2, 3], [1, 2], 0)
+    cluster.passes.immediate_next_pass = True
+    cluster.run()
+    seen = [event for event in cluster.run() if isinstance(event, Observation)]
+    assert (listed, seen[-1].adding) == ([], [3])

@@ -198,6 +198,8 @@ class PassRunner:
             reader.refusals.note(TOPICS, None if inventory.listed else NO_TOPIC)
         if changes.new_topics:
             reader.read_configurations_again()
+        if changes.reassigned:
+            reader.list_reassignments(live)
         if changes.absent:
             reader.confirm_deleted(live, changes.absent)
         for broker, place in inventory.brokers.items():

@@ -40,6 +40,8 @@ class MetadataChanges:
     absent: set[str] = field(default_factory=set)
     # Partitions of topics that were deleted and created again.
     recreated: list[WatchedPartition] = field(default_factory=list)
+    # A known partition has other replicas: a reassignment began or ended.
+    reassigned: bool = False
 
 
 class Inventory:
@@ -215,6 +217,7 @@ class Inventory:
             # The image is old: an epoch never decreases within one topic id.
             return
         self._note_left(watched, metadata)
+        changes.reassigned |= {*metadata.replicas} != {*watched.metadata.replicas}
         changes.replan |= watched.update(metadata)
         identified = [report for report in reports if report.image.broker >= 0]
         watched.metadata_from = agreeing_brokers(identified, newest)

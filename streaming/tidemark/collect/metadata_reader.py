@@ -153,11 +153,7 @@ class MetadataReader:
             topics = {w.topic for w in inventory.partitions.values() if not w.all_in_sync}
         if now - self._queries_at >= settings.metadata_seconds:
             self._queries_at = now
-            # With ZooKeeper, only the controller lists reassignments; with KRaft, any broker
-            # forwards.
-            controller = live.get(inventory.controller)
-            lister = connection if controller is None else self._beside(controller)
-            self._query(REASSIGNMENTS, lister, read_reassignments, self._set_reassignments)
+            self._list_reassignments(live, connection)
             topics = inventory.topics()
         if topics:
             self._query(
@@ -172,6 +168,17 @@ class MetadataReader:
                 self._set_configurations,
                 inventory.topics(),
             )
+
+    def list_reassignments(self, live: Connections) -> None:
+        """Starts to list them before the next list is due: the replicas of a partition changed."""
+        if live:
+            self._list_reassignments(live, self.choose(live)[0])
+
+    def _list_reassignments(self, live: Connections, connection: BrokerConnection) -> None:
+        # With ZooKeeper, only the controller lists reassignments; with KRaft, any broker forwards.
+        controller = live.get(self._inventory.controller)
+        lister = connection if controller is None else self._beside(controller)
+        self._query(REASSIGNMENTS, lister, read_reassignments, self._set_reassignments)
 
     def _set_reassignments(self, found: dict[TopicPartition, Reassignment]) -> None:
         self.refusals.note(REASSIGNMENTS, None)
