@@ -4,7 +4,7 @@
 PYTHON ?= python3
 bin := .venv/bin
 
-.PHONY: help setup system test soak demo chaos bench mutation lock lint types contracts format unit tests dashboards schema docs clean
+.PHONY: help setup system test soak demo chaos drills bench mutation lock lint types contracts format unit tests dashboards schema docs clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -21,8 +21,13 @@ test: ## Runs everything that CI checks, prints the time of each section
 demo: setup ## Runs the whole product on a real cluster of this machine: faults, and their alerts
 	@$(bin)/tidemark demo
 
-chaos: setup ## Injects benign faults into real brokers for 12 minutes, fails on a needless alert
+chaos: setup ## Injects benign and harmful faults into real brokers for 15 minutes, judges every alert
 	@$(bin)/python -m tests.chaos $(CHAOS_ARGS)
+	@$(bin)/python -m tests.chaos --hostile $(CHAOS_ARGS)
+
+drills: setup ## Runs 5 minutes of each chaos
+	@$(bin)/python -m tests.chaos --seconds 150 $(CHAOS_ARGS)
+	@$(bin)/python -m tests.chaos --hostile --seconds 300 $(CHAOS_ARGS)
 
 bench: setup ## Runs the benchmarks, writes bench-results.json
 	@$(bin)/python -m tests.bench
@@ -53,10 +58,12 @@ unit: setup ## Runs the tests that start neither Spark, brokers nor a browser
 tests: setup ## Runs all tests, those that compute beside those that wait
 	@$(bin)/python -m tests $(PYTEST_ARGS)
 
-soak: setup ## Runs the searches and walks that take minutes
+soak: setup ## Runs the searches and walks that take minutes, and an hour of chaos
 	@$(bin)/python -m pytest -m soak $(PYTEST_ARGS)
 	@MODEL_TRACES=100000 $(bin)/python -m pytest tests/model_and_detectors $(PYTEST_ARGS)
 	@$(bin)/python -m tests.histories --seed 2000000 --count 10000
+	@$(bin)/python -m tests.chaos --seconds 900 $(CHAOS_ARGS)
+	@$(bin)/python -m tests.chaos --hostile --seconds 1800 $(CHAOS_ARGS)
 
 dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 	@$(bin)/python -m dashboards

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import time
@@ -33,18 +34,36 @@ OVERRIDES = {
 
 
 class Collector:
-    """`tidemark collect --to -`. Appends to one file over restarts."""
+    """`tidemark collect --to -`. Appends to one file over restarts.
 
-    def __init__(self, cluster: LocalCluster, folder: Path) -> None:
+    `metadata_log`: it reads the metadata log from the controllers too.
+    """
+
+    def __init__(self, cluster: LocalCluster, folder: Path, *, metadata_log: bool = False) -> None:
         self.events, self._log = folder / "events.jsonl", folder / "collect.log"
-        self._servers = ",".join(cluster.bootstrap_servers)
+        self._flags = [
+            "--bootstrap",
+            ",".join(cluster.bootstrap_servers),
+            "--cluster",
+            CLUSTER_NAME,
+        ]
+        if metadata_log:
+            watched = {
+                "name": CLUSTER_NAME,
+                "bootstrap_servers": cluster.bootstrap_servers,
+                "controllers": cluster.controllers,
+            }
+            configuration = folder / "collect.yaml"
+            configuration.write_text(json.dumps({"clusters": [watched]}), encoding="utf-8")
+            self._flags = ["--config", str(configuration)]
         self._child: ChildProcess | None = None
 
     def start(self) -> None:
         collect = [sys.executable, "-m", "tidemark.cli", "collect", "--to", "-"]
-        flags = ["--bootstrap", self._servers, "--cluster", CLUSTER_NAME]
         redirect = ["/bin/sh", "-c", 'exec "$@" >>"$0"', str(self.events.absolute())]
-        self._child = ChildProcess("tidemark collect", [*redirect, *collect, *flags], self._log)
+        self._child = ChildProcess(
+            "tidemark collect", [*redirect, *collect, *self._flags], self._log
+        )
 
     def stop(self) -> None:
         if self._child is not None:
@@ -104,6 +123,11 @@ def run(folder: Path, seconds: float, truth: Truth, report: Callable[[str], obje
 
 def _compare(cluster: LocalCluster, load: LoadProducer, truth: Truth) -> None:
     """Reads everything back and compares it with what was acknowledged."""
-    records, stored = load.acknowledged(), read_partitions(cluster.bootstrap_servers, LOADED)
+    records = load.acknowledged()
     truth.acknowledged = len(records)
+    try:
+        stored = read_partitions(cluster.bootstrap_servers, LOADED)
+    except TimeoutError as error:
+        truth.error = str(error)
+        return
     truth.lost, truth.removed = compare_records(records, stored, truth.faults)

@@ -157,12 +157,11 @@ class DeleteRecords(TopicFault):
 
     def __init__(self, cluster: LocalCluster, offsets: Mapping[Place, int]) -> None:
         super().__init__(cluster, sorted(offsets))
-        self._offsets = {TopicPartition(*key): offset for key, offset in offsets.items()}
+        self.offsets = dict(offsets)
 
     def inject(self) -> None:
-        self._cluster.administer(
-            lambda admin: admin.delete_records(self._offsets), "delete records"
-        )
+        offsets = {TopicPartition(*place): offset for place, offset in self.offsets.items()}
+        self._cluster.administer(lambda admin: admin.delete_records(offsets), "delete records")
 
     def heal(self) -> None:
         """Deleted records remain deleted."""

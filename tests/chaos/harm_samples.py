@@ -1,0 +1,84 @@
+"""What the samples of a recording show of each partition, read without the product's reducer."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.histories.oracle import Oracle
+from tidemark.core.codec import decode_batch
+from tidemark.core.events import Batch, Observation, Pass
+from tidemark.local.cluster import Place
+from tidemark.verbs.recording import read_lines
+
+
+class Reading(NamedTuple):
+    """A high watermark that a leader reported: read between two times."""
+
+    since: float
+    until: float
+    committed: int
+    leader_epoch: int | None
+
+
+class LeaderRead(NamedTuple):
+    """A pass in which the leader of an epoch answered; `has_lineage`: with its epochs."""
+
+    at: float
+    leader_epoch: int | None
+    has_lineage: bool
+
+
+@dataclass
+class Samples:
+    """Of one partition, oldest first. `log_starts`: (time, the highest one so far)."""
+
+    readings: list[Reading] = field(default_factory=list)
+    leader_reads: list[LeaderRead] = field(default_factory=list)
+    log_starts: list[tuple[float, int]] = field(default_factory=list)
+    oracle: Oracle = field(default_factory=Oracle)
+    topic_id: str | None = None
+
+    def log_start(self) -> int:
+        return self.log_starts[-1][1] if self.log_starts else 0
+
+    def add(self, shown: Observation, pass_started_at: float) -> None:
+        self.topic_id = shown.topic_id or self.topic_id
+        leader = next((s for s in shown.samples if s.broker == shown.leader), None)
+        asked = (leader.requested_ms or 0.0) / 1000.0 if leader is not None else 0.0
+        if shown.committed is not None:
+            since = pass_started_at + asked
+            self.readings.append(
+                Reading(since, shown.observed_at, shown.committed, shown.leader_epoch)
+            )
+        if leader is not None and leader.leads and leader.leader_epoch == shown.leader_epoch:
+            has_lineage = shown.lineage_complete_from is not None
+            self.leader_reads.append(LeaderRead(shown.observed_at, shown.leader_epoch, has_lineage))
+        start = max((s.log_start_offset or 0 for s in shown.samples), default=0)
+        if start > self.log_start():
+            self.log_starts.append((shown.observed_at, start))
+        self.oracle.observe(shown)
+
+
+def read_samples(batches: Iterable[Batch], until: float = math.inf) -> dict[Place, Samples]:
+    """By partition, of the passes before a time. The start of a pass is in the event at its end."""
+    found: dict[Place, Samples] = defaultdict(Samples)
+    pending: list[Observation] = []
+    for batch in batches:
+        for event in batch.events:
+            if isinstance(event, Observation):
+                pending.append(event)
+            elif isinstance(event, Pass):
+                for shown in pending if event.ended_at <= until else ():
+                    found[shown.topic, shown.partition].add(shown, event.started_at)
+                pending.clear()
+    return found
+
+
+def batches_of(recording: Path) -> Iterator[Batch]:
+    for line in read_lines([str(recording)]):
+        yield decode_batch(line.data)
