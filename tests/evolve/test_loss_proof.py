@@ -258,8 +258,9 @@ THIRD = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 3), (1, 5), (2, 18)], lineage_
         # An end at the log start is no end.
         (None, returned({"log_start_offset": 24}, lineage=[(0, 24), (3, 24)])),
         (None, returned({"log_start_offset": 7}, lineage=[(0, 7), (3, 24)])),
+        # Nor is one below records of epoch 1 that both logs hold (Log Matching).
+        (None, returned(entry=replace(SECOND, log_start_offset=4), lineage=PARTED)),
         # Nor is one at the log start of the leader that committed.
-        (4, returned(entry=replace(SECOND, log_start_offset=4), lineage=PARTED)),
         (None, returned(entry=replace(SECOND, log_start_offset=5), lineage=PARTED)),
         # The first epoch of a log that never had an older one shows no end of it.
         (None, returned(entry=replace(SECOND, lineage=[(1, 18)]))),
