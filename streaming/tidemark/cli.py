@@ -44,7 +44,11 @@ COMMANDS = {
     ),
     "safe-to-stop": (
         "tidemark.verbs.safe_to_stop.command:safe_to_stop",
-        "List the partitions that stopping a broker would affect.",
+        "List the partitions that stopping brokers would affect.",
+    ),
+    "choose-leader": (
+        "tidemark.verbs.choose_leader.command:choose_leader",
+        "Show what electing each replica of a partition would lose.",
     ),
     "audit": (
         "tidemark.verbs.audit.command:audit",

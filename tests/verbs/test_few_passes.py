@@ -14,6 +14,7 @@ from tidemark.collect.collection_pass import PassRunner
 from tidemark.detect.thresholds import Detection
 from tidemark.settings import Cluster, Collect
 from tidemark.verbs import few_passes, risks
+from tidemark.verbs.choose_leader import command as choose
 from tidemark.verbs.safe_to_stop import command
 
 
@@ -60,6 +61,24 @@ def test_a_partition_whose_minimum_is_unread_is_not_safe(server: str) -> None:
     assert out.endswith("\nNot safe to stop: 2 unknown.\n")
     err = tidemark("safe-to-stop", "9", "--bootstrap", server, code=2).err
     assert "has no broker 9; it has 1, 2, 3." in err
+
+
+def test_choose_leader_says_what_it_could_not_read(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choose, "MAX_SECONDS", 0.0)
+    out = tidemark("choose-leader", "orders", "0", "--bootstrap", server).out
+    assert "Broker 1 leads and has every committed record: no election is needed." in out
+    err = tidemark("choose-leader", "ordres", "0", "--bootstrap", server, code=1).err
+    assert "shows no topic ordres" in err
+
+
+def test_safe_to_stop_waits_and_shows_why(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "MAX_SECONDS", 0.0)
+    monkeypatch.setattr(command, "PROGRESS_SECONDS", 0.0)
+    output = tidemark("safe-to-stop", "1", "--wait", "1", "--bootstrap", server, code=3)
+    assert "s: Not safe to stop: 2 unknown." in output.err
+    assert output.out.endswith("\nNot safe to stop: 2 unknown.\n")
 
 
 def test_topic_filters_and_shards_do_not_hide_partitions(server: str) -> None:

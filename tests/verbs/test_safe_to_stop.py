@@ -12,7 +12,7 @@ from tests.verbs.run import tidemark
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import OK, Batch, BrokerAnswer, Event, Observation, Pass, Replica
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.safe_to_stop.command import read_recording
+from tidemark.verbs.safe_to_stop.recorded import read_recording
 from tidemark.verbs.safe_to_stop.verdict import MAX_ROWS, as_text, judge
 
 run = partial(tidemark, "safe-to-stop")
@@ -137,7 +137,7 @@ def test_a_huge_range_of_missed_partitions_is_bounded(tmp_path: Path) -> None:
     path = write(
         tmp_path / "e", [batch(observation("a"), missed={"x": [(0, 2**31 - 1)]}, partitions=1)]
     )
-    verdict = judge(read_recording(path, Detection()), "main", 1)
+    verdict = judge(read_recording(path, Detection(), "safe-to-stop"), "main", 1)
     assert not verdict.safe
     lines = as_text(verdict)
     assert len(lines) < MAX_ROWS + 10
@@ -196,3 +196,37 @@ def test_a_broker_that_does_not_answer_may_be_down(tmp_path: Path) -> None:
     assert "It does not answer (refused) and may already be down." in out
     assert "Without a leader now: 1 partition." in out
     run("2", "--from", path)
+
+
+def test_several_brokers_and_racks_are_judged_together(tmp_path: Path) -> None:
+    racked = [BrokerAnswer(broker=b, outcome=OK, rack="ab"[b % 2]) for b in (1, 2, 3)]
+    path = write(tmp_path / "e", [batch(observation("a"), brokers=racked)])
+    out = run("1", "2", "--from", path, code=3).out
+    assert "Brokers 1 and 2 of main lead 1 and are in sync for 1 of 1 partition.\n" in out
+    assert out.endswith("Not safe to stop: 1 under min ISR.\n")
+    by_rack = json.loads(run("--rack", "b", "--from", path, "--json", code=3).out)
+    assert (by_rack["brokers"], by_rack["broker"], by_rack["outcome"]) == ([1, 3], None, None)
+    run("--rack", "a", "--from", path)
+    err = run("--rack", "c", "--from", path, code=2).err
+    assert "has no rack c; it has a, b." in err
+    assert "give a broker or --rack" in run("--from", path, code=2).err
+    assert "--wait needs a live cluster" in run("1", "--wait", "1", "--from", path, code=2).err
+
+
+def test_what_is_lost_if_the_broker_died_instead(tmp_path: Path) -> None:
+    tail = {"leader_log_end_offset_before": 9, "leader_log_end_offset_after": 9}
+    samples = [
+        Replica(broker=b, log_end_offset=9 if b == 1 else 5, high_watermark=5, leader_epoch=0)
+        for b in (1, 2, 3)
+    ]
+    observed = [observation("a", samples=samples, **tail), observation("lone", replicas=[1])]
+    path = write(tmp_path / "e", [batch(*observed)])
+    lines = run("1", "--from", path, code=3).out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("If it died now"))
+    assert lines[at + 1 : at + 3] == [
+        "  lone-0: offline; 5 committed and 0 acks=1 records at risk",
+        "  a-0: broker 2 (clean); 0 committed and 4 acks=1 records at risk, the oldest 1.0 s old",
+    ]
+    verdict = json.loads(run("1", "--from", path, "--json", code=3).out)
+    assert verdict["partitions_at_risk"] == 2
+    assert verdict["at_risk"][1]["uncommitted"] == [5, 9]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from tidemark.assess.replica_logs import divergent_offsets, logs_by_broker
 from tidemark.core.epoch_ranges import EpochRange
 from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.pages.axis import Axis
-from tidemark_exporters.pages.replica_logs import divergent_offsets, logs_by_broker
 
 # Leader epochs take these colours in turn. The epoch's number is beside its colour.
 COLOURS: Final = 8

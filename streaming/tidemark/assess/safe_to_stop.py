@@ -1,4 +1,4 @@
-"""What happens to a partition when a broker stops now: at most one effect, the worst.
+"""What happens to a partition when brokers stop now: at most one effect, the worst.
 
 * `offline`: no replica is left that can be elected without loss.
 * `under_min_isr`: fewer in-sync replicas are left than acks=all needs.
@@ -39,13 +39,13 @@ class StopImpact(NamedTuple):
     detail: str
 
 
-def stop_impacts(views: Iterable[View], broker: int) -> list[StopImpact]:
-    """The partitions that a stop of `broker` affects, worst first, then by name."""
+def stop_impacts(views: Iterable[View], *brokers: int) -> list[StopImpact]:
+    """The partitions that a stop of all `brokers` affects, worst first, then by name."""
     impacts = []
     for view in views:
         if view.scope != "partition":
             continue
-        effect = stop_effect(candidates_of(view), {broker})
+        effect = stop_effect(candidates_of(view), brokers)
         if effect is not None:
             assert view.topic is not None and view.partition is not None, "a partition's view"
             impacts.append(StopImpact(view.kafka_cluster, view.topic, view.partition, *effect))

@@ -112,6 +112,23 @@ class AddingView(Struct, kw_only=True, omit_defaults=True, gc=False):
     latest_ms: Milliseconds | None = None
 
 
+class LastCommittedView(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What the last leader of a partition was seen to commit, for as long as none answers."""
+
+    # The highest of any epoch, without offsets that are known to be lost or deleted.
+    high_watermark: Int64
+    # The highest log end offset that was seen at the last leader.
+    log_end_offset: Int64
+    leader: Int64 | None = None
+    leader_epoch: Int64 | None = None
+    # Its newest reading. What it committed afterwards was not seen.
+    read_at: Seconds | None = None
+    # (time, its log end offset), newest last, at most 16.
+    log_end_offsets: list[tuple[Seconds, Int64]] = []
+    lineage: list[tuple[Int64, Int64]] | None = None
+    lineage_complete_from: Int64 | None = None
+
+
 class OpenAlert(Struct, kw_only=True, omit_defaults=True):
     """An open alert in a view: enough to assert or show it without the alert topic."""
 
@@ -187,6 +204,8 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     high_watermark: Int64 | None = None
     log_end_offset: Int64 | None = None
     log_start_offset: Int64 | None = None
+    # While no leader answers.
+    last_committed: LastCommittedView | None = None
     # Leader log end offset - high watermark, and the age of the oldest of these records.
     uncommitted_records: Int64 | None = None
     uncommitted_ms: Milliseconds | None = None

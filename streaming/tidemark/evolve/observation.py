@@ -236,7 +236,7 @@ def _apply_leader(after: PartitionState, before: PartitionState, event: Observat
     """What the leader reported: log end offset, fenced high watermark, lineage."""
     if is_new_leadership(before, after):
         begin_leadership(after, before, event.observed_at)
-    elif event.observed_at > after.previous_offset_history_until:
+    elif event.observed_at > after.previous_offset_history_until and not after.leaderless:
         after.previous_offset_history = []
     after.leader_end_before = event.leader_log_end_offset_before
     after.leader_end_after = event.leader_log_end_offset_after

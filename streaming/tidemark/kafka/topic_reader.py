@@ -36,14 +36,17 @@ class Message(NamedTuple):
 
 
 class TopicReader:
-    """All partitions of one topic, in order within a partition. Used by one thread.
+    """The partitions of one topic, in order within a partition. Used by one thread.
 
     Reading begins at the beginning. `fetch` and `read_to_end` raise ClusterError on any failure;
     `poll`, `caught_up` and `end_now` ride out an outage, which is logged once.
     """
 
-    def __init__(self, connection: Connection, topic: str) -> None:
-        """Raises ClusterError when the topic does not exist or cannot be read."""
+    def __init__(self, connection: Connection, topic: str, key_hash: int | None = None) -> None:
+        """Raises ClusterError when the topic does not exist or cannot be read.
+
+        With `key_hash`, only the partition of the keys with this hash is read.
+        """
         self.topic = topic
         self._interrupted = False
         self._consumer = make_consumer(
@@ -61,6 +64,8 @@ class TopicReader:
                     f"topic {topic} does not exist. Start `tidemark collect` once, which creates "
                     "it, or check topics.prefix and kafka.bootstrap_servers (or --bootstrap)."
                 )
+            if key_hash is not None:
+                numbers = {key_hash % len(numbers)}
             self._partitions = {number: TopicPartition(topic, number) for number in sorted(numbers)}
             self._consumer.assign(list(self._partitions.values()))
             self.beginning = self._offsets(self._consumer.beginning_offsets)

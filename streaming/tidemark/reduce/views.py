@@ -16,6 +16,7 @@ from tidemark.core.records import CheckpointView, OpenAlert, ReplicaView, View
 from tidemark.detect.checkpoint_stale import READING_SECONDS
 from tidemark.detect.measures import uncommitted_window
 from tidemark.reduce.jmx_view import jmx_view
+from tidemark.reduce.last_committed import last_committed_view
 from tidemark.reduce.life_cycle import Rules, Scope, open_alerts
 from tidemark.reduce.reassignment import adding_views
 
@@ -63,6 +64,7 @@ def partition_view(
         high_watermark=high_watermark,
         log_end_offset=state.leader_log_end_offset,
         log_start_offset=None if leader is None else leader.log_start_offset,
+        last_committed=last_committed_view(state),
         uncommitted_records=records,
         uncommitted_ms=waited_ms,
         lineage=state.lineage,

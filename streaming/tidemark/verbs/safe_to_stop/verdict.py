@@ -1,4 +1,4 @@
-"""The verdict on stopping a broker: what it would do to the partitions of its cluster."""
+"""The verdict on stopping brokers: what it would do to the partitions of their cluster."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Final
 
 import msgspec
 
+from tidemark.assess.leader_death import LeaderDeath, deaths
 from tidemark.assess.safe_to_stop import EFFECTS, StopImpact, stop_impacts
 from tidemark.core.events import OK
 from tidemark.core.records import View
-from tidemark.core.text import counted, table
+from tidemark.core.text import counted, duration, table
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 
 # At most so many partitions of a range are named.
@@ -18,6 +19,8 @@ MAX_NAMED: Final = 1_000
 NEVER_SEEN: Final = "never seen: none of its replicas answered"
 # Rows of the table; --json has all.
 MAX_ROWS: Final = 100
+# Partitions at risk that are listed.
+MAX_AT_RISK: Final = 5
 _WORDS: Final = {
     "offline": "offline",
     "under_min_isr": "under min ISR",
@@ -26,13 +29,31 @@ _WORDS: Final = {
 }
 
 
+class AtRisk(msgspec.Struct, kw_only=True):
+    """One partition, if the brokers died now instead of stopping in order."""
+
+    topic: str
+    partition: int
+    election: str
+    successor: int | None
+    # Committed records that would be lost (offline: would be gone with the log of the leader), and
+    # those that only producers with acks=1 may have an acknowledgement for. [from, to).
+    committed: tuple[int, int] | None
+    uncommitted: tuple[int, int] | None
+    lost_ms: float | None
+
+
 class StopVerdict(msgspec.Struct, kw_only=True):
     """The answer of `safe-to-stop`; `document` is its JSON form."""
 
     cluster: str
-    broker: int
-    # How the broker answered. Null: no pass asked it.
+    # Null: several.
+    broker: int | None
+    brokers: list[int]
+    # How the broker answered. Null: no pass asked it, or there are several.
     outcome: str | None
+    # The same by broker.
+    outcomes: dict[int, str | None]
     safe: bool
     partitions: int
     leads: int
@@ -42,6 +63,9 @@ class StopVerdict(msgspec.Struct, kw_only=True):
     # Partitions that the collector counts but no broker reported, besides those among the impacts.
     not_shown: int
     impacts: list[StopImpact]
+    # The worst first, at most MAX_AT_RISK, and how many there are.
+    at_risk: list[AtRisk]
+    partitions_at_risk: int
 
     def document(self) -> dict[str, object]:
         impacts = [
@@ -51,27 +75,34 @@ class StopVerdict(msgspec.Struct, kw_only=True):
         return {**msgspec.structs.asdict(self), "impacts": impacts}
 
 
-def judge(found: ClusterViews, cluster: str, broker: int) -> StopVerdict:
+def judge(found: ClusterViews, cluster: str, *brokers: int) -> StopVerdict:
     """Safe only if every partition was observed and none is affected."""
-    views = found.views(cluster)
+    views, stopped = found.views(cluster), sorted(brokers)
     never_seen = list(_never_seen(found, cluster, views))
     impacts = sorted(
-        stop_impacts(views, broker) + never_seen, key=lambda impact: EFFECTS.index(impact.effect)
+        stop_impacts(views, *stopped) + never_seen, key=lambda impact: EFFECTS.index(impact.effect)
     )
     reported = sum(event.partitions or 0 for event in found.passes(cluster))
     named = len(views) + len(never_seen)
+    answered = found.outcomes(cluster)
+    outcomes = {broker: answered.get(broker) for broker in stopped}
+    at_risk = deaths(views, stopped)
     return StopVerdict(
         cluster=cluster,
-        broker=broker,
-        outcome=found.outcomes(cluster).get(broker),
+        broker=stopped[0] if len(stopped) == 1 else None,
+        brokers=stopped,
+        outcome=outcomes[stopped[0]] if len(stopped) == 1 else None,
+        outcomes=outcomes,
         safe=not impacts and reported <= named and bool(views),
         partitions=max(reported, named),
-        leads=sum(view.leader == broker for view in views),
-        in_sync=sum(broker in (view.in_sync_replicas or []) for view in views),
+        leads=sum(view.leader in outcomes for view in views),
+        in_sync=sum(not outcomes.keys().isdisjoint(view.in_sync_replicas or []) for view in views),
         without_leader=sum(view.leader is None for view in views),
         counts={effect: sum(impact.effect == effect for impact in impacts) for effect in EFFECTS},
         not_shown=max(0, reported - named),
         impacts=impacts,
+        at_risk=[_at_risk(view, death) for view, death in at_risk[:MAX_AT_RISK]],
+        partitions_at_risk=len(at_risk),
     )
 
 
@@ -84,25 +115,72 @@ def as_text(verdict: StopVerdict) -> list[str]:
         if len(verdict.impacts) > MAX_ROWS:
             lines.append(f"… and {len(verdict.impacts) - MAX_ROWS} more; --json lists all of them")
         lines.append("")
+    lines += _at_risk_lines(verdict)
+    verbs = ("leads", "is") if len(verdict.brokers) == 1 else ("lead", "are")
     lines.append(
-        f"Broker {verdict.broker} of {verdict.cluster} leads {verdict.leads} and is in sync for "
-        f"{verdict.in_sync} of {counted(verdict.partitions, 'partition')}."
+        f"{_names(verdict)} of {verdict.cluster} {verbs[0]} {verdict.leads} and {verbs[1]} in sync "
+        f"for {verdict.in_sync} of {counted(verdict.partitions, 'partition')}."
     )
-    if verdict.outcome not in (None, OK):
-        lines.append(f"It does not answer ({verdict.outcome}) and may already be down.")
+    for broker, outcome in verdict.outcomes.items():
+        if outcome not in (None, OK):
+            name = "It" if len(verdict.brokers) == 1 else f"Broker {broker}"
+            lines.append(f"{name} does not answer ({outcome}) and may already be down.")
     if verdict.without_leader:
         lines.append(f"Without a leader now: {counted(verdict.without_leader, 'partition')}.")
     if verdict.not_shown:
         lines.append(
             f"Not observed: {counted(verdict.not_shown, 'partition')}. Unknown is not safe."
         )
+    return [*lines, conclusion(verdict)]
+
+
+def conclusion(verdict: StopVerdict) -> str:
+    """The last line."""
     counts = [f"{verdict.counts[e]} {_WORDS[e]}" for e in EFFECTS if verdict.counts[e]]
-    lines.append(
-        "Safe to stop: no partition is affected."
-        if verdict.safe
-        else f"Not safe to stop: {', '.join(counts) or 'nothing was observed'}."
+    if verdict.safe:
+        return "Safe to stop: no partition is affected."
+    return f"Not safe to stop: {', '.join(counts) or 'nothing was observed'}."
+
+
+def _names(verdict: StopVerdict) -> str:
+    numbers = [str(broker) for broker in verdict.brokers]
+    if len(numbers) == 1:
+        return f"Broker {numbers[0]}"
+    return f"Brokers {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def _at_risk(view: View, death: LeaderDeath) -> AtRisk:
+    assert view.topic is not None and view.partition is not None, "a partition's view"
+    committed, uncommitted = death.committed, death.uncommitted
+    return AtRisk(
+        topic=view.topic,
+        partition=view.partition,
+        election=death.election,
+        successor=death.successor,
+        committed=None if committed is None else (committed.start, committed.end or 0),
+        uncommitted=None if uncommitted is None else (uncommitted.start, uncommitted.end or 0),
+        lost_ms=death.lost_ms,
     )
-    return lines
+
+
+def _at_risk_lines(verdict: StopVerdict) -> list[str]:
+    if not verdict.at_risk:
+        return []
+    it = "it" if len(verdict.brokers) == 1 else "they"
+    more = verdict.partitions_at_risk - len(verdict.at_risk)
+    lines = [f"If {it} died now instead (records of acks=1 are those that are not committed yet):"]
+    for each in verdict.at_risk:
+        led = "offline" if each.successor is None else f"broker {each.successor} ({each.election})"
+        since = "" if each.lost_ms is None else f", the oldest {duration(each.lost_ms)} old"
+        lines.append(
+            f"  {each.topic}-{each.partition}: {led}; {_records(each.committed)} committed and "
+            f"{_records(each.uncommitted)} acks=1 records at risk{since}"
+        )
+    return [*lines, *([f"  … and {counted(more, 'more partition')}"] if more else []), ""]
+
+
+def _records(offsets: tuple[int, int] | None) -> int:
+    return 0 if offsets is None else max(0, offsets[1] - offsets[0])
 
 
 def _never_seen(found: ClusterViews, cluster: str, views: list[View]) -> Iterator[StopImpact]:

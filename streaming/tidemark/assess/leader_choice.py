@@ -1,0 +1,267 @@
+"""What electing each replica of a partition would lose, and who would truncate to where.
+
+Replicas are in the order of KIP-966's unclean recovery: the last epoch of the log, then the log end
+offset. Kafka without it elects the first live replica of the assignment.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from tidemark.assess.baseline import Baseline, baseline_of, find_replica
+from tidemark.assess.candidates import Candidates, candidates_of
+from tidemark.assess.replica_logs import logs_by_broker, newest_leadership
+from tidemark.core.epoch_ranges import EpochRange, first_divergent_offset
+from tidemark.core.records import ReplicaView, View
+
+Standing = Literal["leader", "in_sync", "eligible", "out_of_sync"]
+_UNKNOWN: Final = -1
+
+
+class OffsetRange(NamedTuple):
+    """[start, end). No end: what was written after the last sample is unknown."""
+
+    start: int
+    end: int | None
+
+    def __str__(self) -> str:
+        return f"[{self.start}, {'unknown' if self.end is None else self.end})"
+
+
+class Truncation(NamedTuple):
+    """A replica would cut its log from `start` to `end`.
+
+    Where epochs of the logs are not known, it may cut more: then it is not `exact`.
+    """
+
+    broker: int
+    start: int
+    end: int
+    exact: bool
+
+
+class Choice(NamedTuple):
+    """One replica as leader.
+
+    `committed` is a range of records that were committed and that it lacks: proven. `possible`
+    are records that it may lack besides. Where `loses_nothing`, only producers with acks=1 may
+    have an acknowledgement for these; otherwise they may have been committed.
+    """
+
+    broker: int
+    answers: bool
+    # Of its last sample, Unix seconds; None: never sampled.
+    sampled_at: float | None
+    standing: Standing
+    # The epoch of its last record; None: unknown.
+    last_epoch: int | None
+    log_end_offset: int | None
+    loses_nothing: bool
+    # Why it is not proven to have every committed record; None where it is.
+    doubt: str | None
+    committed: OffsetRange | None
+    possible: OffsetRange | None
+    # How old the first of these records is, by the leader's clock: a lower bound; None: unknown.
+    lost_ms: float | None
+    # Where its log leaves that of the newest leader.
+    diverges_at: int | None
+    truncations: list[Truncation]
+
+    @property
+    def keeps_up_to(self) -> int:
+        """The end of what it shares with the newest leader's log."""
+        end = self.log_end_offset or 0
+        return end if self.diverges_at is None else min(end, self.diverges_at)
+
+
+class Gain(NamedTuple):
+    """What waiting for a silent broker would save, compared with the best one that answers."""
+
+    broker: int
+    sampled_at: float | None
+    saved: OffsetRange
+    # Of these, records that were committed.
+    committed: OffsetRange | None
+
+
+class LeaderChoice(NamedTuple):
+    """All replicas, the best that answers first; silent ones last."""
+
+    baseline: Baseline
+    choices: list[Choice]
+    gains: list[Gain]
+
+    @property
+    def best(self) -> Choice | None:
+        """The replica to elect; None: none answers."""
+        live = [choice for choice in self.choices if choice.answers]
+        live.sort(key=lambda choice: (choice.standing != "leader", not choice.loses_nothing))
+        return live[0] if live else None
+
+
+def choose_leader(view: View) -> LeaderChoice:
+    """Judges every assigned replica as leader."""
+    baseline, candidates, logs = baseline_of(view), candidates_of(view), logs_by_broker(view)
+    choices = [judge_choice(view, each, baseline, candidates, logs) for each in view.replicas]
+    choices.sort(key=lambda choice: _rank(view, choice))
+    made = LeaderChoice(baseline, choices, [])
+    return made._replace(gains=_gains(made, baseline))
+
+
+def judge_choice(
+    view: View,
+    replica: ReplicaView,
+    baseline: Baseline,
+    candidates: Candidates,
+    logs: dict[int, list[EpochRange]],
+) -> Choice:
+    """What electing one replica loses, by its last sample."""
+    broker, log_end, log = replica.broker, replica.log_end_offset, logs.get(replica.broker, [])
+    is_leader = baseline.is_live and broker == baseline.broker
+    reference = logs.get(newest_leadership(view).broker or _UNKNOWN, [])
+    diverges_at = None if is_leader else first_divergent_offset(reference, log)
+    doubt = None if is_leader else _doubt(view, replica, baseline, candidates, diverges_at)
+    choice = Choice(
+        broker=broker,
+        answers=replica.error is None and log_end is not None and not view.missed_passes,
+        sampled_at=replica.sampled_at,
+        standing=_standing(view, broker, is_leader=is_leader),
+        last_epoch=log[-1].epoch if log else None,
+        log_end_offset=log_end,
+        loses_nothing=doubt is None,
+        doubt=doubt,
+        committed=None,
+        possible=None,
+        lost_ms=None,
+        diverges_at=diverges_at,
+        truncations=[] if log_end is None else _truncations(view, replica, log_end, logs),
+    )
+    if is_leader or log_end is None:
+        return choice
+    keeps, committed = choice.keeps_up_to, baseline.committed
+    if committed is not None and keeps < committed and not choice.loses_nothing:
+        start = max(keeps, _log_start(view, baseline))
+        choice = choice._replace(
+            committed=OffsetRange(start, committed) if start < committed else None
+        )
+    return choice._replace(
+        possible=_possible(keeps, baseline), lost_ms=_lost_ms(replica, keeps, baseline)
+    )
+
+
+def _possible(keeps: int, baseline: Baseline) -> OffsetRange | None:
+    """Records that the newest leader wrote, or may have written, and that were not committed yet
+    when it was sampled.
+    """
+    start = max(keeps, baseline.committed or 0)
+    if not baseline.is_live:
+        return OffsetRange(start, None)
+    written = baseline.written
+    return OffsetRange(start, written) if written is not None and start < written else None
+
+
+def _lost_ms(replica: ReplicaView, keeps: int, baseline: Baseline) -> float | None:
+    written = baseline.written
+    if written is not None and keeps >= written:
+        return 0.0
+    if baseline.is_live:
+        return replica.lag_ms if keeps == replica.log_end_offset else None
+    return baseline.age_ms(keeps)
+
+
+def _doubt(
+    view: View,
+    replica: ReplicaView,
+    baseline: Baseline,
+    candidates: Candidates,
+    diverges_at: int | None,
+) -> str | None:
+    """Why the replica is not proven to have all committed records; None where it is."""
+    broker, committed = replica.broker, baseline.committed
+    if candidates.unknown is not None:
+        return candidates.unknown
+    if broker in candidates.disqualified:
+        return candidates.disqualified[broker]
+    if replica.error is not None:
+        return f"it does not answer ({replica.error})"
+    if diverges_at is not None:
+        return f"its log diverges at {diverges_at}"
+    log_end = replica.log_end_offset
+    if log_end is not None and committed is not None and log_end < committed:
+        # In sync, and sampled before the high watermark was.
+        is_current = replica.lag_ms is not None and broker in candidates.in_sync
+        if not (baseline.is_live and is_current):
+            return f"its log ends at {log_end}, below {committed}, which was committed"
+    if broker not in candidates.brokers:
+        return "it is neither in sync nor eligible"
+    if broker in view.adding and broker not in candidates.in_sync:
+        return "a reassignment still adds it"
+    return None
+
+
+def _standing(view: View, broker: int, *, is_leader: bool) -> Standing:
+    if is_leader:
+        return "leader"
+    if broker in (view.in_sync_replicas or []):
+        return "in_sync"
+    return "eligible" if broker in (view.eligible_leader_replicas or []) else "out_of_sync"
+
+
+def _log_start(view: View, baseline: Baseline) -> int:
+    """The leader's: records below it were deleted, so no election loses them."""
+    leader = find_replica(view, baseline.broker)
+    return 0 if leader is None else leader.log_start_offset or 0
+
+
+def _rank(view: View, choice: Choice) -> tuple[bool, int, int, int]:
+    """KIP-966: the highest last epoch, then the longest log; then by the assignment."""
+    place = view.assigned.index(choice.broker) if choice.broker in view.assigned else 99
+    epoch = _UNKNOWN if choice.last_epoch is None else choice.last_epoch
+    end = _UNKNOWN if choice.log_end_offset is None else choice.log_end_offset
+    return not choice.answers, -epoch, -end, place
+
+
+def _truncations(
+    view: View, leader: ReplicaView, leader_end: int, logs: dict[int, list[EpochRange]]
+) -> list[Truncation]:
+    """Where the other replicas would cut (KIP-101, KIP-279): where the logs begin to differ."""
+    found = []
+    for other in view.replicas:
+        end = other.log_end_offset
+        if other.broker == leader.broker or end is None:
+            continue
+        mine, its = logs.get(leader.broker, []), logs.get(other.broker, [])
+        diverges_at = first_divergent_offset(mine, its)
+        cut = min(end, leader_end if diverges_at is None else min(leader_end, diverges_at))
+        if cut < end:
+            exact = diverges_at is not None or not _has_unknown(mine, its, cut)
+            found.append(Truncation(other.broker, cut, end, exact))
+    return found
+
+
+def _has_unknown(one: list[EpochRange], other: list[EpochRange], end: int) -> bool:
+    """Whether the last records below `end` have an unknown epoch in one of the logs.
+
+    Logs with the same epoch at an offset are equal up to it.
+    """
+    epochs = [next((r.epoch for r in log if r.start < end <= r.end), None) for log in (one, other)]
+    return end > 0 and None in epochs
+
+
+def _gains(made: LeaderChoice, baseline: Baseline) -> list[Gain]:
+    """One for each silent broker whose log was longer than that of the best one."""
+    best, found = made.best, []
+    for silent in made.choices:
+        if silent.answers or silent.log_end_offset is None:
+            continue
+        start = 0 if best is None else best.keeps_up_to
+        end = silent.keeps_up_to
+        if best is not None and end <= start:
+            continue
+        committed = None
+        if best is None or best.committed is not None:
+            first = start if best is None or best.committed is None else best.committed.start
+            last = min(end, baseline.committed or 0)
+            committed = OffsetRange(first, last) if first < last else None
+        found.append(Gain(silent.broker, silent.sampled_at, OffsetRange(start, end), committed))
+    return sorted(found, key=lambda gain: -(gain.saved.end or 0))

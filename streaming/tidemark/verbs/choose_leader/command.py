@@ -1,0 +1,143 @@
+"""`tidemark choose-leader`: what electing each replica of a partition would lose."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from tidemark.assess import leader_choice
+from tidemark.assess.election_commands import Command, election_commands
+from tidemark.assess.leader_choice import LeaderChoice
+from tidemark.collect.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.records import View
+from tidemark.detect.thresholds import Detection
+from tidemark.kafka.client import choose_connection
+from tidemark.settings import Cluster, Collect, Settings, load_settings
+from tidemark.verbs.choose_leader.report import as_text, document
+from tidemark.verbs.choose_leader.stored_view import read_stored_view, with_earlier_samples
+from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
+from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
+from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
+
+FINDING: Final = 3
+# The lineages of replicas and min.insync.replicas take a few passes, or cannot be read.
+MAX_SECONDS: Final = 6.0
+
+
+@click.command("choose-leader")
+@click.argument("topic")
+@click.argument("partition", type=click.IntRange(min=0))
+@config_option
+@bootstrap_option
+@cluster_option
+@click.option("--from", "source", metavar="FILE|-", help="Judge the end of a recording instead.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def choose_leader(
+    topic: str,
+    partition: int,
+    config: Path | None,
+    bootstrap: str | None,
+    name: str | None,
+    source: str | None,
+    as_json: bool,
+) -> int:
+    """Show what electing each replica of PARTITION of TOPIC would lose, and how to elect it.
+
+    Replicas that answer are sampled now. What Tidemark saw of silent ones comes from its topic of
+    views. Nothing is elected.
+
+    Exit status: 0 a choice loses no committed record, 3 none is proven to.
+    """
+    settings = load_settings(config)
+    servers = None
+    if source is not None:
+        found = read_recording(source, settings.detect, "choose-leader")
+        view = find_view(found, choose_recorded(found.clusters, name), topic, partition)
+    else:
+        cluster = live_cluster(settings, bootstrap, name)
+        live = observe_topic(cluster, settings.collect, settings.detect, topic)
+        view = find_view(live, cluster.name, topic, partition)
+        view = with_earlier_samples(view, _stored(settings, bootstrap, view))
+        servers = ",".join(cluster.bootstrap_servers)
+    made = leader_choice.choose_leader(view)
+    commands = _commands(view, made, servers)
+    if as_json:
+        click.echo(msgspec.json.encode(document(view, made, commands)))
+    else:
+        click.echo("\n".join(as_text(view, made, commands)))
+    return 0 if made.best is not None and made.best.loses_nothing else FINDING
+
+
+def observe_topic(
+    cluster: Cluster, settings: Collect, detection: Detection, topic: str
+) -> ClusterViews:
+    """The views of a topic's partitions now."""
+    found = ClusterViews(detection)
+    for done in few_passes(cluster, settings, [re.escape(topic)]):
+        for batch in done.batches:
+            found.add(batch)
+        if done.seconds > MAX_SECONDS or (
+            done.number > MIN_PASSES and all(map(_is_complete, found.views(cluster.name)))
+        ):
+            break
+    for line in refusal_lines(done.refused, (TOPICS, RECORDS, TOPIC_CONFIGURATION)):
+        click.echo(line, err=True)
+    return found
+
+
+def find_view(found: ClusterViews, cluster: str, topic: str, partition: int) -> View:
+    """Raises ClusterError where the topic or the partition is not there."""
+    views = [view for view in found.views(cluster) if view.topic == topic]
+    if not views:
+        raise ClusterError(
+            f"cluster {cluster} shows no topic {topic}, or this user may not describe it."
+        )
+    for view in views:
+        if view.partition == partition:
+            return view
+    raise ClusterError(
+        f"topic {topic} shows no partition {partition}: it has none, or none of its brokers "
+        "answered."
+    )
+
+
+def _is_complete(view: View) -> bool:
+    return view.effective_min_in_sync_replicas is not None and all(
+        replica.lineage is not None or replica.error is not None or replica.broker == view.leader
+        for replica in view.replicas
+    )
+
+
+def _stored(settings: Settings, bootstrap: str | None, view: View) -> View | None:
+    """What Tidemark saw before; None, and a line on standard error, where nothing can be read."""
+    assert view.topic is not None and view.partition is not None, "a partition's view"
+    if all(replica.error is None for replica in view.replicas) and view.leader is not None:
+        return None
+    try:
+        found = read_stored_view(
+            choose_connection(settings, bootstrap),
+            settings.topics.partition_views,
+            view.kafka_cluster,
+            view.topic,
+            view.partition,
+        )
+    except (ClusterError, ConfigError) as error:
+        click.echo(f"choose-leader: earlier samples are not known: {error}", err=True)
+        return None
+    if found is None:
+        click.echo(
+            f"choose-leader: {settings.topics.partition_views} has no view of this partition: "
+            "earlier samples are not known.",
+            err=True,
+        )
+    return found
+
+
+def _commands(view: View, made: LeaderChoice, servers: str | None) -> list[Command]:
+    return [] if made.best is None else election_commands(view, made.best, servers)

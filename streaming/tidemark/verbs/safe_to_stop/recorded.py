@@ -1,0 +1,48 @@
+"""The views at the end of a recording, for verbs that judge one instead of a live cluster."""
+
+from __future__ import annotations
+
+import click
+
+from tidemark.core.codec import salvage_batch
+from tidemark.core.errors import ConfigError, WireError
+from tidemark.detect.thresholds import Detection
+from tidemark.verbs.few_passes import require_one
+from tidemark.verbs.recording import check_sources, read_lines, unreadable
+from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+
+
+def read_recording(source: str, detection: Detection, verb: str) -> ClusterViews:
+    """The views at the end of a recording. Reports unreadable lines on standard error.
+
+    Raises ConfigError where the file has no pass at all.
+    """
+    check_sources([source])
+    found = ClusterViews(detection)
+    for line in read_lines([source]):
+        try:
+            if line.fault is not None:
+                raise WireError(line.fault)
+            batch, bad = salvage_batch(line.data)
+            found.add(batch)
+            errors = [event.error for event in bad]
+        except WireError as unreadable_line:
+            errors = [unreadable_line]
+        for error in errors:
+            text = unreadable(source, line.number, error.field, error)
+            click.echo(f"{verb}: {text}", err=True)
+    if not found.clusters:
+        raise ConfigError(
+            f"{source} holds no pass over a cluster; "
+            "record one with `tidemark collect --to - --passes 3`."
+        )
+    return found
+
+
+def choose_recorded(clusters: list[str], name: str | None) -> str:
+    """The cluster with this name, or the only one. Raises ConfigError."""
+    if name is not None and name not in clusters:
+        raise ConfigError(f"no cluster is called `{name}`; there are {', '.join(clusters)}.")
+    if name is None:
+        require_one(clusters)
+    return name or clusters[0]

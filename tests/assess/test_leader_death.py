@@ -1,0 +1,89 @@
+"""If the leader died now: the successor, and the records that would be lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.assess.test_leader_choice import offline
+from tests.assess.test_safe_to_stop import view
+from tidemark.assess.leader_choice import OffsetRange, Truncation
+from tidemark.assess.leader_death import deaths, if_leader_died
+from tidemark.core.records import View
+
+
+def led(samples: dict[int, dict[str, Any]] | None = None, **changes: Any) -> View:
+    """Leader 1 has written up to 107 and committed up to 100."""
+    return view({1: {"log_end_offset": 107}, **(samples or {})}, log_end_offset=107, **changes)
+
+
+def test_the_first_in_sync_replica_of_the_assignment_leads() -> None:
+    death = if_leader_died(
+        led({2: {"log_end_offset": 102, "high_watermark": 98}, 3: {"log_end_offset": 106}})
+    )
+    assert death is not None
+    assert (death.election, death.successor, death.high_watermark) == ("clean", 2, 98)
+    assert (death.committed, death.uncommitted) == (None, OffsetRange(102, 107))
+    assert death.truncations == [Truncation(3, 102, 106, False)]
+    assert (death.in_sync_left, death.accepts_acks_all, death.records) == (2, True, 5)
+
+
+def test_a_silent_replica_is_passed_over() -> None:
+    death = if_leader_died(led({2: {"error": "timed_out"}}))
+    assert death is not None
+    assert death.successor == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "election", "committed"),
+    [
+        ({"eligible_leader_replicas": [3]}, "eligible", None),
+        ({"unclean_leader_election": True}, "unclean", OffsetRange(40, 100)),
+        ({}, "offline", OffsetRange(90, 100)),
+    ],
+)
+def test_without_an_in_sync_replica(
+    changes: dict[str, Any], election: str, committed: OffsetRange | None
+) -> None:
+    """Offline, the longest other log decides what only the leader has."""
+    behind = {2: {"log_end_offset": 40, "lag_ms": 9e3}, 3: {"log_end_offset": 90, "lag_ms": 5e3}}
+    if election == "eligible":
+        behind[3] = {"log_end_offset": 100, "lag_ms": 5e3}
+    death = if_leader_died(led(behind, in_sync_replicas=[1], **changes))
+    assert death is not None
+    assert (death.election, death.committed) == (election, committed)
+    assert death.lost_ms == (9e3 if election == "unclean" else 5e3)
+    assert death.accepts_acks_all is False
+
+
+def test_the_only_replica_has_everything() -> None:
+    death = if_leader_died(led(assigned=[1], in_sync_replicas=[1]))
+    assert death is not None
+    assert (death.committed, death.uncommitted) == (OffsetRange(0, 100), OffsetRange(100, 107))
+
+
+def test_several_brokers_die_together() -> None:
+    death = if_leader_died(led(), {2})
+    assert death is not None
+    assert (death.successor, death.in_sync_left, death.accepts_acks_all) == (3, 1, False)
+    gone = if_leader_died(led(), {2, 3})
+    assert gone is not None
+    assert (gone.election, gone.committed) == ("offline", OffsetRange(0, 100))
+
+
+def test_nothing_is_said_without_a_leader_or_an_in_sync_set() -> None:
+    assert if_leader_died(offline({})) is None
+    assert if_leader_died(led(missed_passes=1)) is None
+    assert if_leader_died(led(in_sync_replicas=None)) is None
+    assert if_leader_died(led({1: {"error": "timed_out"}})) is None
+
+
+def test_the_worst_partitions_come_first() -> None:
+    few, lone = led(partition=1), led(partition=2, in_sync_replicas=[1], assigned=[1])
+    none = view(partition=3)
+    other = led(partition=4, leader=3)
+    assert [(v.partition, d.records) for v, d in deaths([few, none, lone, other], {1})] == [
+        (2, 107),
+        (1, 7),
+    ]
