@@ -143,7 +143,11 @@ def restore(brokers: LocalCluster, watch: Watch) -> None:
     watch.until(lambda v: len(v.in_sync_replicas or []) == 3, "in sync")
     brokers.elect_preferred_leaders({TOPIC: range(PARTITIONS)})
     watch.until(
-        lambda v: v.leader == 1 and all(r.error is None and r.lineage for r in v.replicas), "led"
+        lambda v: (
+            v.leader == 1
+            and all(r.error is None and (r.lineage or r.broker == 1) for r in v.replicas)
+        ),
+        "led",
     )
 
 

@@ -34,7 +34,11 @@ from tidemark.reduce.views import cluster_views
 from tidemark.settings import Export
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition, Renderer
-from tidemark_exporters.export.metric_values import PARTITION_VALUES, REPLICA_VALUES, TOPIC_VALUES
+from tidemark_exporters.export.metric_values import (
+    PARTITION_VALUES,
+    SERIES_PER_REPLICA,
+    TOPIC_VALUES,
+)
 from tidemark_exporters.export.series_budget import LINGER_SECONDS
 from tidemark_exporters.export.table import Table
 
@@ -259,6 +263,7 @@ def test_the_budget_holds_and_dropped_series_are_counted(
             lag_ms=0.0,
             last_stable_offset=90,
             size_bytes=4096,
+            high_watermark_lag_ms=5.0,
         )
         for b in (1, 2, 3)
     ]
@@ -285,7 +290,7 @@ def test_the_budget_holds_and_dropped_series_are_counted(
     if granularity not in {"cluster", "topic"}:
         wanted["partition"] = partitions * PER_PARTITION
     if granularity in {"auto", "replica"}:
-        wanted["replica"] = partitions * 3 * len(REPLICA_VALUES)
+        wanted["replica"] = partitions * 3 * SERIES_PER_REPLICA
     for tier, count in wanted.items():
         assert exposition.series.get(tier, 0) + exposition.dropped.get(tier, 0) == count
 
@@ -299,11 +304,11 @@ def test_unhealthy_partitions_stay_when_the_budget_is_short() -> None:
     )
     full = rendered(table)
     always = full.series["cluster"] + full.series["broker"] + full.series["topic"]
-    short = rendered(table, max_series=always + 10 * PER_PARTITION + 3 * len(REPLICA_VALUES))
+    short = rendered(table, max_series=always + 10 * PER_PARTITION + 3 * SERIES_PER_REPLICA)
     assert {s.labels["partition"] for s in samples(short) if s.name == "tidemark_replica_up"} == {
         "8"
     }
-    assert short.dropped == {"topic": 0, "partition": 0, "replica": 27 * len(REPLICA_VALUES)}
+    assert short.dropped == {"topic": 0, "partition": 0, "replica": 27 * SERIES_PER_REPLICA}
     shorter = rendered(table, max_series=always + 2 * PER_PARTITION)
     assert {
         s.labels["partition"] for s in samples(shorter) if s.name == "tidemark_partition_leader"

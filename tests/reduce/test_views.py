@@ -8,10 +8,12 @@ import pytest
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.cluster import BrokerSeen, ClusterState, NodeState
+from tidemark.core.leader_epochs import Committed
 from tidemark.core.offset_history import OffsetHistory, add_sample
 from tidemark.core.partition import PartitionState, ReplicaState
-from tidemark.core.records import AddingView
+from tidemark.core.records import AddingView, LastCommittedView
 from tidemark.core.sparse_state import Adding, SparseState
+from tidemark.reduce.last_committed import last_committed_view
 from tidemark.reduce.life_cycle import Rules, Scope
 from tidemark.reduce.schedule import refresh_at
 from tidemark.reduce.views import REPORT_SECONDS, cluster_views, partition_view
@@ -109,3 +111,52 @@ def test_a_partition_knows_its_racks_and_its_reassignment() -> None:
         ),
         AddingView(broker=4),
     ]
+
+
+RULES = Rules(3, 2, 86_400_000.0, "", {})
+
+
+def test_a_lagging_member_is_shown_with_the_time_until_it_leaves() -> None:
+    history = add_sample(add_sample([], NOW - 20.0, 100), NOW - 19.0, 500)
+    state = PartitionState(leader=1, leader_end_before=500, in_sync_replicas=[1, 2])
+    state.offset_history, state.high_watermark = history, 100
+    state.replicas = [
+        ReplicaState(1, 500, 100),
+        ReplicaState(2, 100, 40),
+        ReplicaState(3, 100, error="timed_out"),
+    ]
+    scope = Scope("c", "orders", 0)
+    node = NodeState(NOW, configuration=BrokerConfiguration(replica_lag_time_max_ms=30_000))
+    node.configuration_at = NOW
+    view = partition_view(state, ClusterState(nodes={1: node}), scope, RULES, NOW)
+    _, two, three = view.replicas
+    assert (two.isr_removal_earliest_ms, two.isr_removal_latest_ms) == (10_000.0, 26_000.0)
+    assert two.high_watermark_lag_ms == 20_000.0
+    assert (three.isr_removal_latest_ms, three.high_watermark_lag_ms) == (None, None)
+    assert view.replica_lag_time_max_ms == 30_000.0
+    unread = partition_view(state, ClusterState(), scope, RULES, NOW)
+    assert unread.replicas[1].isr_removal_latest_ms is None
+    assert unread.replica_lag_time_max_ms is None
+
+
+def test_what_the_last_leader_committed_is_shown_while_none_answers() -> None:
+    """Without offsets that are known to be lost."""
+    state = PartitionState(leader=1, leader_epoch=4, leader_end_before=9)
+    state.committed = [
+        Committed(3, 40, 1.0, 45, 2, lost_from=30),
+        Committed(4, 35, 2.0, 38, 1, lineage=[(4, 38)], lineage_complete_from=0, over_at=3.0),
+    ]
+    state.previous_offset_history = add_sample(add_sample([], 1.0, 20), 2.0, 38)
+    assert last_committed_view(state) is None
+    state.leader, state.leader_end_before = None, None
+    assert last_committed_view(state) == LastCommittedView(
+        high_watermark=35,
+        log_end_offset=38,
+        leader=1,
+        leader_epoch=4,
+        read_at=2.0,
+        log_end_offsets=[(1.0, 20), (2.0, 38)],
+        lineage=[(4, 38)],
+        lineage_complete_from=0,
+    )
+    assert last_committed_view(PartitionState()) is None

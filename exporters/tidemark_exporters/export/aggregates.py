@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tidemark.assess.risky_configuration import Kind
 from tidemark.assess.safe_to_stop import EFFECTS, Effect
+from tidemark_exporters.export.at_risk import AtRisk
 from tidemark_exporters.export.partition_status import (
     CheckpointDistance,
     FollowerLag,
@@ -96,7 +97,7 @@ class PartitionAggregate:
     def update(self, key: str, progress: PartitionProgress) -> None:
         """Replaces the progress of a partition."""
         self._totals = None
-        lag_records, lag_ms, uncommitted, uncommitted_ms, _, _ = progress
+        lag_records, lag_ms, uncommitted, uncommitted_ms, *_ = progress
         if lag_records or lag_ms or uncommitted or uncommitted_ms:
             self.behind[key] = progress
         else:
@@ -138,7 +139,7 @@ class PartitionAggregate:
     def _compute(self) -> _Totals:
         if self._totals is None:
             max_records, waiting, max_ms, max_waiting_ms = 0, 0, 0.0, 0.0
-            for lag_records, lag_ms, uncommitted, uncommitted_ms, _, _ in self.behind.values():
+            for lag_records, lag_ms, uncommitted, uncommitted_ms, *_ in self.behind.values():
                 if lag_records is not None and lag_records > max_records:
                     max_records = lag_records
                 if lag_ms is not None and lag_ms > max_ms:
@@ -215,6 +216,51 @@ def _bounded(distances: dict[str, int]) -> int:
     return min(sum(distances.values()), 2**63 - 1)
 
 
+class RiskTotals:
+    """What the death of a broker would cost, over the partitions that it leads.
+
+    By partition, only costs above 0. Every total is None where none is known.
+    """
+
+    __slots__ = ("known", "risks")
+
+    def __init__(self) -> None:
+        self.known = 0
+        self.risks: dict[str, AtRisk] = {}
+
+    def count(self, key: str, risk: AtRisk, sign: int) -> None:
+        """Adds the risk of a partition (1) or removes it (-1)."""
+        self.known += sign
+        if sign > 0 and (risk.committed or risk.uncommitted):
+            self.risks[key] = risk
+        else:
+            self.risks.pop(key, None)
+
+    def copy(self) -> RiskTotals:
+        """One that does not change with this."""
+        made = copy.copy(self)
+        made.risks = self.risks.copy()
+        return made
+
+    @property
+    def records(self) -> dict[str, int | None]:
+        """By kind."""
+        if not self.known:
+            return {"committed": None, "uncommitted": None}
+        return {
+            "committed": _bounded({key: risk.committed for key, risk in self.risks.items()}),
+            "uncommitted": _bounded({key: risk.uncommitted for key, risk in self.risks.items()}),
+        }
+
+    @property
+    def age_ms(self) -> float | None:
+        """The age of the oldest of these records, where it is known."""
+        ages = [risk.age_ms for risk in self.risks.values() if risk.age_ms is not None]
+        if not self.known or (self.risks and not ages):
+            return None
+        return max(ages, default=0.0)
+
+
 class BrokerAggregate:
     """The replicas that a broker hosts. `behind`: by key, its followers with a lag above 0."""
 
@@ -227,7 +273,9 @@ class BrokerAggregate:
         "leaders",
         "out_of_sync",
         "preferred",
+        "removals",
         "replicas",
+        "risks",
     )
 
     def __init__(self) -> None:
@@ -236,6 +284,9 @@ class BrokerAggregate:
         self.effects: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
         self.behind: dict[str, FollowerLag] = {}
         self.checkpoints = CheckpointTotals()
+        self.risks = RiskTotals()
+        # By key, when a follower on the broker leaves the in-sync set at the earliest.
+        self.removals: dict[str, float] = {}
 
     def count(self, host: Host, sign: int) -> None:
         """Adds a replica (1) or removes it (-1)."""
@@ -271,6 +322,7 @@ class BrokerAggregate:
             or self.known_lag_records
             or self.known_lag_ms
             or self.checkpoints.used
+            or self.risks.known
         )
 
     @property
@@ -286,3 +338,8 @@ class BrokerAggregate:
             return None
         known = (lag_ms for _, _, lag_ms in self.behind.values() if lag_ms is not None)
         return max(known, default=0.0)
+
+    @property
+    def removal_ms(self) -> float | None:
+        """Until the first follower on the broker leaves an in-sync set; None: none is expected."""
+        return min(self.removals.values(), default=None)

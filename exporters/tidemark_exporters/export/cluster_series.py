@@ -47,19 +47,9 @@ def cluster_series(
         counters.add_broker(cluster, broker)
         for name, of_broker in BROKER_VALUES.items():
             put(name, of_broker(hosted), kafka_cluster=cluster, broker=broker)
-        if now - table.newest.get(cluster, 0.0) > stale_seconds:
+        if now - table.newest.get(cluster, 0.0) <= stale_seconds:
             # Old views do not show whether a broker is safe to stop now.
-            continue
-        for effect, count in hosted.effects.items():
-            # A partition of unknown effect counts for every broker.
-            unknown = table.cluster_aggregates[cluster].stop_unknown * (effect == "unknown")
-            put(
-                "tidemark_broker_stop_impact_partitions",
-                count + unknown,
-                kafka_cluster=cluster,
-                broker=broker,
-                effect=effect,
-            )
+            _put_effects(cluster, broker, table, put)
     open_now = count_alerts(table.open_alerts(), ALERT_OPEN)
     # An alert that ends falls to 0 instead of disappearing.
     counters.ever_open.update(open_now)
@@ -67,6 +57,18 @@ def cluster_series(
     counters.set_changes(table.elections, table.expands)
     found.update({name: dict(values) for name, values in counters.values.items()})
     return found
+
+
+def _put_effects(cluster: str, broker: object, table: Table, put: Callable[..., None]) -> None:
+    """What stopping a broker affects, and what its death would cost."""
+    hosted = table.broker_aggregates[cluster, broker]
+    labels = {"kafka_cluster": cluster, "broker": broker}
+    for kind, records in hosted.risks.records.items():
+        put("tidemark_broker_records_at_risk", records, **labels, kind=kind)
+    for effect, count in hosted.effects.items():
+        # A partition of unknown effect counts for every broker.
+        unknown = table.cluster_aggregates[cluster].stop_unknown * (effect == "unknown")
+        put("tidemark_broker_stop_impact_partitions", count + unknown, **labels, effect=effect)
 
 
 def count_alerts(alerts: Iterable[OpenAlert], name: str) -> Series:

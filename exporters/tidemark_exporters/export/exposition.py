@@ -13,9 +13,11 @@ from tidemark_exporters.export.aggregates import PartitionAggregate
 from tidemark_exporters.export.cluster_series import Series, cluster_series, count_alerts
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.metric_values import (
+    FOLLOWER_VALUES,
     PARTITION_VALUES,
     REPLICA_UP,
     REPLICA_VALUES,
+    SERIES_PER_REPLICA,
     TOPIC_VALUES,
     Value,
 )
@@ -120,7 +122,7 @@ class Renderer:
             self._put(name, list(series), series.values())
         dropped = self._put_topics(table, now)
         selection = self._budget.select(
-            table, self._left(), self._per_partition, len(REPLICA_VALUES), now
+            table, self._left(), self._per_partition, SERIES_PER_REPLICA, now
         )
         self._put_partitions(selection.partitions)
         self._put_replicas(selection.replicas)
@@ -183,6 +185,8 @@ class Renderer:
             if name == REPLICA_UP:
                 values = [None if miss else up for miss, up in zip(missed, values, strict=True)]
             self._put(name, labels, values)
+        for name, value_with in FOLLOWER_VALUES.items():
+            self._put(name, labels, (value_with(v, r) for v in views for r in v.replicas))
 
     def _assemble(self, dropped: dict[str, int]) -> Exposition:
         gauges = [m for name, m in self._rendered.items() if METRICS[name].kind == "gauge"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Final
 
+from tidemark.assess.watermarks import high_watermark_lag, low_watermark
 from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 
@@ -19,6 +20,11 @@ def to_seconds(milliseconds: float | None) -> float | None:
 
 def _flag(value: bool | None) -> int | None:
     return None if value is None else int(value)
+
+
+def _high_watermark_lag_seconds(view: View, replica: ReplicaView) -> float | None:
+    lag = high_watermark_lag(view, replica)
+    return lag and to_seconds(replica.high_watermark_lag_ms)
 
 
 def _count(values: list[int] | None) -> int | None:
@@ -72,6 +78,8 @@ BROKER_VALUES: Final[dict[str, Callable[[BrokerAggregate], Value]]] = {
     "tidemark_broker_out_of_sync_replicas": attrgetter("out_of_sync"),
     "tidemark_broker_replica_lag_seconds_max": lambda b: to_seconds(b.lag_ms),
     "tidemark_broker_replica_lag_records_max": attrgetter("lag_records"),
+    "tidemark_broker_records_at_risk_age_seconds_max": lambda b: to_seconds(b.risks.age_ms),
+    "tidemark_broker_isr_removal_seconds_min": lambda b: to_seconds(b.removal_ms),
     "tidemark_broker_checkpoint_behind_partitions": attrgetter("checkpoints.behind_partitions"),
     "tidemark_broker_checkpoint_behind_records": attrgetter("checkpoints.behind_records"),
     "tidemark_broker_checkpoint_behind_records_max": attrgetter("checkpoints.behind_records_max"),
@@ -99,6 +107,7 @@ PARTITION_VALUES: Final[dict[str, Callable[[View], Value]]] = {
     "tidemark_partition_leader_epoch": attrgetter("leader_epoch"),
     "tidemark_partition_log_end_offset": attrgetter("log_end_offset"),
     "tidemark_partition_high_watermark": attrgetter("high_watermark"),
+    "tidemark_partition_low_watermark": low_watermark,
     "tidemark_partition_uncommitted_records": attrgetter("uncommitted_records"),
     "tidemark_partition_uncommitted_age_seconds": lambda v: to_seconds(v.uncommitted_ms),
     "tidemark_partition_replicas": lambda v: len(v.assigned) or None,
@@ -127,3 +136,9 @@ REPLICA_VALUES: Final[dict[str, Callable[[ReplicaView], Value]]] = {
     # Left out by the renderer when the last pass missed the partition.
     REPLICA_UP: lambda r: int(r.error is None),
 }
+# Those that need the partition's view too.
+FOLLOWER_VALUES: Final[dict[str, Callable[[View, ReplicaView], Value]]] = {
+    "tidemark_replica_high_watermark_lag_records": high_watermark_lag,
+    "tidemark_replica_high_watermark_lag_seconds": _high_watermark_lag_seconds,
+}
+SERIES_PER_REPLICA: Final = len(REPLICA_VALUES) + len(FOLLOWER_VALUES)

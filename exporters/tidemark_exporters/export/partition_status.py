@@ -13,6 +13,7 @@ from tidemark.assess.candidates import LAG_LIMIT_MS, Candidates, candidates_of
 from tidemark.assess.risky_configuration import PartitionRisks, partition_risks
 from tidemark.assess.safe_to_stop import Effect, stop_effect
 from tidemark.core.records import View
+from tidemark_exporters.export.at_risk import AtRisk, measure_at_risk
 
 # Placements of healthy partitions that are judged once: in-sync set, replicas, minimum.
 MAX_PLACEMENTS: Final = 20_000
@@ -73,6 +74,10 @@ class PartitionProgress(NamedTuple):
     uncommitted_ms: float | None = None
     followers: tuple[FollowerLag, ...] = ()
     checkpoints: tuple[CheckpointDistance, ...] = ()
+    # What the death of the leader would cost; None: unknown.
+    at_risk: AtRisk | None = None
+    # Followers that are about to leave the in-sync set: broker, milliseconds at the earliest.
+    removals: tuple[tuple[int, float], ...] = ()
 
 
 def measure_progress(view: View) -> PartitionProgress:
@@ -80,6 +85,7 @@ def measure_progress(view: View) -> PartitionProgress:
     lag_ms: float | None = None
     followers: tuple[FollowerLag, ...] = ()
     checkpoints: tuple[CheckpointDistance, ...] = ()
+    removals: tuple[tuple[int, float], ...] = ()
     leader = view.leader
     for replica in view.replicas:
         broker, files = replica.broker, replica.checkpoint
@@ -97,6 +103,9 @@ def measure_progress(view: View) -> PartitionProgress:
             if milliseconds is not None and (lag_ms is None or milliseconds > lag_ms):
                 lag_ms = milliseconds
             followers += ((broker, records, milliseconds),)
+            removal_ms = replica.isr_removal_earliest_ms
+            if removal_ms is not None:
+                removals += ((broker, removal_ms),)
     return PartitionProgress(
         lag_records,
         lag_ms,
@@ -104,6 +113,8 @@ def measure_progress(view: View) -> PartitionProgress:
         view.uncommitted_ms,
         followers,
         checkpoints,
+        measure_at_risk(view),
+        removals,
     )
 
 

@@ -177,6 +177,7 @@ class Table:
                     self.broker_aggregates[cluster, distance[0]].checkpoints.count(
                         key, distance, sign
                     )
+        self._put_risks(key, cluster, before, progress)
         old = before.followers
         if _same_lags_are_known(old, progress.followers):
             for lag, after in zip(old, progress.followers, strict=True):
@@ -189,6 +190,20 @@ class Table:
             for follower in followers:
                 broker, _, _ = follower
                 self.broker_aggregates[cluster, broker].count_follower(key, follower, sign)
+
+    def _put_risks(
+        self, key: str, cluster: str, before: PartitionProgress, progress: PartitionProgress
+    ) -> None:
+        """Replaces what the leader's death would cost, and which followers may leave soon."""
+        if before.at_risk != progress.at_risk:
+            for risk, sign in ((before.at_risk, -1), (progress.at_risk, 1)):
+                if risk is not None:
+                    self.broker_aggregates[cluster, risk.leader].risks.count(key, risk, sign)
+        if before.removals != progress.removals:
+            for broker, _ in before.removals:
+                self.broker_aggregates[cluster, broker].removals.pop(key, None)
+            for broker, removal_ms in progress.removals:
+                self.broker_aggregates[cluster, broker].removals[key] = removal_ms
 
     def _count_changes(self, previous: PartitionRow, row: PartitionRow, view: View) -> None:
         if view.leader is not None and previous.last_leader not in (None, view.leader):

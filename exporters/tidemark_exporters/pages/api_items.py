@@ -119,6 +119,9 @@ class BrokerResource(Struct, kw_only=True, omit_defaults=True):
     # The partitions that a stop of this broker alone affects, by their worst effect; `safe`: none.
     # `safe` is null while the views are being read and for a stale cluster.
     stop: dict[str, Any]
+    # What its death would cost over the partitions that it leads, as the metrics
+    # tidemark_broker_records_at_risk count; absent where no such cost is known.
+    at_risk: dict[str, float | None] | None = None
     # Where its log directories are read: whether the newest stop that was seen was clean, what it
     # would start from if it were killed now, and of a single broker the replicas of which the live
     # offsets are above those on disk, the most records first.
@@ -229,6 +232,9 @@ def build_broker(
         lag_records_max=aggregate.lag_records,
         lag_ms_max=aggregate.lag_ms,
         stop={"safe": is_safe if snapshot.can_judge(cluster) else None, **counts},
+        at_risk={**aggregate.risks.records, "age_ms": aggregate.risks.age_ms}
+        if aggregate.risks.known
+        else None,
         stopped_clean=None if view is None else view.stopped_clean,
         stopped_at=None if view is None else view.stopped_at,
         checkpoint=checkpoint_totals(view, aggregate),

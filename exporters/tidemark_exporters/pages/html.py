@@ -9,9 +9,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidemark import __version__
 from tidemark.assess.risky_configuration import MEANINGS
+from tidemark.assess.watermarks import high_watermark_lag, low_watermark
 from tidemark_exporters.pages import evidence_text, text
 from tidemark_exporters.pages.alerts import SEVERITIES, count_by_severity
 from tidemark_exporters.pages.health import SIGNS, STALE, STATES, severity_level
+from tidemark_exporters.pages.leadership import range_text
 from tidemark_exporters.pages.listing import STATE_CHOICES
 from tidemark_exporters.pages.snapshot import TableSnapshot
 
@@ -59,6 +61,9 @@ def _environment() -> Environment:
         "evidence_facts": evidence_text.evidence_facts,
         "level_of": severity_level,
         "lost_ranges": evidence_text.lost_ranges,
+        "high_watermark_lag": high_watermark_lag,
+        "low_watermark": low_watermark,
+        "range_text": range_text,
         "refresh_seconds": REFRESH_SECONDS,
         "url": text.page_address,
         "version": __version__,

@@ -21,6 +21,7 @@ from tidemark_exporters.pages.evidence_text import lost_ranges
 from tidemark_exporters.pages.health import HEALTHY
 from tidemark_exporters.pages.isr_figure import draw_isr
 from tidemark_exporters.pages.jmx import jmx_nodes, unclean_elections
+from tidemark_exporters.pages.leadership import leadership, partitions_at_risk
 from tidemark_exporters.pages.log_figure import draw_logs
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError, Query, quote
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
@@ -125,16 +126,17 @@ def partition(request: PageRequest) -> Context:
     past = select_alerts(request.history.newest_first(), labels)
     ranges = [each for alert in (*alerts, *past) for each in lost_ranges(alert.evidence)]
     lost = sorted({(each.start, each.end) for each in ranges if each.proven})
-    axis = _requested_axis(query)
+    axis, view = _requested_axis(query), found.view
     return {
         "title": f"{name}-{number}",
         "item": build_partition(found),
         "states": found.states,
-        "view": found.view,
-        "figure": draw_logs(found.view, lost, axis),
+        "view": view,
+        "figure": draw_logs(view, lost, axis),
         "lost": lost,
         "is_requested": axis is not None,
-        "isr": draw_isr(found.view),
+        "isr": draw_isr(view),
+        **leadership(view, request.snapshot.now),
         "alerts": alerts,
         "past": past[:MAX_PAST_ALERTS],
     }
@@ -182,6 +184,7 @@ def broker(request: PageRequest) -> Context:
         "title": f"Broker {number}",
         "item": build_broker(snapshot, cluster, number, with_impacts=True),
         "state": snapshot.state_of_broker(cluster, number),
+        "at_risk": partitions_at_risk(snapshot, cluster, number),
         "past": select_alerts(request.history.newest_first(), labels)[:MAX_PAST_ALERTS],
     }
 

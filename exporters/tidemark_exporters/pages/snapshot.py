@@ -231,6 +231,8 @@ def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggreg
         if isinstance(aggregate, BrokerAggregate):
             aggregate.effects = aggregate.effects.copy()
             aggregate.checkpoints = aggregate.checkpoints.copy()
+            aggregate.risks = aggregate.risks.copy()
+            aggregate.removals = aggregate.removals.copy()
         else:
             aggregate.reassignments = aggregate.reassignments.copy()
             aggregate.risks = aggregate.risks.copy()

@@ -299,7 +299,23 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
             "pass is judged."
         ),
     },
+    ("broker", "gauge", "records", ("kafka_cluster", "broker", "kind")): {
+        "tidemark_broker_records_at_risk": (
+            "Records that would be lost, or unavailable, if the broker died now, over the "
+            "partitions that it leads. By kind: committed (no replica that would lead has them), "
+            "or uncommitted (only producers with acks=1 may have an acknowledgement). Absent while "
+            "no pass is judged."
+        ),
+    },
     ("broker", "gauge", "seconds", _BROKER): {
+        "tidemark_broker_records_at_risk_age_seconds_max": (
+            "Age of the oldest record at risk if the broker died now; a lower bound."
+        ),
+        "tidemark_broker_isr_removal_seconds_min": (
+            "Estimated time until the first lagging replica of the broker leaves an in-sync set, "
+            "at the earliest. Absent while none lags, and where replica.lag.time.max.ms of the "
+            "leader was not read."
+        ),
         "tidemark_broker_replica_lag_seconds_max": "Largest known lag in time of its replicas.",
         "tidemark_broker_metadata_lag_seconds": (
             "Time since the quorum leader last saw the node caught up."
@@ -437,6 +453,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
             "Highest high watermark reported by the leader in its current epoch. Before the first "
             "report of the epoch: the highest of earlier epochs."
         ),
+        "tidemark_partition_low_watermark": (
+            "Lowest log start offset of the replicas that answer."
+        ),
         "kafka_topic_partition_current_offset": "High watermark, as in kafka_exporter.",
         "kafka_topic_partition_oldest_offset": (
             "Log start offset of the leader, as in kafka_exporter."
@@ -487,9 +506,17 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_replica_leader_epoch": "Leader epoch known to the replica's broker.",
     },
     ("replica", "gauge", "records", _REPLICA): {
+        "tidemark_replica_high_watermark_lag_records": (
+            "High watermark of the leader - that of the follower. Before Kafka 0.11, a follower "
+            "truncated to its own."
+        ),
         "tidemark_replica_lag_records": "Records behind the leader's log end; a lower bound.",
     },
     ("replica", "gauge", "seconds", _REPLICA): {
+        "tidemark_replica_high_watermark_lag_seconds": (
+            "Age, at the leader, of the first record that the follower does not know to be "
+            "committed."
+        ),
         "tidemark_replica_lag_seconds": (
             "Age, at the leader, of the first record that the replica lacks."
         ),

@@ -90,6 +90,13 @@ class ReplicaView(Struct, kw_only=True, omit_defaults=True, gc=False):
     lag_records: Int64 | None = None
     lag_ms: Milliseconds | None = None
     inferred: bool = False
+    # Of a follower that answers with a high watermark below the leader's: the age at the leader of
+    # the first record in between.
+    high_watermark_lag_ms: Milliseconds | None = None
+    # Until the leader removes it from the in-sync set, unless it catches up. An estimate; absent
+    # while it is not behind, and where replica.lag.time.max.ms of the leader was not read.
+    isr_removal_earliest_ms: Milliseconds | None = None
+    isr_removal_latest_ms: Milliseconds | None = None
     error: str | None = None
     sampled_at: Seconds | None = None
     # Bytes of its segments when the log directories were read last.
@@ -193,6 +200,8 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     # One for each of `adding`.
     adding_progress: list[AddingView] = []
     effective_min_in_sync_replicas: Int64 | None = None
+    # replica.lag.time.max.ms of the leader, while an in-sync replica lags.
+    replica_lag_time_max_ms: Milliseconds | None = None
     # unclean.leader.election.enable of the topic, and the replicas that the topic's configuration
     # throttles.
     unclean_leader_election: bool | None = None

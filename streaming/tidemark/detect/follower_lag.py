@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidemark.assess.isr_removal import expect_removal, lag_limit_ms
 from tidemark.core import activity
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
-from tidemark.core.tracked_alert import is_firing
+from tidemark.core.tracked_alert import is_firing, tracked
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.measures import (
     answered,
@@ -55,7 +56,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             broker=broker,
             description=f"Broker {broker} ({member}) is at least "
             f"{counted(records, 'record')} and {milliseconds / 1000:.1f} s behind leader "
-            f"{state.leader} in {context.name}{how}.",
+            f"{state.leader} in {context.name}{how}.{_removal(state, follower, context)}",
             evidence={
                 "leader": state.leader,
                 "leader_epoch": state.leader_epoch,
@@ -69,6 +70,20 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
                 "sampled_at": follower.sampled_at,
             },
         )
+
+
+def _removal(state: PartitionState, follower: ReplicaState, context: Context) -> str:
+    """A sentence about when it leaves the in-sync set; empty where that is not known."""
+    limit_ms = lag_limit_ms(context.cluster, state.leader, context.now)
+    alert = tracked(context.alerts, ID, follower.broker)
+    since = None if alert is None else alert.since
+    found = expect_removal(state, follower, limit_ms, since, context.now)
+    if found is None:
+        return ""
+    return (
+        f" It leaves the in-sync set in {found.earliest_ms / 1000:.0f} to "
+        f"{found.latest_ms / 1000:.0f} s unless it catches up."
+    )
 
 
 def _is_explained(state: PartitionState, broker: int, context: Context) -> bool:

@@ -8,12 +8,16 @@ from zlib import crc32
 
 import msgspec
 
+from tidemark.assess.candidates import LAG_LIMIT_MS
+from tidemark.assess.isr_removal import expect_removal, lag_limit_ms
 from tidemark.core.cluster import BrokerSeen, ClusterState
 from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.records import CheckpointView, OpenAlert, ReplicaView, View
+from tidemark.core.tracked_alert import tracked
 from tidemark.detect.checkpoint_stale import READING_SECONDS
+from tidemark.detect.follower_lag import ID as FOLLOWER_LAG
 from tidemark.detect.measures import uncommitted_window
 from tidemark.reduce.jmx_view import jmx_view
 from tidemark.reduce.last_committed import last_committed_view
@@ -39,6 +43,9 @@ def partition_view(
     leader, high_watermark = state.replica(state.leader), state.high_watermark
     if high_watermark is None:
         high_watermark = highest_committed(state.committed)
+    limit_ms = lag_limit_ms(cluster, state.leader, now)
+    replicas = [_replica_view(state, replica, now, limit_ms) for replica in state.replicas]
+    is_lagging = any(r.in_sync and (r.lag_ms or 0.0) > LAG_LIMIT_MS for r in replicas)
     return View(
         scope="partition",
         kafka_cluster=scope.kafka_cluster,
@@ -58,6 +65,7 @@ def partition_view(
         removing=state.removing,
         adding_progress=adding_views(state, now),
         effective_min_in_sync_replicas=state.effective_min_in_sync_replicas,
+        replica_lag_time_max_ms=limit_ms if is_lagging else None,
         unclean_leader_election=state.unclean_leader_election,
         throttled_replicas=state.throttled_replicas,
         in_sync_on_one_rack=None if in_sync is None else cluster.on_one_rack(in_sync),
@@ -69,14 +77,16 @@ def partition_view(
         uncommitted_ms=waited_ms,
         lineage=state.lineage,
         lineage_complete_from=state.lineage_complete_from,
-        replicas=[_replica_view(state, replica, now) for replica in state.replicas],
+        replicas=replicas,
         missed_passes=state.missed_passes,
         isr_history=[(change.at, change.in_sync_replicas) for change in state.isr_history],
         alerts=open_alerts(state.alerts, scope, rules),
     )
 
 
-def _replica_view(state: PartitionState, replica: ReplicaState, now: float) -> ReplicaView:
+def _replica_view(
+    state: PartitionState, replica: ReplicaState, now: float, limit_ms: float | None
+) -> ReplicaView:
     view = ReplicaView(
         broker=replica.broker,
         log_end_offset=replica.log_end_offset,
@@ -102,7 +112,28 @@ def _replica_view(state: PartitionState, replica: ReplicaState, now: float) -> R
         view.lag_records = max(0, leader_end - log_end)
         lags = view.lag_records > 0
         view.lag_ms = age_ms(state.offset_history, log_end, now) if lags else 0.0
+    if replica.broker != state.leader:
+        _add_follower(view, state, replica, now, limit_ms)
     return view
+
+
+def _add_follower(
+    view: ReplicaView,
+    state: PartitionState,
+    replica: ReplicaState,
+    now: float,
+    limit_ms: float | None,
+) -> None:
+    """How far its high watermark is behind, and when it leaves the in-sync set."""
+    committed, known = state.high_watermark, replica.high_watermark
+    if committed is not None and known is not None and known < committed and not replica.error:
+        view.high_watermark_lag_ms = age_ms(state.offset_history, known, now)
+    if view.in_sync and (view.lag_ms or 0.0) > LAG_LIMIT_MS:
+        alert = tracked(state.alerts, FOLLOWER_LAG, replica.broker)
+        since = None if alert is None else alert.since
+        removal = expect_removal(state, replica, limit_ms, since, now)
+        if removal is not None:
+            view.isr_removal_earliest_ms, view.isr_removal_latest_ms = removal
 
 
 def _checkpoint_view(

@@ -1,0 +1,90 @@
+"""Who would lead a partition: if its leader died now, and where one has to be chosen."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from tidemark.assess.election_commands import election_commands
+from tidemark.assess.leader_choice import OffsetRange, choose_leader
+from tidemark.assess.leader_death import if_leader_died, records_of
+from tidemark.core.records import View
+from tidemark_exporters.pages.snapshot import TableSnapshot
+
+# Partitions at risk on a broker's page.
+MAX_AT_RISK: Final = 20
+
+
+class RemovalRow(NamedTuple):
+    """A follower that is about to leave the in-sync set; milliseconds from now."""
+
+    broker: int
+    earliest_ms: float
+    latest_ms: float
+
+
+class AtRiskRow(NamedTuple):
+    """A partition that a broker leads, and what the broker's death would cost there."""
+
+    topic: str
+    partition: int
+    committed: int
+    uncommitted: int
+    age_ms: float | None
+
+
+def leadership(view: View, now: float) -> dict[str, Any]:
+    """The variables of leadership.html."""
+    made = choose_leader(view) if view.replicas and needs_choice(view) else None
+    best = None if made is None else made.best
+    return {
+        "death": if_leader_died(view),
+        "choice": made,
+        "commands": [] if best is None else election_commands(view, best),
+        "removals": removals(view, now),
+    }
+
+
+def needs_choice(view: View) -> bool:
+    """Whether an operator may have to choose a leader: none serves, or too few are in sync."""
+    members, minimum = view.in_sync_replicas, view.effective_min_in_sync_replicas
+    if view.leader is None or view.last_committed is not None:
+        return True
+    return members is not None and minimum is not None and len(members) < minimum
+
+
+def removals(view: View, now: float) -> list[RemovalRow]:
+    """The estimates of the view, as of now."""
+    age_ms = max(0.0, now - view.at) * 1000.0
+    return [
+        RemovalRow(
+            replica.broker,
+            max(0.0, replica.isr_removal_earliest_ms - age_ms),
+            max(0.0, replica.isr_removal_latest_ms - age_ms),
+        )
+        for replica in view.replicas
+        if replica.isr_removal_earliest_ms is not None and replica.isr_removal_latest_ms is not None
+    ]
+
+
+def partitions_at_risk(snapshot: TableSnapshot, cluster: str, broker: int) -> list[AtRiskRow]:
+    """Of the partitions that the broker leads; the most committed records first."""
+    risks = snapshot.broker_aggregate(cluster, broker).risks.risks
+    rows = [
+        AtRiskRow(each.topic, each.partition, risk.committed, risk.uncommitted, risk.age_ms)
+        for each in snapshot.partitions
+        if each.cluster == cluster
+        and (risk := each.row.progress.at_risk) is not None
+        and risk.leader == broker
+        and (risk.committed or risk.uncommitted)
+    ]
+    rows.sort(key=lambda row: (-row.committed, -row.uncommitted, row.topic, row.partition))
+    return rows[:MAX_AT_RISK] if risks else []
+
+
+def range_text(offsets: OffsetRange | None) -> str:
+    """`12 [5, 17)`, `from 17 on`, `none`."""
+    if offsets is None:
+        return "none"
+    if offsets.end is None:
+        return f"from {offsets.start} on"
+    return f"{records_of(offsets)} [{offsets.start}, {offsets.end})"
