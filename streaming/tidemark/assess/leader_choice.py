@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 from tidemark.assess.baseline import Baseline, baseline_of, find_replica
 from tidemark.assess.candidates import Candidates, candidates_of
 from tidemark.assess.replica_logs import logs_by_broker, newest_leadership
-from tidemark.core.epoch_ranges import EpochRange, first_divergent_offset
+from tidemark.core.epoch_ranges import EpochRange, first_divergent_offset, last_common_offset
 from tidemark.core.records import ReplicaView, View
 
 Standing = Literal["leader", "in_sync", "eligible", "out_of_sync"]
@@ -44,8 +44,9 @@ class Choice(NamedTuple):
     """One replica as leader.
 
     `committed` is a range of records that were committed and that it lacks: proven. `possible`
-    are records that it may lack besides. Where `loses_nothing`, only producers with acks=1 may
-    have an acknowledgement for these; otherwise they may have been committed.
+    are records that it may lack besides; it contains `committed` where the epochs of its log do
+    not show that it agrees with the leader's up to there. Where `loses_nothing`, only producers
+    with acks=1 may have an acknowledgement for these; otherwise they may have been committed.
     """
 
     broker: int
@@ -118,7 +119,7 @@ def judge_choice(
     """What electing one replica loses, by its last sample."""
     broker, log_end, log = replica.broker, replica.log_end_offset, logs.get(replica.broker, [])
     is_leader = baseline.is_live and broker == baseline.broker
-    reference = logs.get(newest_leadership(view).broker or _UNKNOWN, [])
+    reference = _reference(view, logs)
     diverges_at = None if is_leader else first_divergent_offset(reference, log)
     doubt = None if is_leader else _doubt(view, replica, baseline, candidates, diverges_at)
     choice = Choice(
@@ -138,22 +139,52 @@ def judge_choice(
     )
     if is_leader or log_end is None:
         return choice
-    keeps, committed = choice.keeps_up_to, baseline.committed
-    if committed is not None and keeps < committed and not choice.loses_nothing:
-        start = max(keeps, _log_start(view, baseline))
-        choice = choice._replace(
-            committed=OffsetRange(start, committed) if start < committed else None
-        )
+    committed, start = baseline.committed, _log_start(view, baseline)
+    # Its epochs may be older than its log where it truncates to follow a leader, or has lately.
+    follows = _follows(view, replica) or choice.standing != "out_of_sync"
+    keeps = log_end if follows else choice.keeps_up_to
+    if committed is not None and max(keeps, start) < committed and not choice.loses_nothing:
+        choice = choice._replace(committed=OffsetRange(max(keeps, start), committed))
+    agrees = log_end
+    is_known = choice.standing != "out_of_sync" or choice.last_epoch is not None
+    if not choice.loses_nothing and not (follows and is_known and diverges_at is None):
+        agrees = _agrees_up_to(log_end, reference, log)
     return choice._replace(
-        possible=_possible(keeps, baseline), lost_ms=_lost_ms(replica, keeps, baseline)
+        possible=_possible(keeps, max(agrees, start), baseline),
+        lost_ms=_lost_ms(replica, keeps, baseline),
     )
 
 
-def _possible(keeps: int, baseline: Baseline) -> OffsetRange | None:
-    """Records that the newest leader wrote, or may have written, and that were not committed yet
-    when it was sampled.
+def _reference(view: View, logs: dict[int, list[EpochRange]]) -> list[EpochRange]:
+    """The log of the newest leader; where none was seen, the best one of those that answer."""
+    broker = newest_leadership(view).broker
+    if broker is not None:
+        return logs.get(broker, [])
+    live = [logs[each.broker] for each in view.replicas if each.error is None]
+    known = [log for log in live if log and log[-1].epoch is not None]
+    return max(known, key=lambda log: (log[-1].epoch or 0, log[-1].end), default=[])
+
+
+def _follows(view: View, replica: ReplicaView) -> bool:
+    """Whether it has the epoch of a leader that serves."""
+    epoch = replica.leader_epoch
+    return view.leader is not None and epoch is not None and epoch == view.leader_epoch
+
+
+def _agrees_up_to(log_end: int, reference: list[EpochRange], log: list[EpochRange]) -> int:
+    """The end of what is known to be equal in both logs, by their epochs."""
+    if not reference or not log:
+        return 0
+    return min(log_end, last_common_offset(reference, log) or 0)
+
+
+def _possible(keeps: int, agrees: int, baseline: Baseline) -> OffsetRange | None:
+    """Records that it may lack and that are not proven to be committed, or not proven to lack.
+
+    They begin above the proven range. Where its log is not known to agree with the leader's up to
+    there, they begin where that is unknown.
     """
-    start = max(keeps, baseline.committed or 0)
+    start = agrees if agrees < keeps else max(keeps, baseline.committed or 0)
     if not baseline.is_live:
         return OffsetRange(start, None)
     written = baseline.written
@@ -194,9 +225,29 @@ def _doubt(
             return f"its log ends at {log_end}, below {committed}, which was committed"
     if broker not in candidates.brokers:
         return "it is neither in sync nor eligible"
-    if broker in view.adding and broker not in candidates.in_sync:
-        return "a reassignment still adds it"
+    if not baseline.is_live and _may_follow_an_unseen_leader(view, broker):
+        return "a leader that was not sampled came after the last one, perhaps uncleanly"
     return None
+
+
+def _may_follow_an_unseen_leader(view: View, broker: int) -> bool:
+    """Whether the in-sync set may be that of a later leader than the last one that was sampled.
+
+    Without a leader, the epoch is one above that of the last. A replica that was in sync with the
+    last leader has what that had committed.
+    """
+    last = view.last_committed
+    if last is None:
+        return False
+    epoch, last_epoch = view.leader_epoch, last.leader_epoch
+    is_next = view.leader is None and last_epoch is not None and epoch == last_epoch + 1
+    if epoch is not None and (epoch == last_epoch or is_next):
+        return False
+    leader, seen_at = find_replica(view, last.leader), last.read_at or 0.0
+    if leader is not None and leader.leader_epoch == last_epoch:
+        seen_at = max(seen_at, leader.sampled_at or 0.0)
+    members = [brokers for at, brokers in view.isr_history if at <= seen_at]
+    return not members or broker not in members[-1]
 
 
 def _standing(view: View, broker: int, *, is_leader: bool) -> Standing:

@@ -102,7 +102,7 @@ def if_leader_died(view: View, with_it: Collection[int] = ()) -> LeaderDeath | N
         successor=successor.broker,
         high_watermark=successor.high_watermark,
         committed=choice.committed,
-        uncommitted=choice.possible,
+        uncommitted=_above(choice.possible, baseline.committed),
         lost_ms=choice.lost_ms,
         truncations=_of_others(view, choice, dead),
         in_sync_left=left,
@@ -127,6 +127,13 @@ def _elect(view: View, dead: frozenset[int]) -> tuple[Election, ReplicaView | No
     if view.unclean_leader_election and live:
         return "unclean", live[0]
     return "offline", None
+
+
+def _above(lost: OffsetRange | None, committed: int | None) -> OffsetRange | None:
+    """The part of a range that was not committed."""
+    if lost is None or lost.end is None or max(lost.start, committed or 0) >= lost.end:
+        return None
+    return OffsetRange(max(lost.start, committed or 0), lost.end)
 
 
 def _of_others(view: View, choice: Choice, dead: frozenset[int]) -> list[Truncation]:
@@ -161,7 +168,7 @@ def _offline(view: View, leader: int, dead: frozenset[int], candidates: Candidat
         successor=None,
         high_watermark=None,
         committed=whole if best is None else best.committed,
-        uncommitted=rest if best is None else best.possible,
+        uncommitted=rest if best is None else _above(best.possible, end),
         lost_ms=None if best is None else best.lost_ms,
         truncations=[],
         in_sync_left=0,

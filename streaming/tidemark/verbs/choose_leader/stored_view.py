@@ -50,6 +50,7 @@ def with_earlier_samples(live: View, stored: View | None) -> View:
         _with_sample(known.get(broker) or ReplicaView(broker=broker), earlier.get(broker))
         for broker in live.assigned or sorted(known)
     ]
+    made.isr_history = [*stored.isr_history, *live.isr_history]
     if made.log_end_offset is None and made.last_committed is None:
         made.last_committed = stored.last_committed or _last_committed(stored)
     return made
