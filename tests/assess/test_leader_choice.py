@@ -110,7 +110,7 @@ def test_an_in_sync_replica_that_lost_its_disk_is_not_safe() -> None:
 
 
 def test_the_newer_epoch_comes_before_the_longer_log() -> None:
-    stale = {"log_end_offset": 120, "lineage": [(3, 120)], "leader_epoch": 4}
+    stale = {"log_end_offset": 120, "lineage": [(3, 120)], "leader_epoch": 3}
     short = {"log_end_offset": 80, "lineage": [(3, 60), (4, 80)]}
     last = LastCommittedView(
         **{name: getattr(LAST, name) for name in LAST.__struct_fields__ if name != "lineage"},
@@ -121,6 +121,11 @@ def test_the_newer_epoch_comes_before_the_longer_log() -> None:
     two = by_broker(made)[2]
     # The records from 60 on are not those of epoch 4.
     assert (two.diverges_at, two.committed) == (60, OffsetRange(60, 100))
+    assert two.possible == OffsetRange(100, None)
+    # In epoch 4 it may have truncated since its epochs were read.
+    later = choose_leader(offline({2: {**stale, "leader_epoch": 4}, 3: short}, last_committed=last))
+    assert by_broker(later)[2].committed is None
+    assert by_broker(later)[2].possible == OffsetRange(60, None)
     assert by_broker(made)[3].truncations[1] == Truncation(2, 60, 120, True)
 
 

@@ -108,3 +108,14 @@ def test_the_metrics_of_brokers_and_replicas() -> None:
     assert found["tidemark_replica_high_watermark_lag_seconds", "3", ""] == 0.9
     assert found["tidemark_replica_high_watermark_lag_records", "1", ""] == 0
     assert found["tidemark_partition_low_watermark", "", ""] == 10
+
+
+def test_a_high_watermark_above_the_log_end_is_counted() -> None:
+    def count(*views: View) -> object:
+        found = {s.name: s.value for s in samples(rendered(table_of(*views)))}
+        return found["tidemark_partitions_high_watermark_above_log_end"]
+
+    assert count(view()) == 0
+    assert count(view(), view(partition=1, replicas=[replica(1), replica(2, 99)])) == 1
+    silent = replica(2, 99, error="refused")
+    assert count(view(replicas=[replica(1), silent])) == 0

@@ -57,3 +57,10 @@ def test_the_countdown_goes_on_between_views() -> None:
     assert removals(view, NOW + 4.0) == [RemovalRow(2, 7_000.0, 22_000.0)]
     assert removals(view, NOW + 400.0) == [RemovalRow(2, 0.0, 0.0)]
     assert "leaves the in-sync set in 9 to 24 s unless it catches up." in shown(view)
+
+
+def test_a_high_watermark_above_the_log_end_is_named() -> None:
+    view = healthy_view("t", 0)
+    assert "above its log end" not in shown(view)
+    view.replicas[1].log_end_offset = 99
+    assert "The high watermark of broker 2 is above its log end." in shown(view)

@@ -40,6 +40,7 @@ class PartitionAggregate:
 
     __slots__ = (
         "_totals",
+        "above_log_end",
         "at_min",
         "behind",
         "blind",
@@ -66,7 +67,7 @@ class PartitionAggregate:
         self.known_lag_records = self.known_lag_ms = 0
         self.known_uncommitted = self.known_uncommitted_ms = 0
         self.behind: dict[str, PartitionProgress] = {}
-        self.reassigning = 0
+        self.reassigning = self.above_log_end = 0
         # By key, the partitions to which replicas are being added.
         self.reassignments: dict[str, Reassignment] = {}
         self.risks, self.risks_unknown = Counter[Kind](), Counter[Kind]()
@@ -85,6 +86,7 @@ class PartitionAggregate:
         self.off_preferred += sign * status.off_preferred
         self.stop_unknown += sign * status.stop_unknown
         self.reassigning += sign * status.reassigning
+        self.above_log_end += sign * status.above_log_end
         for kind in status.risks.found:
             self.risks[kind] += sign
         for kind in status.risks.unknown:

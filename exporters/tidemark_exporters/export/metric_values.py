@@ -61,6 +61,7 @@ CLUSTER_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_partitions_blind": attrgetter("blind"),
     "tidemark_partitions_off_preferred_leader": attrgetter("off_preferred"),
     "tidemark_partitions_reassigning": attrgetter("reassigning"),
+    "tidemark_partitions_high_watermark_above_log_end": attrgetter("above_log_end"),
     "tidemark_cluster_reassignment_remaining_records": attrgetter("reassignment.records"),
     "tidemark_cluster_reassignment_remaining_bytes": attrgetter("reassignment.size_bytes"),
     "tidemark_cluster_reassignment_remaining_seconds": (

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from tidemark.assess.candidates import LAG_LIMIT_MS, Candidates, candidates_of
 from tidemark.assess.risky_configuration import PartitionRisks, partition_risks
 from tidemark.assess.safe_to_stop import Effect, stop_effect
+from tidemark.assess.watermarks import above_log_end
 from tidemark.core.records import View
 from tidemark_exporters.export.at_risk import AtRisk, measure_at_risk
 
@@ -52,6 +53,8 @@ class PartitionStatus(NamedTuple):
     risks: PartitionRisks
     # A reassignment adds or removes replicas.
     reassigning: bool
+    # A replica breaks the invariant that its high watermark is not above its log end.
+    above_log_end: bool
 
 
 # A follower's broker, its lag in records and its lag in milliseconds.
@@ -208,6 +211,7 @@ def judge_status(view: View) -> PartitionStatus:
         ),
         risks=partition_risks(view),
         reassigning=bool(view.adding or view.removing),
+        above_log_end=bool(above_log_end(view)),
     )
 
 

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidemark import __version__
 from tidemark.assess.risky_configuration import MEANINGS
-from tidemark.assess.watermarks import high_watermark_lag, low_watermark
+from tidemark.assess.watermarks import above_log_end, high_watermark_lag, low_watermark
 from tidemark_exporters.pages import evidence_text, text
 from tidemark_exporters.pages.alerts import SEVERITIES, count_by_severity
 from tidemark_exporters.pages.health import SIGNS, STALE, STATES, severity_level
@@ -58,6 +58,7 @@ def _environment() -> Environment:
         "RISKS": MEANINGS,
         "STATES": {**STATES, STALE.name: STALE},
         "STATE_CHOICES": STATE_CHOICES,
+        "above_log_end": above_log_end,
         "evidence_facts": evidence_text.evidence_facts,
         "level_of": severity_level,
         "lost_ranges": evidence_text.lost_ranges,

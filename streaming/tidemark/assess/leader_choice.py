@@ -140,9 +140,11 @@ def judge_choice(
     if is_leader or log_end is None:
         return choice
     committed, start = baseline.committed, _log_start(view, baseline)
-    # Its epochs may be older than its log where it truncates to follow a leader, or has lately.
+    # Epochs that were read before a truncation may not be those of its log any more. It truncates
+    # only under a newer leader than that of its last record.
+    is_exact = log[-1:] != [] and log[-1].epoch == replica.leader_epoch is not None
     follows = _follows(view, replica) or choice.standing != "out_of_sync"
-    keeps = log_end if follows else choice.keeps_up_to
+    keeps = choice.keeps_up_to if is_exact and not follows else log_end
     if committed is not None and max(keeps, start) < committed and not choice.loses_nothing:
         choice = choice._replace(committed=OffsetRange(max(keeps, start), committed))
     agrees = log_end
@@ -219,10 +221,7 @@ def _doubt(
         return f"its log diverges at {diverges_at}"
     log_end = replica.log_end_offset
     if log_end is not None and committed is not None and log_end < committed:
-        # In sync, and sampled before the high watermark was.
-        is_current = replica.lag_ms is not None and broker in candidates.in_sync
-        if not (baseline.is_live and is_current):
-            return f"its log ends at {log_end}, below {committed}, which was committed"
+        return f"its log ends at {log_end}, below {committed}, which was committed"
     if broker not in candidates.brokers:
         return "it is neither in sync nor eligible"
     if not baseline.is_live and _may_follow_an_unseen_leader(view, broker):

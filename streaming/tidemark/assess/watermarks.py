@@ -35,3 +35,20 @@ def low_watermark(view: View) -> int | None:
             if lowest is None or start < lowest:
                 lowest = start
     return lowest
+
+
+def above_log_end(view: View) -> list[int]:
+    """The brokers whose replica has a high watermark above its log end: Kafka allows none.
+
+    Both come from one answer. The collector drops a high watermark that was read after the log end.
+    """
+    if view.missed_passes:
+        return []
+    return [
+        replica.broker
+        for replica in view.replicas
+        if replica.error is None
+        and replica.high_watermark is not None
+        and replica.log_end_offset is not None
+        and replica.high_watermark > replica.log_end_offset
+    ]

@@ -191,6 +191,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
             "Partitions not led by their preferred leader."
         ),
         "tidemark_partitions_reassigning": "Partitions to which a reassignment applies.",
+        "tidemark_partitions_high_watermark_above_log_end": (
+            "Partitions where a replica has a high watermark above its log end. Kafka allows none."
+        ),
     },
     ("cluster", "gauge", "", ("kafka_cluster", "kind")): {
         "tidemark_risky_configurations": (
