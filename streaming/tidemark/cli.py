@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from difflib import get_close_matches
 from typing import Final
 
 import click
@@ -111,6 +112,16 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Names the near verb of one that does not exist."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean `{close[0]}`?" if close else ""
+            raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
@@ -125,6 +136,15 @@ def cli() -> None:
     """
 
 
+def usage_line(error: click.ClickException) -> str:
+    """A wrong flag or argument as one line, with the cure."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "tidemark"
+    message = " ".join(error.format_message().split())
+    end = "" if message.endswith((".", "?")) else "."
+    return f"{path}: {message}{end} `{path} --help` lists what it takes."
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Runs a verb. Operating errors become one line on standard error and an exit status."""
     try:
@@ -132,7 +152,10 @@ def main(arguments: list[str] | None = None) -> None:
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+        else:
+            click.echo(usage_line(error), err=True)
         sys.exit(2)
     except ModuleNotFoundError as error:
         # A verb that imports a package when it needs it.

@@ -60,6 +60,7 @@ def own_alerts() -> list[str]:
     )
     rules = {rule["alert"] for group in document["groups"] for rule in group["rules"]}
     sources = [
+        ROOT / "streaming/tidemark/core/own_alerts.py",
         *ROOT.glob("streaming/tidemark/collect/*.py"),
         *ROOT.glob("exporters/tidemark_exporters/**/*.py"),
     ]

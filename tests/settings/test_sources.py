@@ -10,7 +10,7 @@ import pytest
 
 from tests.settings.load import load, refused
 from tidemark.core.errors import ConfigError
-from tidemark.settings import Settings, load_settings
+from tidemark.settings import Settings, load_settings, misspelt_variables
 from tidemark.settings.sources import variables
 
 
@@ -157,3 +157,15 @@ def test_the_first_matching_override_wins_and_keeps_other_thresholds(tmp_path: P
         detect.for_topic("my.orders.eu").fire_passes,
     ) == (70, 9)
     assert detect.for_topic(None).lag_ms == 1000
+
+
+def test_variables_that_are_nearly_an_option_are_named() -> None:
+    environ = {
+        "TIDEMARK_COLLECT_PASS_SECOND": "1",
+        "TIDEMARK_EXPORT_SERVICE_HOST": "10.0.0.1",
+        "TIDEMARK_CONFIG": "x",
+        "TIDEMARK_COLLECT_LISTEN": "a:1",
+    }
+    assert list(misspelt_variables(environ)) == [
+        ("TIDEMARK_COLLECT_PASS_SECOND", "TIDEMARK_COLLECT_PASS_SECONDS")
+    ]

@@ -44,4 +44,5 @@ def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
     captured = tidemark(*arguments, code=2)
     assert captured.out == ""
     assert "Traceback" not in captured.err
-    assert "Error: " in captured.err
+    assert captured.err.count("\n") == 1
+    assert "--help` lists what it takes." in captured.err

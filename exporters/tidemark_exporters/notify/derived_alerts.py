@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import structs
 
 from tidemark.core.identity import transition_id
-from tidemark.core.own_alerts import own_alert
+from tidemark.core.own_alerts import STALLED, WATCHDOG, own_alert
 from tidemark.core.records import Alert, OpenAlert, View
 
 MAX_OPEN: Final = 50_000
@@ -32,8 +32,6 @@ FRESH_SECONDS: Final = 120.0
 # The readers tick once a second. After this long without a tick they count as dead.
 ALIVE_SECONDS: Final = 60.0
 
-WATCHDOG: Final = "TidemarkWatchdog"
-STALLED: Final = "TidemarkStreamStalled"
 STALLED_TEXT: Final = (
     "Until passes flow again no alert of this cluster fires or resolves. "
     "Look at `tidemark collect` and `tidemark stream`, "

@@ -8,14 +8,13 @@ from typing import Final
 import msgspec
 
 from tidemark.core.errors import ConfigError
-from tidemark.core.own_alerts import own_alert
+from tidemark.core.own_alerts import TEST, own_alert
 from tidemark.settings import Receiver, Route, Settings
 from tidemark_exporters.notify.groups import Group
 from tidemark_exporters.notify.http_client import HttpClient, NotDeliveredError, make_clients
 from tidemark_exporters.notify.payload import alertmanager_alert, webhook_body
 
 CURE_OF_OTHERS: Final = "Delivery would try again."
-TEST: Final = "TidemarkTest"
 # At Alertmanager it ends by itself after this long.
 ENDS_AFTER_SECONDS: Final = 60.0
 # The cure for a status.

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from tidemark.core.identity import fingerprint, transition_id
 from tidemark.core.records import Alert, AlertState, Severity
+
+WATCHDOG: Final = "TidemarkWatchdog"
+STALLED: Final = "TidemarkStreamStalled"
+TEST: Final = "TidemarkTest"
+# Those that reach receivers.
+DELIVERED: Final = (STALLED, WATCHDOG, TEST)
 
 
 def own_alert(

@@ -16,7 +16,8 @@ REMOVED_MS: Final = 60_000.0
 # The page of `tidemark export` at its default address.
 RUNBOOK_URL: Final = "http://127.0.0.1:9754/docs/runbooks"
 
-Milliseconds = Annotated[float, Meta(ge=0)]
+# The bounds exclude .inf and .nan.
+Milliseconds = Annotated[float, Meta(ge=0, le=1e12)]
 Passes = Annotated[int, Meta(ge=1, le=1000)]
 # The state remembers no more.
 Bumps = Annotated[int, Meta(ge=2, le=MAX_EPOCH_STARTS)]
@@ -35,7 +36,7 @@ class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
     # The same for a high watermark that does not move while records wait above it.
     high_watermark_stalled_ms: Milliseconds = 5_000
     # Three shrinks in ten minutes are no restart: a restart causes one.
-    churn_shrinks: Annotated[int, Meta(ge=2)] = 3
+    churn_shrinks: Annotated[int, Meta(ge=2, le=1_000_000)] = 3
     churn_window_ms: Milliseconds = 600_000
     # An in-sync set that has not changed for five minutes is no news.
     isr_change_quiet_ms: Milliseconds = 300_000
@@ -62,7 +63,7 @@ class Thresholds(Struct, kw_only=True, forbid_unknown_fields=True):
     # Three times replica.high.watermark.checkpoint.interval.ms (5 s).
     checkpoint_stale_ms: Milliseconds = 15_000
     # Below this number, the broker is merely busy.
-    purgatory_operations: Annotated[int, Meta(ge=1)] = 1_000
+    purgatory_operations: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 1_000
     # The samples that are kept reach back 70 s.
     purgatory_growing_ms: Annotated[float, Meta(ge=0, le=70_000)] = 60_000
     # The default of leader.imbalance.per.broker.percentage.
@@ -88,7 +89,7 @@ class Override(Struct, kw_only=True, forbid_unknown_fields=True):
     clear_passes: Passes | UnsetType = UNSET
     lag_ms: Milliseconds | UnsetType = UNSET
     high_watermark_stalled_ms: Milliseconds | UnsetType = UNSET
-    churn_shrinks: Annotated[int, Meta(ge=2)] | UnsetType = UNSET
+    churn_shrinks: Annotated[int, Meta(ge=2, le=1_000_000)] | UnsetType = UNSET
     churn_window_ms: Milliseconds | UnsetType = UNSET
     isr_change_quiet_ms: Milliseconds | UnsetType = UNSET
     under_replicated_escalates_ms: Milliseconds | UnsetType = UNSET

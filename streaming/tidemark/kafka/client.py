@@ -19,6 +19,7 @@ from kafka.net.selector import NetworkSelector
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.kafka.options import client_options
+from tidemark.kafka.tls import check_tls
 from tidemark.settings import Connection, Settings, parse_address
 
 # A Fetch response for 20,000 replicas exceeds kafka-python's default of 1 MB.
@@ -49,6 +50,7 @@ def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
 def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options` after a check of the bootstrap servers, with our client id and limits."""
     options = client_options(connection)
+    check_tls(options)
     for server in connection.bootstrap_servers:
         parse_address(server)
     return {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark", **options}

@@ -34,6 +34,7 @@ NUMBERS: Final = (
 )
 API_VERSION: Final = "api_version"
 KNOWN: Final = frozenset({*CHOICES, *SECRETS, *TEXTS, *PATHS, *BOOLEANS, *NUMBERS, API_VERSION})
+MAX_SECRET_BYTES: Final = 64 * 1024
 # Mechanisms that send a user and a password.
 WITH_PASSWORD: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -65,11 +66,15 @@ def _read(key: str, path: Any) -> str:
     if not isinstance(path, str):
         raise _error(f"client.{key} must be a path; write it in quotes")
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
+        with Path(path).open("rb") as file:
+            text = file.read(MAX_SECRET_BYTES + 1).decode().strip()
     except OSError as error:
         raise _error(f"client.{key}: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise _error(f"client.{key}: {path} is not UTF-8 text") from None
+    if not text or len(text) > MAX_SECRET_BYTES:
+        raise _error(f"client.{key}: {path} must hold 1 to {MAX_SECRET_BYTES} bytes of text")
+    return text
 
 
 def _checked(name: str, value: Any) -> Any:

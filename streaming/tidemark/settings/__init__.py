@@ -1,6 +1,6 @@
 """Configuration: the schema of every option, the sources of values, and the checks at load."""
 
-from tidemark.settings.checks import parse_address
+from tidemark.settings.addresses import parse_address
 from tidemark.settings.maintenance import Maintenance, Schedule, read_schedule
 from tidemark.settings.schema import (
     Alertmanager,
@@ -16,7 +16,8 @@ from tidemark.settings.schema import (
     Stream,
     Topics,
 )
-from tidemark.settings.sources import load_settings, read_document
+from tidemark.settings.sources import load_settings, misspelt_variables
+from tidemark.settings.yaml_file import read_document
 
 __all__ = [
     "Alertmanager",
@@ -34,6 +35,7 @@ __all__ = [
     "Stream",
     "Topics",
     "load_settings",
+    "misspelt_variables",
     "parse_address",
     "read_document",
     "read_schedule",

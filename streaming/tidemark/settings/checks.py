@@ -1,15 +1,22 @@
-"""Checks beyond the schema: unique names, dependent options, addresses, regular expressions."""
+"""Checks beyond the schema: unique names, options that depend on others, known words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import Final
 from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
 from tidemark.detect import DETECTORS
+from tidemark.settings.addresses import check_addresses
+from tidemark.settings.conversion import near_word
+from tidemark.settings.expressions import check_expressions
 from tidemark.settings.maintenance import read_schedule
-from tidemark.settings.schema import Cluster, Notify, Settings
+from tidemark.settings.schema import Cluster, Notify, Settings, Stream
+
+# Of org.apache.spark.SparkContext: local threads, a standalone master, YARN, Kubernetes.
+_MASTER: Final = r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|yarn|spark://\S+|k8s://\S+"
 
 
 def check(settings: Settings) -> None:
@@ -33,21 +40,11 @@ def check(settings: Settings) -> None:
         _require(
             detector in DETECTORS,
             f"detect.disabled: there is no detector `{detector}`; "
-            f"there are {', '.join(sorted(DETECTORS))}.",
+            f"there are {', '.join(sorted(DETECTORS))}{near_word(detector.upper(), DETECTORS)}.",
         )
-    _check_expressions(settings)
-    _check_addresses(settings)
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """("::1", 9092) of "[::1]:9092". Raises ConfigError where the text is not a host and port."""
-    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]]+)):(\d{1,5})", text)
-    if match is None or int(match[3]) > 65535:
-        raise ConfigError(
-            f"configuration: `{text}` is not a host:port, "
-            "such as kafka-1.example.org:9092 or [::1]:9092."
-        )
-    return match[1] or match[2], int(match[3])
+    _check_stream(settings.stream)
+    check_expressions(settings)
+    check_addresses(settings)
 
 
 def _require(fits: bool, message: str) -> None:
@@ -82,6 +79,19 @@ def _check_jmx(cluster: Cluster) -> None:
         )
 
 
+def _check_stream(stream: Stream) -> None:
+    _require(
+        re.fullmatch(_MASTER, stream.master) is not None,
+        "stream.master must be like local[4], spark://host:7077, yarn or k8s://https://host.",
+    )
+    for name in stream.spark:
+        _require(
+            name.startswith(("spark.", "kafka.")),
+            f"stream.spark: `{name}` begins neither with `spark.` nor with `kafka.`, "
+            "so that nothing would read it; write the whole name.",
+        )
+
+
 def _check_notify(notify: Notify) -> None:
     names = [route.name for route in notify.routes]
     _require_unique("receiver", names)
@@ -92,48 +102,9 @@ def _check_notify(notify: Notify) -> None:
         )
     _require(
         notify.heartbeat_receiver in (None, *names),
-        f"notify.heartbeat_receiver: there is no receiver `{notify.heartbeat_receiver}`.",
+        f"notify.heartbeat_receiver: there is no receiver `{notify.heartbeat_receiver}`; "
+        f"there are: {', '.join(names) or 'none'}"
+        f"{near_word(notify.heartbeat_receiver or '', names)}.",
     )
     for window in notify.maintenance:
         read_schedule(window)
-
-
-def _check_expressions(settings: Settings) -> None:
-    notify = settings.notify
-    expressions = (
-        *(e for c in settings.clusters for e in (*c.topics_allow, *c.topics_deny)),
-        *(e for r in notify.routes for e in (*r.clusters, *r.alerts)),
-        *(e for w in notify.maintenance for e in (*w.clusters, *w.topics, *w.brokers, *w.alerts)),
-        *(override.topics for override in settings.detect.overrides),
-        *settings.collect.fast_high_watermark_topics,
-    )
-    for expression in expressions:
-        try:
-            re.compile(expression)
-        except re.error as error:
-            raise ConfigError(
-                f"configuration: `{expression}` is not a regular expression: {error}."
-            ) from None
-
-
-def _check_addresses(settings: Settings) -> None:
-    notify = settings.notify
-    addresses = (
-        *(server for c in (settings.kafka, *settings.clusters) for server in c.bootstrap_servers),
-        *(controller for c in settings.clusters for controller in c.controllers),
-        *(settings.collect.listen, settings.stream.listen, settings.export.listen),
-    )
-    for address in addresses:
-        if address is not None:
-            parse_address(address)
-    urls = (
-        *(settings.collect.watchdog_url, notify.external_url),
-        *(receiver.url for receiver in notify.receivers),
-        *(url for manager in notify.alertmanagers for url in manager.urls),
-    )
-    for url in urls:
-        # A URL may contain a secret: the message shows its beginning only.
-        _require(
-            url is None or re.match(r"https?://[^/\s]", url) is not None,
-            f"a URL that begins with `{(url or '')[:8]}` is not an http:// or https:// URL.",
-        )

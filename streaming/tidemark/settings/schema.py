@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -11,8 +11,11 @@ from tidemark.core.events import ClusterName
 from tidemark.detect.thresholds import Detection
 from tidemark.settings.maintenance import Maintenance
 
-PositiveFloat = Annotated[float, Meta(gt=0)]
-PositiveInt = Annotated[int, Meta(ge=1)]
+# The bounds exclude .inf and .nan, and what clocks, sockets and Java cannot represent.
+MAX_FLOAT: Final = 1e9
+MAX_INT: Final = 2**31 - 1
+PositiveFloat = Annotated[float, Meta(gt=0, le=MAX_FLOAT)]
+PositiveInt = Annotated[int, Meta(ge=1, le=MAX_INT)]
 # A part of a topic name, or the name under which a receiver's progress is kept.
 Name = Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,100}$")]
 
@@ -55,7 +58,7 @@ class Cluster(Connection, kw_only=True, forbid_unknown_fields=True):
     topics_deny: list[str] = []
     # Several collectors can share a cluster: this one takes partitions with a crc32 that is `shard`
     # modulo `shards`.
-    shard: Annotated[int, Meta(ge=0)] = 0
+    shard: Annotated[int, Meta(ge=0, le=MAX_INT)] = 0
     shards: PositiveInt = 1
     # Read by this collector besides Kafka's protocol. Of several collectors, one is enough.
     jmx: list[JmxEndpoint] = []
@@ -123,9 +126,9 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
 class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
     """`tidemark stream`."""
 
-    checkpoint: str = "./tidemark-checkpoint"
+    checkpoint: Annotated[str, Meta(min_length=1)] = "./tidemark-checkpoint"
     # Null: 500 ms, or 5 s where `large` is set (above 20,000 partitions).
-    trigger_ms: Annotated[int, Meta(ge=0)] | None = None
+    trigger_ms: Annotated[int, Meta(ge=0, le=MAX_INT)] | None = None
     large: bool = False
     # Four tasks at once even on two cores: tasks mostly wait, for Kafka or between JVM and Python.
     master: str = "local[4]"
@@ -165,7 +168,7 @@ class Receiver(Route, kw_only=True, forbid_unknown_fields=True):
     # A file with the Standard Webhooks signing secret (whsec_…).
     secret_file: str | None = None
     send_resolved: bool = True
-    max_alerts: Annotated[int, Meta(ge=0)] = 0
+    max_alerts: Annotated[int, Meta(ge=0, le=MAX_INT)] = 0
 
 
 class Alertmanager(Route, kw_only=True, forbid_unknown_fields=True):
@@ -179,7 +182,7 @@ class Notify(Struct, kw_only=True, forbid_unknown_fields=True):
 
     receivers: list[Receiver] = []
     alertmanagers: list[Alertmanager] = []
-    gather_seconds: Annotated[float, Meta(ge=0)] = 2.0
+    gather_seconds: Annotated[float, Meta(ge=0, le=MAX_FLOAT)] = 2.0
     # Alerts that wait for a receiver that is down. Losses are never dropped.
     queue_size: PositiveInt = 10_000
     # Notifications link to it.

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from msgspec import Struct, inspect
 
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark.settings.checks import check
+from tidemark.settings.conversion import convert
 from tidemark.settings.schema import Settings
+from tidemark.settings.yaml_file import parse_yaml, read_document
 
 
 def load_settings(
@@ -33,22 +35,21 @@ def load_settings(
     """
     document = read_document(Path(path)) if path is not None else {}
     environ = os.environ if environ is None else environ
+    names: dict[str, str] = {}
     for name, option, kind in variables(Settings):
         if name in environ:
             _set(document, option, _parse_variable(name, environ[name], kind))
+            names[".".join(option)] = name
     for dotted, value in (flags or {}).items():
         if value is not None:
             _set(document, dotted.split("."), value)
+            names.pop(dotted, None)
+    settings = convert(document, None if path is None else str(path), names)
     try:
-        # A section that the file leaves empty has its defaults.
-        given = {section: value for section, value in document.items() if value is not None}
-        settings = msgspec.convert(given, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        where = f" in {path}" if path is not None else ""
-        raise ConfigError(
-            f"configuration{where}: {error}. docs/reference-config.yaml lists every option."
-        ) from None
-    check(settings)
+        check(settings)
+    except ConfigError as error:
+        given = {name: environ[name] for name in names.values()}
+        raise ConfigError(_without_values(str(error), given)) from None
     _derive_runbook_url(settings)
     return settings
 
@@ -58,24 +59,6 @@ def _derive_runbook_url(settings: Settings) -> None:
     if settings.detect.runbook_url == RUNBOOK_URL:
         external_url = settings.notify.external_url.rstrip("/")
         settings.detect.runbook_url = f"{external_url}/docs/runbooks"
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file, {} for an empty file. Raises ConfigError with file and reason."""
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the configuration {path}: {error.strerror}. "
-            "Give an existing file with --config."
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML: {_problem(error)}.") from None
-    if not isinstance(document, dict | None):
-        raise ConfigError(
-            f"{path}: the top level must be a mapping, found {type(document).__name__}."
-        )
-    return document or {}
 
 
 def variables(
@@ -90,15 +73,30 @@ def variables(
             yield "_".join(inner).upper(), inner[1:], inspect.type_info(option.type)
 
 
+def _without_values(message: str, given: Mapping[str, str]) -> str:
+    """The message with the names of variables in place of their values, which may be secrets."""
+    for name, text in given.items():
+        for word in {text, *text.split(",")}:
+            for shown in (word, word.strip(), word.strip().rpartition("@")[2][:100]):
+                message = message.replace(f"`{shown}`", f"the value of {name}")
+    return " ".join(message.split())
+
+
+def misspelt_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(variable, near option) of variables that are no option but nearly one."""
+    known = {name for name, _, _ in variables(Settings)}
+    for name in sorted(environ):
+        if name.startswith("TIDEMARK_") and name not in known:
+            for close in get_close_matches(name, known, n=1, cutoff=0.95):
+                yield name, close
+
+
 def _parse_variable(name: str, text: str, kind: inspect.Type) -> Any:
     """Lists of strings are separated by commas, other lists and mappings are YAML in one line."""
     if isinstance(kind, inspect.ListType) and isinstance(kind.item_type, inspect.StrType):
         return [word.strip() for word in text.split(",") if word.strip()]
     if isinstance(kind, inspect.ListType | inspect.DictType):
-        try:
-            return yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"{name} is not YAML: {_problem(error)}.") from None
+        return parse_yaml(text, name)
     return None if text == "" and isinstance(kind, inspect.UnionType) else text
 
 
@@ -114,12 +112,3 @@ def _set(document: dict[str, Any], path: Sequence[str], value: Any) -> None:
                 f"configuration: `{section}` must be a mapping, found {type(document).__name__}."
             )
     document[option] = value
-
-
-def _problem(error: Exception) -> str:
-    """The place and the kind of the error. The parser's own text quotes lines, secrets included."""
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8 text"
-    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-    where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
-    return f"{where}{problem or type(error).__name__}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
@@ -10,8 +11,8 @@ from pathlib import Path
 import click
 
 from tidemark import __version__
-from tidemark.core.errors import TidemarkError
-from tidemark.settings import Cluster, Settings, load_settings
+from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.settings import Cluster, Settings, load_settings, misspelt_variables
 from tidemark.verbs.options import config_option
 
 
@@ -32,11 +33,14 @@ def check_config(config: Path | None, reach: bool, test_receiver: str | None) ->
     Exit status: 0 valid, 2 invalid, 1 no connection or no delivery.
     """
     # `tidemark version` also works without kafka-python.
-    from tidemark.kafka.options import client_options
+    from tidemark.verbs.check_files import check_files
 
     settings = load_settings(config)
-    for connection in (settings.kafka, *settings.clusters):
-        client_options(connection)
+    check_files(settings)
+    if test_receiver is not None:
+        _require_receiver(settings, test_receiver)
+    for name, option in misspelt_variables(os.environ):
+        click.echo(f"{name} is no option and is ignored; did you mean {option}?", err=True)
     watched = ", ".join(cluster.name for cluster in settings.clusters) or "none"
     click.echo(f"ok: {config or 'defaults and environment'}; watched clusters: {watched}")
     if reach:
@@ -94,6 +98,15 @@ def _report_risks(cluster: Cluster, settings: Settings) -> None:
     views, refused = find_risks(cluster, settings)
     for line in [*risk_lines(views), *refused]:
         click.echo(f"  {line}")
+
+
+def _require_receiver(settings: Settings, name: str) -> None:
+    names = sorted(route.name for route in settings.notify.routes)
+    if name not in names:
+        raise ConfigError(
+            f"--test-receiver: there is no receiver `{name}`; "
+            f"there are: {', '.join(names) or 'none'}."
+        )
 
 
 def _test_receiver(settings: Settings, name: str) -> None:

@@ -84,6 +84,13 @@ def _connection(endpoint: JmxEndpoint, timeout_seconds: float) -> HTTPConnection
     return HTTPSConnection(address.hostname, address.port, timeout=timeout_seconds, context=context)
 
 
+def check_files(endpoint: JmxEndpoint) -> None:
+    """Raises ScrapeError where a file of the endpoint cannot be used."""
+    if endpoint.ca_file is not None:
+        _connection(endpoint, 1.0)
+    _headers(endpoint)
+
+
 def _shut(sock: socket.socket) -> None:
     """Ends a read under way in another thread. Not SSLSocket's own method: it drops its state."""
     with suppress(OSError):

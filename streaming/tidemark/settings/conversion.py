@@ -1,0 +1,126 @@
+"""A document as `Settings`, and messages that name the option, its source, and the near word.
+
+No message shows a value of an environment variable: orchestrators put secrets there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, inspect
+
+from tidemark.core.errors import ConfigError
+from tidemark.settings.schema import Settings
+
+_PATH: Final = re.compile(r"^(?P<problem>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_STEP: Final = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]")
+# The beginning of msgspec's message -> what to write instead.
+CURES: Final = (
+    (re.compile(r"Expected `str`(?: \| null|)`?, got"), "write it in quotes"),
+    (re.compile(r"Expected `array[^`]*`, got"), "write a list: [a, b]"),
+    (re.compile(r"Expected `object[^`]*`, got"), "write a mapping, one `key: value` a line"),
+    (re.compile(r"Expected `bool`"), "write true or false"),
+    (re.compile(r"Expected `(int|float)[^`]*`, got"), "write a number without a unit"),
+)
+
+
+def convert(document: Mapping[str, Any], file: str | None, names: Mapping[str, str]) -> Settings:
+    """The settings of a document, unchecked. `names`: dotted path -> variable that gave the value.
+
+    Raises ConfigError with the first wrong option, by `$.section.option`.
+    """
+    # A section that the file leaves empty has its defaults.
+    given = {section: value for section, value in document.items() if value is not None}
+    try:
+        return msgspec.convert(given, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        text = str(error)
+    except RecursionError:
+        text = "it is nested too deeply"
+    raise ConfigError(" ".join(_message(text, file, names).split()))
+
+
+def near_word(word: str, known: Iterator[str] | Any) -> str:
+    """`; did you mean …?`, or nothing where no known word is near."""
+    close = get_close_matches(word, list(known), n=1)
+    return f"; did you mean `{close[0]}`?" if close else ""
+
+
+def _message(text: str, file: str | None, names: Mapping[str, str]) -> str:
+    match = _PATH.match(text)
+    assert match is not None
+    path = [name or index for name, index in _STEP.findall(match["path"] or "")]
+    variable = next((names[key] for key in _prefixes(path) if key in names), None)
+    problem = match["problem"]
+    enumeration = re.match(r"Invalid enum value (.*)$", problem, re.DOTALL)
+    unknown = re.search(r"unknown field `(.*)`$", problem, re.DOTALL)
+    if enumeration is not None:
+        choices = _choices(_type_at(path))
+        if variable is not None:
+            text = text.replace(problem, "Invalid value")
+        value = enumeration[1].strip("'\"")
+        text += f"; it is one of {', '.join(choices)}{near_word(value, choices)}"
+    elif unknown is not None:
+        text += _near_option(unknown[1], path)
+    else:
+        cures = (cure for pattern, cure in CURES if pattern.match(problem))
+        text += "".join(f"; {cure}" for cure in list(cures)[:1])
+    where = f" in {file}" if file is not None else ""
+    where = f", variable {variable}" if variable is not None else where
+    end = "" if text.endswith("?") else "."
+    return f"configuration{where}: {text}{end} docs/reference-config.yaml lists every option."
+
+
+def _prefixes(path: list[str]) -> Iterator[str]:
+    for length in range(len(path), 0, -1):
+        yield ".".join(path[:length])
+
+
+def _near_option(name: str, path: list[str]) -> str:
+    """An option of the same section; else one of this name elsewhere."""
+    fields = [field.name for field in _fields(_type_at(path))]
+    near = near_word(name, fields)
+    if near:
+        return near
+    same = [".".join(found) for found in _options(Settings) if found[-1] == name]
+    return f"; did you mean `{same[0]}`?" if len(same) == 1 else ""
+
+
+def _options(kind: type[Struct], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for option in msgspec.structs.fields(kind):
+        yield (*path, option.name)
+        if isinstance(option.type, type) and issubclass(option.type, Struct):
+            yield from _options(option.type, (*path, option.name))
+
+
+def _type_at(path: list[str]) -> inspect.Type:
+    """The type of the value at a path of names and indexes."""
+    found: inspect.Type = inspect.type_info(Settings)
+    for step in path:
+        found = _plain(found)
+        if isinstance(found, inspect.ListType):
+            found = found.item_type
+            continue
+        found = next((f.type for f in _fields(found) if f.name == step), inspect.AnyType())
+    return _plain(found)
+
+
+def _plain(kind: inspect.Type) -> inspect.Type:
+    """Without metadata, and without the null of an option that may be null."""
+    if isinstance(kind, inspect.Metadata):
+        return _plain(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return _plain(next(t for t in kind.types if not isinstance(t, inspect.NoneType)))
+    return kind
+
+
+def _fields(kind: inspect.Type) -> tuple[inspect.Field, ...]:
+    return kind.fields if isinstance(kind, inspect.StructType) else ()
+
+
+def _choices(kind: inspect.Type) -> list[str]:
+    return [str(value) for value in kind.values] if isinstance(kind, inspect.LiteralType) else []

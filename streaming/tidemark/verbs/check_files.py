@@ -1,0 +1,54 @@
+"""The files that a configuration names, for `check-config`: the other verbs read only their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidemark.core.errors import ConfigError
+from tidemark.settings import Settings
+
+
+def check_files(settings: Settings) -> None:
+    """Raises ConfigError for the first file that cannot be read or does not hold what it must."""
+    from tidemark.kafka.options import client_options
+    from tidemark.kafka.tls import check_tls
+
+    for connection in (settings.kafka, *settings.clusters):
+        check_tls(client_options(connection))
+    _check_jmx(settings)
+    _check_receivers(settings)
+    jars = settings.stream.jars
+    if jars is not None and not Path(jars).is_dir():
+        raise ConfigError(
+            f"configuration: stream.jars: {jars} is no folder; leave it out to have the jars "
+            "fetched."
+        )
+
+
+def _check_jmx(settings: Settings) -> None:
+    if not any(cluster.jmx for cluster in settings.clusters):
+        return
+    from tidemark.collect.jmx.endpoint import check_files as check_endpoint
+    from tidemark.collect.jmx.figures import ScrapeError
+
+    for cluster in settings.clusters:
+        for endpoint in cluster.jmx:
+            try:
+                check_endpoint(endpoint)
+            except ScrapeError as error:
+                raise ConfigError(
+                    f"configuration: cluster `{cluster.name}`: jmx of broker {endpoint.broker}: "
+                    f"{error}."
+                ) from None
+
+
+def _check_receivers(settings: Settings) -> None:
+    if not settings.notify.routes:
+        return
+    from tidemark.kafka.tls import check_authorities
+    from tidemark_exporters.notify.http_client import make_clients
+
+    for route in settings.notify.routes:
+        if route.ca_file is not None:
+            check_authorities(route.ca_file, f"receiver `{route.name}`: ca_file")
+        make_clients(route)
