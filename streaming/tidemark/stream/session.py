@@ -14,6 +14,7 @@ import structlog
 
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import Settings
+from tidemark.stream.launch import REDACTED, settings_in_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,6 +72,7 @@ def spark_settings(
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         # How long a batch that ignores its interruption may delay the end of the process.
         "spark.sql.streaming.stopTimeout": "2s",
+        "spark.redaction.regex": REDACTED,
         **RETAINED,
     }
     if re.match(r"file:|(?![a-z0-9+.-]+:)", stream.checkpoint, re.IGNORECASE):
@@ -158,9 +160,12 @@ def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSessio
     from pyspark.sql import SparkSession
 
     builder: SparkSession.Builder = SparkSession.builder
-    for key, value in conf.items():
-        builder = builder.config(key, value)
     try:
+        if not submitted:
+            with settings_in_file(conf):
+                return builder.getOrCreate()
+        for key, value in conf.items():
+            builder = builder.config(key, value)
         return builder.getOrCreate()
     except Exception as error:
         is_py4j = type(error).__module__.partition(".")[0] == "py4j"

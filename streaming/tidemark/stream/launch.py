@@ -1,0 +1,60 @@
+"""Passes Spark's settings to its JVM in a file: PySpark puts them on a command line, which every
+user of the machine can read (`ps`), and Spark writes that line into its event log.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
+# Option and setting names that Spark redacts on its pages, in logs and in its event log. Its own
+# default has the first four.
+REDACTED: Final = (
+    "(?i)secret|password|token|access[.]?key|account[.]key|private[.]?key|keystore[.]key|"
+    "passphrase|credential|jaas"
+)
+
+
+@contextmanager
+def settings_in_file(
+    conf: Mapping[str, str], environ: MutableMapping[str, str] | None = None
+) -> Iterator[Path]:
+    """While it is open, PySpark's launcher reads the settings from a file of this user alone."""
+    environ = os.environ if environ is None else environ
+    before = environ.get(ARGUMENTS)
+    with tempfile.TemporaryDirectory(prefix="tidemark-spark-") as folder:
+        path = Path(folder) / "spark.properties"
+        # The folder has the mode 0700.
+        path.write_text(as_properties(conf), encoding="utf-8")
+        environ[ARGUMENTS] = (
+            f"--load-spark-defaults --properties-file {shlex.quote(str(path))} "
+            f"{before or 'pyspark-shell'}"
+        )
+        try:
+            yield path
+        finally:
+            environ.pop(ARGUMENTS)
+            if before is not None:
+                environ[ARGUMENTS] = before
+
+
+def as_properties(conf: Mapping[str, str]) -> str:
+    """The text that java.util.Properties reads as `conf`."""
+    return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items())
+
+
+def _escaped(text: str) -> str:
+    return "".join(
+        f"\\u{ord(c):04x}"
+        if c in "\t\n\r\f" or (ord(c) > 126 and ord(c) < 0x10000)
+        else f"\\{c}"
+        if c in "\\=:#! "
+        else c
+        for c in text
+    )
