@@ -23,6 +23,7 @@ from tidemark.core.errors import TidemarkError
 from tidemark.jvm.cache import cache_dir, cache_lock
 from tidemark.jvm.ivy import Coordinates, resolve
 from tidemark.jvm.java import JavaHome, find_java
+from tidemark.jvm.sums import check_sums
 
 KAFKA_VERSION: Final = "4.1.2"
 _MARKER: Final = "complete.json"
@@ -40,6 +41,11 @@ class JarSet:
     @property
     def key(self) -> str:
         return "-".join((self.name, *(root.version for root in self.roots)))
+
+    @property
+    def root_names(self) -> list[str]:
+        """The file names of the roots."""
+        return [f"{root.artifact}-{root.version}.jar" for root in self.roots]
 
     def ivy_module(self) -> str:
         """The text of an ivy.xml with the roots as its dependencies."""
@@ -119,10 +125,10 @@ def _from_folder(wanted: JarSet, folder: Path) -> list[Path]:
     """All jars of `folder`/<set name>, or of `folder` itself; the roots must be among them."""
     place = folder / wanted.name if (folder / wanted.name).is_dir() else folder
     jars = sorted(place.glob("*.jar"))
-    for root in wanted.roots:
-        if f"{root.artifact}-{root.version}.jar" not in {jar.name for jar in jars}:
+    for name in wanted.root_names:
+        if name not in {jar.name for jar in jars}:
             raise TidemarkError(
-                f"the folder {place} holds no {root.artifact}-{root.version}.jar. "
+                f"the folder {place} holds no {name}. "
                 f"Put the whole {wanted.name} set there, "
                 "or leave the folder out (option and TIDEMARK_JARS) to have it fetched."
             )
@@ -147,10 +153,15 @@ def _cached(place: Path, wanted: JarSet) -> list[Path] | None:
 
 def _fetch(wanted: JarSet, place: Path, java: JavaHome) -> list[Path]:
     draft = Path(tempfile.mkdtemp(prefix=f".{wanted.key}-", dir=place.parent))
-    module = wanted.ivy_module()
+    module, console = wanted.ivy_module(), Console(stderr=True, soft_wrap=True)
     try:
-        resolve(wanted.name, module, draft, _ivy(), java, Console(stderr=True, soft_wrap=True))
+        resolve(wanted.name, module, draft, _ivy(), java, console)
         jars = sorted(jar.name for jar in draft.glob("*.jar"))
+        unlisted = check_sums(wanted.root_names, [draft / name for name in jars])
+        if unlisted:
+            console.print(
+                f"{wanted.name} jars: this version has no committed SHA-256 sums; not checked"
+            )
         marker = json.dumps({"module": module, "jars": jars})
         (draft / _MARKER).write_text(marker, encoding="utf-8")
         shutil.rmtree(place, ignore_errors=True)

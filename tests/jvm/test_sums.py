@@ -1,0 +1,75 @@
+"""A fetched jar is the one that was committed by its SHA-256 sum, or it is not used."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tidemark.core.errors import TidemarkError
+from tidemark.jvm import jars, sums
+from tidemark.jvm.ivy import Coordinates
+from tidemark.jvm.jars import JarSet
+from tidemark.jvm.java import JavaHome
+
+JAVA = JavaHome(Path("/no/java"), 17, "test")
+WANTED = JarSet("set", (Coordinates("g", "root", "1"),))
+
+
+def fetch(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: dict[str, str], fetched: dict[str, str]
+) -> list[Path]:
+    def resolve(name: str, module: str, target: Path, *rest: object) -> None:
+        for jar, text in fetched.items():
+            (target / jar).write_text(text)
+
+    monkeypatch.setenv("TIDEMARK_CACHE", str(tmp_path))
+    monkeypatch.delenv("TIDEMARK_JARS", raising=False)
+    monkeypatch.setattr(jars, "resolve", resolve)
+    monkeypatch.setattr(sums, "known_sums", lambda: known)
+    return jars.fetch_jars(WANTED, java=JAVA)
+
+
+def sha256(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "sample"
+    file.write_text(text)
+    return sums.digest(file)
+
+
+def test_listed_jars_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = {"root-1.jar": sha256(tmp_path, "a"), "b-2.jar": sha256(tmp_path, "b")}
+    found = fetch(monkeypatch, tmp_path, known, {"root-1.jar": "a", "b-2.jar": "b"})
+    assert [jar.name for jar in found] == ["b-2.jar", "root-1.jar"]
+
+
+@pytest.mark.parametrize(
+    ("fetched", "message"),
+    [
+        ({"root-1.jar": "changed"}, "root-1.jar as fetched has another SHA-256 sum"),
+        ({"root-1.jar": "a", "evil-1.jar": "x"}, "evil-1.jar was fetched but is not in the list"),
+    ],
+)
+def test_another_file_is_refused_and_not_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fetched: dict[str, str], message: str
+) -> None:
+    known = {"root-1.jar": sha256(tmp_path, "a")}
+    with pytest.raises(TidemarkError, match=message):
+        fetch(monkeypatch, tmp_path, known, fetched)
+    assert list((tmp_path / "jars").iterdir()) == []
+
+
+def test_a_version_without_sums_is_used_and_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(fetch(monkeypatch, tmp_path, {}, {"root-1.jar": "a"})) == 1
+    assert "set jars: this version has no committed SHA-256 sums" in capsys.readouterr().err
+
+
+def test_the_committed_list_has_the_sets_of_this_version() -> None:
+    known = sums.known_sums()
+    assert f"kafka_2.13-{jars.KAFKA_VERSION}.jar" in known
+    assert "spark-sql-kafka-0-10_2.13-4.0.0.jar" in known
+    assert "jmx_prometheus_javaagent-1.0.1.jar" in known
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
+    assert len(known) == len(sums.FILE.read_text().splitlines())
