@@ -68,7 +68,7 @@ soak: setup ## Runs the searches and walks that take minutes, and an hour of cha
 dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 	@$(bin)/python -m dashboards
 
-schema: setup ## Regenerates the JSON Schema of the events
+schema: setup ## Regenerates the JSON Schemas of the events and of the configuration
 	@$(bin)/python -m tests.schema
 
 docs: setup ## Regenerates the model's parts of docs/replication.md, and the table of docs/versions.md

@@ -1,4 +1,4 @@
-"""Regenerates the committed JSON Schema of the events: `python -m tests.schema` (`make schema`)."""
+"""Regenerates the JSON Schemas of events and configuration: `python -m tests.schema`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import json
 from pathlib import Path
 
 import tidemark.core
+from tests.config_schema import FILE, configuration_schema
 from tidemark.core.codec import json_schema
 
 SCHEMA = Path(tidemark.core.__file__).parent / "replica-state.v1.schema.json"
 
+
+def write(path: Path, schema: object) -> None:
+    path.write_text(json.dumps(schema, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    SCHEMA.write_text(json.dumps(json_schema(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    write(SCHEMA, json_schema())
+    write(FILE, configuration_schema())

@@ -145,3 +145,24 @@ def test_a_call_to_a_broker_that_hangs_ends_soon_and_never_before_its_request() 
         "20000",
         "20000",
     )
+
+
+def test_oauth_is_asked_for_by_the_java_client_itself(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text('hun"ter2\n')
+    base = {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}
+    client = {
+        **base,
+        "sasl_oauth_token_url": "https://h/token",
+        "sasl_oauth_client_id": "tidemark",
+        "sasl_oauth_client_secret_file": str(secret),
+    }
+    found = java_client(Connection(client=client), {})
+    assert found["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://h/token"
+    assert found["kafka.sasl.login.callback.handler.class"].endswith("LoginCallbackHandler")
+    assert found["kafka.sasl.jaas.config"].endswith(
+        'required clientId="tidemark" clientSecret="hun\\"ter2";'
+    )
+    client = {**base, "sasl_oauth_token_file": str(secret)}
+    found = java_client(Connection(client=client), {})
+    assert found["kafka.sasl.oauthbearer.token.endpoint.url"] == secret.as_uri()

@@ -18,7 +18,8 @@ from kafka.net.selector import NetworkSelector
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
-from tidemark.kafka.options import client_options
+from tidemark.kafka.oauth import with_token_provider
+from tidemark.kafka.options import check_packages, client_options
 from tidemark.kafka.tls import check_tls
 from tidemark.settings import Connection, Settings, parse_address
 
@@ -50,10 +51,12 @@ def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
 def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options` after a check of the bootstrap servers, with our client id and limits."""
     options = client_options(connection)
+    check_packages(options)
     check_tls(options)
     for server in connection.bootstrap_servers:
         parse_address(server)
-    return {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark", **options}
+    defaults = {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark"}
+    return with_token_provider({**defaults, **options})
 
 
 def check_reachable(connection: Connection, timeout_seconds: float = BOOTSTRAP_SECONDS) -> None:

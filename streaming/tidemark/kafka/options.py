@@ -6,8 +6,10 @@ checked here. No message shows a value that may be a secret.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,15 +18,23 @@ from tidemark.settings import Connection
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "security_protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-    "sasl_mechanism": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "AWS_MSK_IAM"),
+    "sasl_mechanism": (
+        *("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+        *("OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"),
+    ),
     "client_dns_lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
 }
 SECRETS: Final = ("sasl_plain_password", "ssl_password")
 TEXTS: Final = (
     *("client_id", "sasl_plain_username", "sasl_kerberos_name", "sasl_kerberos_service_name"),
     *("sasl_kerberos_domain_name", "ssl_ciphers", "socks5_proxy", "proxy_url"),
+    *("sasl_oauth_token_url", "sasl_oauth_client_id", "sasl_oauth_scope"),
 )
-PATHS: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile")
+PATHS: Final = (
+    *("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile"),
+    # Read again for each token.
+    *("sasl_oauth_client_secret_file", "sasl_oauth_token_file", "sasl_oauth_cafile"),
+)
 BOOLEANS: Final = ("ssl_check_hostname",)
 NUMBERS: Final = (
     *("connections_max_idle_ms", "max_in_flight_requests_per_connection", "metadata_max_age_ms"),
@@ -139,8 +149,39 @@ def _check_security(options: Mapping[str, Any]) -> None:
     for name in ("sasl_plain_username", "sasl_plain_password"):
         if mechanism in WITH_PASSWORD and not options.get(name):
             raise _error(f"client.sasl_mechanism {mechanism} needs client.{name} (or {name}_file)")
+    _check_mechanism(mechanism, options)
     if options.get("ssl_keyfile") and not options.get("ssl_certfile"):
         raise _error("client.ssl_keyfile needs client.ssl_certfile")
+
+
+def _check_mechanism(mechanism: str | None, options: Mapping[str, Any]) -> None:
+    oauth = [name for name in options if name.startswith("sasl_oauth_")]
+    if mechanism == "OAUTHBEARER" and "sasl_oauth_token_file" not in options:
+        for name in ("token_url", "client_id", "client_secret_file"):
+            if not options.get(f"sasl_oauth_{name}"):
+                raise _error(
+                    f"client.sasl_mechanism OAUTHBEARER needs client.sasl_oauth_{name}, or "
+                    "client.sasl_oauth_token_file with a token that others renew"
+                )
+        if not re.match(r"https?://[^/\s@]+(/|$)", options["sasl_oauth_token_url"]):
+            raise _error("client.sasl_oauth_token_url must be like https://host/token")
+    elif mechanism != "OAUTHBEARER" and oauth:
+        raise _error(f"client.{oauth[0]} needs client.sasl_mechanism OAUTHBEARER")
+
+
+def check_packages(options: Mapping[str, Any]) -> None:
+    """Raises ConfigError where kafka-python needs a package for the mechanism (Java does not)."""
+    mechanism = options.get("sasl_mechanism")
+    if mechanism == "GSSAPI" and find_spec("gssapi") is None:
+        raise _error(
+            "client.sasl_mechanism GSSAPI needs the package gssapi; install it: "
+            "pip install 'tidemark[kerberos]'"
+        )
+    if mechanism == "AWS_MSK_IAM" and find_spec("botocore") is None:
+        raise _error(
+            "client.sasl_mechanism AWS_MSK_IAM needs the package botocore; install it: "
+            "pip install botocore"
+        )
 
 
 def _error(message: str) -> ConfigError:

@@ -38,6 +38,8 @@ TRANSLATED: Final = frozenset(
     {
         *("bootstrap_servers", "sasl_plain_username", "sasl_plain_password"),
         *("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_check_hostname"),
+        *("sasl_oauth_token_url", "sasl_oauth_client_id", "sasl_oauth_client_secret_file"),
+        *("sasl_oauth_scope", "sasl_oauth_token_file"),
     }
 )
 LOGIN_MODULES: Final = {
@@ -45,9 +47,15 @@ LOGIN_MODULES: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+OAUTH_HANDLER: Final = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+)
 # Options without a Java form, and the Java option that replaces them.
 REPLACED_BY: Final = {
     "ssl_ciphers": "kafka.ssl.cipher.suites",
+    # The Java client trusts another authority at the endpoint only with a truststore of its own.
+    "sasl_oauth_cafile": "kafka.sasl.oauthbearer.token.endpoint.url",
     "sasl_kerberos_name": "kafka.sasl.jaas.config",
     "sasl_kerberos_domain_name": "kafka.sasl.jaas.config",
 }
@@ -187,6 +195,8 @@ def _sasl(client: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]
     ):
         return {}
     mechanism = str(client.get("sasl_mechanism"))
+    if mechanism == "OAUTHBEARER":
+        return _oauth(client)
     module = LOGIN_MODULES.get(mechanism)
     if module is None:
         raise ConfigError(
@@ -202,6 +212,23 @@ def _sasl(client: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]
             )
     user, password = _quoted(client["sasl_plain_username"]), _quoted(client["sasl_plain_password"])
     return {"kafka.sasl.jaas.config": f"{module} required username={user} password={password};"}
+
+
+def _oauth(client: Mapping[str, Any]) -> dict[str, str]:
+    """The Java client asks the same endpoint, or reads the same file, itself (KIP-768)."""
+    options = {"kafka.sasl.login.callback.handler.class": OAUTH_HANDLER}
+    words = [f"{OAUTH_MODULE} required"]
+    if client.get("sasl_oauth_token_file"):
+        path = Path(client["sasl_oauth_token_file"]).absolute()
+        options["kafka.sasl.oauthbearer.token.endpoint.url"] = path.as_uri()
+    else:
+        secret = _pem("sasl_oauth_client_secret_file", client["sasl_oauth_client_secret_file"])
+        options["kafka.sasl.oauthbearer.token.endpoint.url"] = client["sasl_oauth_token_url"]
+        words.append(f"clientId={_quoted(client['sasl_oauth_client_id'])}")
+        words.append(f"clientSecret={_quoted(secret.strip())}")
+        if client.get("sasl_oauth_scope"):
+            words.append(f"scope={_quoted(client['sasl_oauth_scope'])}")
+    return {**options, "kafka.sasl.jaas.config": " ".join(words) + ";"}
 
 
 def _quoted(value: Any) -> str:

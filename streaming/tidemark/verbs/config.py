@@ -7,13 +7,17 @@ import platform
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Final
 
 import click
 
+import tidemark.settings
 from tidemark import __version__
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.settings import Cluster, Settings, load_settings, misspelt_variables
 from tidemark.verbs.options import config_option
+
+SCHEMA: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json")
 
 
 @click.command("check-config")
@@ -25,13 +29,21 @@ from tidemark.verbs.options import config_option
     "the clusters.",
 )
 @click.option(
+    "--schema",
+    is_flag=True,
+    help="Print the JSON Schema of the configuration, for editors, and exit.",
+)
+@click.option(
     "--test-receiver", metavar="NAME", help="Also send a test notification to this receiver."
 )
-def check_config(config: Path | None, reach: bool, test_receiver: str | None) -> None:
+def check_config(config: Path | None, reach: bool, schema: bool, test_receiver: str | None) -> None:
     """Check the configuration file, the environment variables and the client options.
 
     Exit status: 0 valid, 2 invalid, 1 no connection or no delivery.
     """
+    if schema:
+        click.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
+        return
     # `tidemark version` also works without kafka-python.
     from tidemark.verbs.check_files import check_files
 

@@ -14,7 +14,7 @@ from tidemark.core.records import Alert
 from tidemark.core.text import rfc3339, table, utc
 from tidemark.kafka.client import choose_connection, quiet_client_logs
 from tidemark.kafka.topic_reader import TopicReader, values
-from tidemark.settings import Settings, load_settings
+from tidemark.settings import Settings
 from tidemark.verbs.ack.selection import (
     ack_record,
     describe,
@@ -25,12 +25,18 @@ from tidemark.verbs.ack.selection import (
 )
 from tidemark.verbs.alert_records import decode_alerts
 from tidemark.verbs.event_topic import send_to_event_topic
-from tidemark.verbs.options import bootstrap_option, config_option
+from tidemark.verbs.options import (
+    bootstrap_option,
+    command_config_option,
+    config_option,
+    load_with,
+)
 
 
 @click.command("ack")
 @click.argument("selector", metavar="[FINGERPRINT|ID|INCIDENT]", required=False)
 @config_option
+@command_config_option
 @bootstrap_option
 @click.option("--by", metavar="NAME", help="Your name. Default: the login name.")
 @click.option("--comment", metavar="TEXT", help="The reason.")
@@ -45,6 +51,7 @@ from tidemark.verbs.options import bootstrap_option, config_option
 def ack(
     selector: str | None,
     config: Path | None,
+    command_config: Path | None,
     bootstrap: str | None,
     by: str | None,
     comment: str | None,
@@ -55,7 +62,7 @@ def ack(
     The prefix of a fingerprint is enough. Without an argument, list the open event alerts.
     """
     quiet_client_logs()
-    settings = load_settings(config)
+    settings = load_with(config, command_config)
     settings.kafka = choose_connection(settings, bootstrap)
     by = by if by is not None else _login_name()
     for option, text, maximum in (("--by", by, 255), ("--comment", comment or "", 1024)):

@@ -15,7 +15,7 @@ import msgspec
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
-from tidemark.settings import Settings, load_settings
+from tidemark.settings import Settings
 from tidemark.verbs.audit.brokers import BrokerSource
 from tidemark.verbs.audit.folders import FolderSource
 from tidemark.verbs.audit.pace import Pace
@@ -26,7 +26,13 @@ from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, au
 from tidemark.verbs.audit.source import Place
 from tidemark.verbs.audit.windows import Window, sample, whole
 from tidemark.verbs.few_passes import live_cluster
-from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
+from tidemark.verbs.options import (
+    bootstrap_option,
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_with,
+)
 from tidemark.verbs.progress import progress_bar
 
 FINDING: Final = 3
@@ -36,6 +42,7 @@ _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9}))?")
 @click.command("audit")
 @click.argument("places", metavar="[TOPIC[:PARTITION]]…", nargs=-1)
 @config_option
+@command_config_option
 @bootstrap_option
 @cluster_option
 @click.option(
@@ -69,6 +76,7 @@ _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9}))?")
 def audit(
     places: tuple[str, ...],
     config: Path | None,
+    command_config: Path | None,
     bootstrap: str | None,
     name: str | None,
     windows: int,
@@ -85,7 +93,7 @@ def audit(
 
     Exit status: 0 no difference in what was compared, 3 differences, 1 nothing was compared.
     """
-    settings = load_settings(config)
+    settings = load_with(config, command_config)
     wanted, topics = parse_places(places)
     if folders and (publish or bootstrap is not None or name is not None):
         raise ConfigError(

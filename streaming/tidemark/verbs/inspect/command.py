@@ -16,7 +16,7 @@ from tidemark.collect.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATIO
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.kafka.client import choose_connection
-from tidemark.settings import Cluster, Collect, load_settings
+from tidemark.settings import Cluster, Collect
 from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
 from tidemark.verbs.inspect.coordinator import list_coordinated
 from tidemark.verbs.inspect.drawing import draw_logs
@@ -24,7 +24,13 @@ from tidemark.verbs.inspect.log_directories import show_log_directories
 from tidemark.verbs.inspect.losses import LossFilter, parse_since
 from tidemark.verbs.inspect.losses_command import show_losses
 from tidemark.verbs.inspect.replica_table import heading, replica_table
-from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
+from tidemark.verbs.options import (
+    bootstrap_option,
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_with,
+)
 
 # min.insync.replicas may be unreadable for lack of a permission: stop waiting for it.
 MAX_PASSES: Final = 8
@@ -34,6 +40,7 @@ MAX_PASSES: Final = 8
 @click.argument("topic", required=False)
 @click.argument("partition", type=click.IntRange(min=0), required=False)
 @config_option
+@command_config_option
 @bootstrap_option
 @cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
@@ -55,6 +62,7 @@ def inspect(
     topic: str | None,
     partition: int | None,
     config: Path | None,
+    command_config: Path | None,
     bootstrap: str | None,
     name: str | None,
     as_json: bool,
@@ -78,7 +86,7 @@ def inspect(
         if losses or bootstrap is not None:
             raise ConfigError("--log-dirs reads files; leave out --losses and --bootstrap.")
         return show_log_directories(parse_log_dirs(log_dirs), topic, partition, as_json=as_json)
-    settings = load_settings(config)
+    settings = load_with(config, command_config)
     if losses:
         if as_csv and as_json:
             raise ConfigError("--csv and --json exclude each other.")

@@ -16,7 +16,7 @@ from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import View
 from tidemark.core.text import duration
 from tidemark.detect.thresholds import Detection
-from tidemark.settings import Cluster, Collect, load_settings
+from tidemark.settings import Cluster, Collect
 from tidemark.verbs.few_passes import (
     MIN_PASSES,
     FinishedPass,
@@ -24,7 +24,13 @@ from tidemark.verbs.few_passes import (
     live_cluster,
     refusal_lines,
 )
-from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
+from tidemark.verbs.options import (
+    bootstrap_option,
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_with,
+)
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
 from tidemark.verbs.safe_to_stop.verdict import StopVerdict, as_text, conclusion, judge
@@ -42,6 +48,7 @@ PROGRESS_SECONDS: Final = 5.0
 @click.command("safe-to-stop")
 @click.argument("brokers", type=click.IntRange(min=0), nargs=-1, metavar="BROKER…")
 @config_option
+@command_config_option
 @bootstrap_option
 @cluster_option
 @click.option("--rack", "racks", multiple=True, help="Also all brokers of this rack.")
@@ -57,6 +64,7 @@ PROGRESS_SECONDS: Final = 5.0
 def safe_to_stop(
     brokers: tuple[int, ...],
     config: Path | None,
+    command_config: Path | None,
     bootstrap: str | None,
     name: str | None,
     racks: tuple[str, ...],
@@ -73,7 +81,7 @@ def safe_to_stop(
     """
     if not brokers and not racks:
         raise ConfigError("give a broker or --rack.")
-    settings = load_settings(config)
+    settings = load_with(config, command_config)
     if source is not None:
         if wait_seconds is not None:
             raise ConfigError("--wait needs a live cluster; leave out --from.")
