@@ -17,6 +17,7 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.events import BrokerState, Event, MetadataChange, Observation, Pass
 from tidemark.kafka.client import make_producer
 from tidemark.settings import Connection
+from tidemark.verbs.rights import APIS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -111,6 +112,9 @@ def test_the_documented_rights_show_everything(brokers: RestrictedCluster, folde
     assert tidemark("inspect", "t", "--config", path).err == ""
     out = tidemark("check-config", "--reach", "--config", path).out
     assert out.splitlines()[-1] == "  no risky configuration in 2 partitions"
+    for api, (names, _, _) in APIS.items():
+        assert f"  ok: {names} (" in out, api
+    assert "refused" not in out.partition("cluster c")[2]
     assert tidemark("safe-to-stop", "1", "--config", path).err == ""
 
 
@@ -152,6 +156,9 @@ def test_describe_alone_shows_log_ends_and_names_each_missing_right(
     reached = tidemark("check-config", "--reach", "--config", path).out
     for cure in rights.values():
         assert cure in reached
+    assert "  ok: Metadata, ListOffsets (Describe on topics)" in reached
+    assert "User:describe --operation Read --operation DescribeConfigs --topic '*'" in reached
+    assert "User:describe --operation Describe --operation DescribeConfigs --cluster" in reached
 
 
 def test_without_any_right_each_command_names_the_right(

@@ -15,7 +15,8 @@ from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
-from tidemark.stream.session import first_line, start_session
+from tidemark.stream.failures import describe_failure, java_causes, start_causes
+from tidemark.stream.session import start_session
 from tidemark.stream.stopping import Stop, ended, finish_batch
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def run(settings: Settings, once: bool = False) -> None:
             jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()  # noqa: SLF001
             fix_settings(jvm, hadoop, settings.stream.checkpoint, fixed_settings(settings))
             spark.streams.addListener(Listener(metrics))
-            watch(_start(spark, settings, once), stop.requested)
+            query = _start(spark, settings, once)
+            watch(query, stop.requested, settings.stream.checkpoint)
 
 
 def check_packages() -> None:
@@ -114,10 +116,12 @@ def _start(spark: SparkSession, settings: Settings, once: bool) -> StreamingQuer
     try:
         return start_query(spark, settings, once)
     except PySparkException as error:
-        raise TidemarkError(f"the query did not start: {first_line(error)}.") from None
+        raise TidemarkError(
+            describe_failure(start_causes(error), settings.stream.checkpoint)
+        ) from None
 
 
-def watch(query: StreamingQuery, stop: threading.Event) -> None:
+def watch(query: StreamingQuery, stop: threading.Event, checkpoint: str) -> None:
     """Returns when the query has ended or was stopped after its batch.
 
     Raises TidemarkError when the query or the JVM failed.
@@ -130,14 +134,11 @@ def watch(query: StreamingQuery, stop: threading.Event) -> None:
         if query.isActive:
             finish_batch(query)
             return
-        failure = query.exception()
+        causes = java_causes(query)
     except (Py4JNetworkError, ConnectionError):
         raise TidemarkError(
             "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in "
             "stream.spark). The query continues from its checkpoint when started again."
         ) from None
-    if failure is not None:
-        raise TidemarkError(
-            f"the query failed: {first_line(failure)}. "
-            "It continues from its checkpoint when started again."
-        )
+    if causes:
+        raise TidemarkError(describe_failure(causes, checkpoint))

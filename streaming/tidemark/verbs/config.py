@@ -14,7 +14,7 @@ import click
 import tidemark.settings
 from tidemark import __version__
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.settings import Cluster, Settings, load_settings, misspelt_variables
+from tidemark.settings import Settings, load_settings, misspelt_variables
 from tidemark.verbs.options import config_option
 
 SCHEMA: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json")
@@ -25,8 +25,13 @@ SCHEMA: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json
 @click.option(
     "--reach",
     is_flag=True,
-    help="Also connect to every Kafka and JMX endpoint in it, and list risky configurations of "
-    "the clusters.",
+    help="Also connect to every Kafka and JMX endpoint in it, and list what the user may do there, "
+    "by API, and risky configurations of the clusters.",
+)
+@click.option(
+    "--acls",
+    is_flag=True,
+    help="Print the kafka-acls.sh commands that grant the rights of each cluster and verb.",
 )
 @click.option(
     "--schema",
@@ -36,7 +41,9 @@ SCHEMA: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json
 @click.option(
     "--test-receiver", metavar="NAME", help="Also send a test notification to this receiver."
 )
-def check_config(config: Path | None, reach: bool, schema: bool, test_receiver: str | None) -> None:
+def check_config(
+    config: Path | None, reach: bool, acls: bool, schema: bool, test_receiver: str | None
+) -> None:
     """Check the configuration file, the environment variables and the client options.
 
     Exit status: 0 valid, 2 invalid, 1 no connection or no delivery.
@@ -55,61 +62,17 @@ def check_config(config: Path | None, reach: bool, schema: bool, test_receiver: 
         click.echo(f"{name} is no option and is ignored; did you mean {option}?", err=True)
     watched = ", ".join(cluster.name for cluster in settings.clusters) or "none"
     click.echo(f"ok: {config or 'defaults and environment'}; watched clusters: {watched}")
+    if acls:
+        from tidemark.verbs.acls import all_commands
+
+        for line in all_commands(settings):
+            click.echo(line)
     if reach:
-        _reach(settings)
+        from tidemark.verbs.reach import check_reach
+
+        check_reach(settings)
     if test_receiver is not None:
         _test_receiver(settings, test_receiver)
-
-
-def _reach(settings: Settings) -> None:
-    """Connects to each Kafka in turn and reports on all of them."""
-    from tidemark.kafka.client import check_reachable
-
-    connections = [("kafka (Tidemark's own topics)", settings.kafka)]
-    connections += [(f"cluster {cluster.name}", cluster) for cluster in settings.clusters]
-    failed = 0
-    for name, connection in connections:
-        try:
-            check_reachable(connection)
-            click.echo(f"ok: {name} answers")
-            if isinstance(connection, Cluster):
-                _report_risks(connection, settings)
-        except TidemarkError as error:
-            failed += 1
-            click.echo(f"{name}: {error}", err=True)
-    unread = _unread_endpoints(settings)
-    if failed:
-        raise TidemarkError(f"{failed} of {len(connections)} Kafka connections failed.")
-    if unread:
-        raise TidemarkError(f"{unread} JMX endpoints cannot be read.")
-
-
-def _unread_endpoints(settings: Settings) -> int:
-    """Reads each JMX endpoint once and reports on all of them."""
-    from tidemark.collect.jmx.endpoint import scrape
-    from tidemark.collect.jmx.figures import ScrapeError
-
-    unread = 0
-    for cluster in settings.clusters:
-        for endpoint in cluster.jmx:
-            name = f"JMX of broker {endpoint.broker} of cluster {cluster.name}"
-            try:
-                reader = scrape(endpoint, settings.collect.jmx_timeout_seconds)
-                reader.event(endpoint.broker, 0.0)
-                click.echo(f"ok: {name} is read")
-            except ScrapeError as error:
-                unread += 1
-                click.echo(f"{name}: {error}", err=True)
-    return unread
-
-
-def _report_risks(cluster: Cluster, settings: Settings) -> None:
-    """Prints the risky configurations of a cluster, and missing rights. They are no error."""
-    from tidemark.verbs.risks import find_risks, risk_lines
-
-    views, refused = find_risks(cluster, settings)
-    for line in [*risk_lines(views), *refused]:
-        click.echo(f"  {line}")
 
 
 def _require_receiver(settings: Settings, name: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidemark.assess.risky_configuration import MEANINGS, RiskCount, list_risks, partition_risks
-from tidemark.collect.refusals import ASKED
 from tidemark.core.records import View
 from tidemark.core.text import counted
 from tidemark.settings import Cluster, Settings
-from tidemark.verbs.few_passes import MIN_PASSES, few_passes, refusal_lines
+from tidemark.verbs.few_passes import MIN_PASSES, few_passes
+from tidemark.verbs.rights import answered
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 
 # A configuration may be unreadable for lack of a right: stop waiting for it.
@@ -18,19 +18,28 @@ MAX_SECONDS: Final = 6.0
 MAX_NAMES: Final = 3
 
 
-def find_risks(cluster: Cluster, settings: Settings) -> tuple[list[View], list[str]]:
-    """The views of a cluster, its brokers and its watched partitions, after a few passes.
+class Examined(NamedTuple):
+    """A cluster after a few passes."""
 
-    Then what the brokers refuse to answer, a line each.
-    """
+    # Of the cluster, its brokers and its watched partitions.
+    views: list[View]
+    # What brokers answered and what they refused: `tidemark.collect.refusals.ASKED`.
+    answered: set[str]
+    refused: dict[str, tuple[str, ...]]
+
+
+def examine(cluster: Cluster, settings: Settings) -> Examined:
+    """Observes a cluster for a few passes."""
+    shown: set[str] = set()
     found = ClusterViews(settings.detect)
     for done in few_passes(cluster, settings.collect, cluster.topics_allow, cluster.topics_deny):
         for batch in done.batches:
             found.add(batch)
+        shown |= answered(done.batches)
         views = [*found.views(cluster.name), *found.cluster_views(cluster.name)]
         if done.seconds > MAX_SECONDS or (done.number > MIN_PASSES and _is_complete(views)):
             break
-    return views, refusal_lines(done.refused, ASKED)
+    return Examined(views, shown, done.refused)
 
 
 def _is_complete(views: list[View]) -> bool:

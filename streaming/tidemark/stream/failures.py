@@ -1,0 +1,69 @@
+"""Why the query failed, in one line with the way out: a damaged checkpoint does not heal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tidemark.stream.session import first_line
+
+MAX_CAUSES: Final = 20
+# Spark's files in a checkpoint.
+_FILE: Final = re.compile(
+    r"[^\s'\"()\[\]]*/(?:state/\d+/\d+/[\w.-]+|(?:offsets|commits)/\d+|metadata\b|sources/\d+/\d+)"
+)
+# Failures of the storage and not of what it holds: the next start may find it well.
+_STORAGE: Final = re.compile(
+    r"ConnectException|SocketTimeout|UnknownHost|AccessControl|AccessDenied|Permission denied"
+    r"|NoRouteToHost|ClosedChannel|InterruptedException|SafeModeException"
+)
+_FULL: Final = re.compile(r"No space left on device|Disk quota exceeded|DSQuotaExceeded")
+_CHECKPOINT: Final = re.compile(
+    r"CANNOT_LOAD_STATE_STORE|CANNOT_READ_(?:DELTA|SNAPSHOT)|log file|streaming metadata"
+    r"|stream metadata|state store"
+)
+CONTINUES: Final = "It continues from its checkpoint when started again."
+
+
+def describe_failure(causes: Sequence[str], checkpoint: str) -> str:
+    """The causes of a failure, the first one outermost, as a sentence and its cure."""
+    text = "\n".join(causes)
+    reason = first_line(RuntimeError(causes[-1])) if causes else "unknown"
+    if _FULL.search(text):
+        return (
+            f"the query failed: no space is left ({reason}). Free space for {checkpoint} and "
+            f"spark.local.dir. {CONTINUES}"
+        )
+    file = _FILE.search(text)
+    if _STORAGE.search(text) or (file is None and not _CHECKPOINT.search(text)):
+        named = first_line(RuntimeError(text))
+        return f"the query failed: {named}. {CONTINUES}"
+    return (
+        f"the checkpoint is damaged: {file.group() if file else f'a file in {checkpoint}/state'}: "
+        f"{reason}. Every start ends here: restore the whole folder {checkpoint} from a copy, or "
+        "set stream.checkpoint to a new folder. The state is then built again from the events "
+        "that the topic still holds, and an alert that began within them keeps its id."
+    )
+
+
+def java_causes(query: Any) -> list[str]:
+    """The exception of a query that failed and its causes, outermost first; [] without one.
+
+    PySpark's own exception has the outermost message only.
+    """
+    failure = query._jsq.exception()  # noqa: SLF001
+    return _chain(failure.get() if failure.isDefined() else None)
+
+
+def start_causes(error: Exception) -> list[str]:
+    """The causes of a PySpark error at the start of the query, outermost first."""
+    return _chain(getattr(error, "_origin", None)) or [str(error)]
+
+
+def _chain(cause: Any) -> list[str]:
+    found: list[str] = []
+    while cause is not None and len(found) < MAX_CAUSES:
+        found.append(str(cause.toString()))
+        cause = cause.getCause()
+    return found

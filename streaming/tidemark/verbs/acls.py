@@ -1,0 +1,103 @@
+"""The rights that Tidemark needs, as commands of kafka-acls.sh: those of docs/permissions.md."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from tidemark.settings import Cluster, Connection, Settings
+
+# Principals of these mechanisms are the user's name; others have a name that only brokers know.
+WITH_USER: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+UNKNOWN_PRINCIPAL: Final = "User:PRINCIPAL"
+
+
+class Grant(NamedTuple):
+    """Operations on one resource, in the words of kafka-acls.sh."""
+
+    operations: tuple[str, ...]
+    # Such as ("--topic", "*").
+    resource: tuple[str, ...]
+
+
+TOPICS: Final = ("--topic", "*")
+CLUSTER: Final = ("--cluster",)
+FULL: Final = (
+    Grant(("Describe", "Read", "DescribeConfigs"), TOPICS),
+    Grant(("Describe", "DescribeConfigs"), CLUSTER),
+)
+DESCRIBE_ONLY: Final = (Grant(("Describe",), TOPICS),)
+
+
+def principal(connection: Connection) -> str:
+    """`User:name`, or a placeholder where the brokers map a certificate or a token to a name."""
+    client = connection.client
+    user = client.get("sasl_plain_username")
+    if client.get("sasl_mechanism") in WITH_USER and isinstance(user, str):
+        return f"User:{user}"
+    return UNKNOWN_PRINCIPAL
+
+
+def command(connection: Connection, grant: Grant) -> str:
+    """One line for a shell."""
+    words = ["kafka-acls.sh", "--bootstrap-server", ",".join(connection.bootstrap_servers)]
+    words += ["--add", "--allow-principal", principal(connection)]
+    for operation in grant.operations:
+        words += ["--operation", operation]
+    return shlex.join([*words, *grant.resource])
+
+
+def verb_grants(settings: Settings) -> dict[str, tuple[Grant, ...]]:
+    """Verb -> its rights on Tidemark's own topics, which exist."""
+    topics = settings.topics
+
+    def on(topic: str, *operations: str) -> Grant:
+        return Grant(operations, ("--topic", topic))
+
+    read = [topics.partition_views, topics.alerts, topics.dead_letters]
+    return {
+        "collect": (on(topics.replica_state, "Describe", "Write"),),
+        "stream": (
+            on(topics.replica_state, "Describe", "Read"),
+            *(on(topic, "Describe", "Write") for topic in read),
+            _group("spark-kafka-source"),
+            _group("tidemark"),
+        ),
+        "export": (*(on(topic, "Describe", "Read") for topic in read), _group("tidemark")),
+    }
+
+
+def creation(settings: Settings) -> Grant:
+    """For the first start, unless the topics are created by hand."""
+    operations = ("Create", "Describe", "DescribeConfigs", "Alter", "AlterConfigs")
+    resource = ("--topic", f"{settings.topics.prefix}.", "--resource-pattern-type", "prefixed")
+    return Grant(operations, resource)
+
+
+def all_commands(settings: Settings) -> Iterator[str]:
+    """What `check-config --acls` prints."""
+    for cluster in settings.clusters:
+        yield from _cluster_commands(cluster)
+    yield "# Tidemark's own topics: creation, at the first start"
+    yield command(settings.kafka, creation(settings))
+    for verb, grants in verb_grants(settings).items():
+        yield f"# Tidemark's own topics: {verb}"
+        yield from (command(settings.kafka, grant) for grant in grants)
+    connections = (settings.kafka, *settings.clusters)
+    if any(principal(connection) == UNKNOWN_PRINCIPAL for connection in connections):
+        yield (
+            f"# {UNKNOWN_PRINCIPAL}: the name that the brokers give the user, such as "
+            "User:CN=tidemark of a certificate; a broker's authorizer log has it."
+        )
+
+
+def _cluster_commands(cluster: Cluster) -> Iterator[str]:
+    yield f"# cluster {cluster.name}: everything"
+    yield from (command(cluster, grant) for grant in FULL)
+    yield f"# cluster {cluster.name}: Describe only; docs/permissions.md has what is unknown then"
+    yield from (command(cluster, grant) for grant in DESCRIBE_ONLY)
+
+
+def _group(prefix: str) -> Grant:
+    return Grant(("Read",), ("--group", prefix, "--resource-pattern-type", "prefixed"))
