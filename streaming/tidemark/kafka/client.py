@@ -51,7 +51,6 @@ def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
 def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options` after a check of the bootstrap servers, with our client id and limits."""
     options = client_options(connection)
-    check_packages(options)
     check_tls(options)
     for server in connection.bootstrap_servers:
         parse_address(server)
@@ -167,6 +166,7 @@ def _answering_servers(
     """The bootstrap servers that answer within `linger_seconds` of the first one that does."""
     quiet_client_logs()
     options = checked_options(connection)
+    check_packages(options)
     net = NetworkSelector(**options)
     manager = KafkaConnectionManager(net, **options)
     attempts: dict[str, Any] = {}

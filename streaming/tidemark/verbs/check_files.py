@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
+
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings
 
 
 def check_files(settings: Settings) -> None:
     """Raises ConfigError for the first file that cannot be read or does not hold what it must."""
-    from tidemark.kafka.options import client_options
+    from tidemark.kafka.options import check_packages, client_options
     from tidemark.kafka.tls import check_tls
 
     for connection in (settings.kafka, *settings.clusters):
-        check_tls(client_options(connection))
+        options = client_options(connection)
+        check_packages(options)
+        check_tls(options)
     _check_jmx(settings)
     _check_receivers(settings)
     jars = settings.stream.jars
@@ -46,8 +50,13 @@ def _check_receivers(settings: Settings) -> None:
     if not settings.notify.routes:
         return
     from tidemark.kafka.tls import check_authorities
-    from tidemark_exporters.notify.http_client import make_clients
 
+    try:
+        from tidemark_exporters.notify.http_client import make_clients
+    except ModuleNotFoundError as error:
+        # The exporter's packages are installed only where it runs.
+        click.echo(f"receivers are not checked: {error.name} is not installed here", err=True)
+        return
     for route in settings.notify.routes:
         if route.ca_file is not None:
             check_authorities(route.ca_file, f"receiver `{route.name}`: ca_file")
