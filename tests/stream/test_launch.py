@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark import java_gateway
+
+from tidemark.core.errors import TidemarkError
+from tidemark.settings import Settings, Stream
+from tidemark.stream import session
 from tidemark.stream.launch import ARGUMENTS, as_properties, settings_in_file
 
 
@@ -26,3 +35,20 @@ def test_arguments_of_the_operator_follow() -> None:
 def test_what_java_would_read_differently_is_escaped() -> None:
     text = as_properties({"a b:c": " x=\\y\n#é!"})
     assert text == "a\\ b\\:c=\\ x\\=\\\\y\\u000a\\#\\u00e9\\!\n"
+
+
+def test_the_command_line_of_the_jvm_has_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def launched(command: list[str], **options: Any) -> None:
+        seen.extend([*command, *options["env"].values()])
+        raise Py4JError("not started")
+
+    monkeypatch.setattr(java_gateway, "Popen", launched)
+    monkeypatch.setattr(session, "_prepare_java", lambda settings: [])
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    spark = {"spark.hadoop.fs.s3a.secret.key": "hunter2"}
+    with pytest.raises(TidemarkError, match="Spark did not start"):
+        session.start_session(Settings(stream=Stream(spark=spark)), {})
+    assert any("--properties-file" in word for word in seen)
+    assert not any("hunter2" in word for word in seen)

@@ -19,7 +19,7 @@ from tidemark.kafka.topics import ensure_topics
 from tidemark.local.ports import free_ports
 from tidemark.settings import Settings
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 SECRET: Final = "hunter2-is-secret"
 LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 PAGES: Final = ("environment/", "SQL/", "StreamingQuery/", "jobs/", "stages/", "executors/")
@@ -76,7 +76,7 @@ def test_no_secret_is_shown(
         publisher.send(partition, value)
     publisher.close()
     running = stream(secret_settings(settings, events, ui_port, own_port))
-    running.wait_for(lambda: bool(running.lines("batch")), "a batch")
+    running.wait_for(lambda: bool(running.lines("batch")), "a batch", 240.0)
     found = [*processes(running.process.pid), *pages(ui_port, own_port)]
     assert running.terminate()[0] == 0
     files = [*events.rglob("*"), *Path(settings.stream.checkpoint).rglob("*"), running.log]

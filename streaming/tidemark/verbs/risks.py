@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tidemark.assess.risky_configuration import MEANINGS, RiskCount, list_risks, partition_risks
+from tidemark.collect.refusals import ASKED
 from tidemark.core.records import View
 from tidemark.core.text import counted
 from tidemark.settings import Cluster, Settings
@@ -37,7 +38,11 @@ def examine(cluster: Cluster, settings: Settings) -> Examined:
             found.add(batch)
         shown |= answered(done.batches)
         views = [*found.views(cluster.name), *found.cluster_views(cluster.name)]
-        if done.seconds > MAX_SECONDS or (done.number > MIN_PASSES and _is_complete(views)):
+        # Some answers come with a later pass; an old broker never gives them.
+        is_asked = shown | done.refused.keys() >= ASKED.keys()
+        if done.seconds > MAX_SECONDS or (
+            done.number > MIN_PASSES and is_asked and _is_complete(views)
+        ):
             break
     return Examined(views, shown, done.refused)
 
