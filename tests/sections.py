@@ -13,7 +13,18 @@ STAGES = (
     (
         (
             *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "settings"),
-            *("kafka", "jvm", "local", "demo", "collect", "verbs", "export", "notify", "pages"),
+            *(
+                "kafka",
+                "web",
+                "jvm",
+                "local",
+                "demo",
+                "collect",
+                "verbs",
+                "export",
+                "notify",
+                "pages",
+            ),
             *("docs", "deploy", "packaging", "mutation", "chaos"),
         ),
         ("model_and_detectors", "histories", "cases", "rules", "dashboards"),

@@ -9,20 +9,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Final, TypeVar
 
 import structlog
+from prometheus_client import Counter
 
-from tidemark.core.errors import TidemarkError, WireError
+from tidemark.core.errors import ClusterError, TidemarkError, WireError
 from tidemark.core.records import Alert, View, decode_record
+from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
+from tidemark.web.health import Health
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.http_server import Site, serve
+from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.http_client import make_clients
 from tidemark_exporters.notify.receiver_state import SeenIds
@@ -36,6 +40,8 @@ ENDS_SECONDS: Final = 10.0
 # The pause after a refresh, as a multiple of its duration: at most a tenth of one core.
 PAUSE_PER_REFRESH: Final = 10.0
 STOP_SECONDS: Final = 8.0
+# A reader that has not gone round for so long hangs: riding out an outage takes less.
+STUCK_SECONDS: Final = 120.0
 # The topics that are read to their end as of the start before the exporter is ready.
 VIEWS: Final = "partition views"
 ALERTS: Final = "alerts"
@@ -47,7 +53,7 @@ log = structlog.get_logger()
 class Exporter:
     """Built in the main thread, so that a wrong configuration is reported before anything runs.
 
-    Raises ConfigError, ClusterError or TidemarkError.
+    It needs no Kafka to be built and to start. Raises ConfigError or TidemarkError.
     """
 
     def __init__(
@@ -68,36 +74,54 @@ class Exporter:
         self._renderer = Renderer(settings.export)
         self._seen = SeenIds()
         self._waiting = {VIEWS, ALERTS}
+        # Its `reason` is why no topic can be read yet.
+        self._attempts = Attempts("to read Tidemark's topics")
+        self._opened = threading.Event()
+        # When a reader last went round (monotonic).
+        self._moved_at: dict[str, float] = {}
         routes = settings.notify.routes if notify else []
         clients = {route.name: make_clients(route) for route in routes}
-        pages = Pages(self.table, settings.export.stale_seconds, self._waits_for)
-        self.site = Site(self.metrics.render, pages, self._waits_for)
-        self.server = serve(self.site, settings.export.listen)
-        topics = settings.topics
-        self._views = TopicReader(settings.kafka, topics.partition_views)
-        self._alerts = TopicReader(settings.kafka, topics.alerts)
+        self.site = Site(
+            self.metrics.render, Pages(self.table, settings.export.stale_seconds, self._waits_for)
+        )
+        self._views: TopicReader
+        self._alerts: TopicReader
         # For the pages: past alerts from the beginning, independent of the delivery's position.
-        self._past = TopicReader(settings.kafka, topics.alerts)
+        self._past: TopicReader
         # Only their end offsets are read.
-        self._counted = {
-            TopicReader(settings.kafka, topics.replica_state): self.metrics.events,
-            TopicReader(settings.kafka, topics.dead_letters): self.metrics.dead_letters,
-        }
-        self.delivery = make_delivery(settings, clients, self._alerts.end)
+        self._counted: dict[TopicReader, Counter] = {}
+        self._uncounted: set[str] = set()
+        self.delivery = make_delivery(settings, clients)
         self._delivery_metrics = DeliveryMetrics(self.metrics.registry, self.delivery)
         self._stopped = threading.Event()
         self._failure: Exception | None = None
         self._threads: list[threading.Thread] = []
+        topics = settings.topics
         for cluster in settings.clusters:
             self._counters.add_cluster(cluster.name)
         for topic in (topics.partition_views, topics.alerts):
             self.metrics.records_read.labels(topic=topic)
             self.metrics.undecodable.labels(topic=topic)
+        health = Health(self._waits_for_what, self._stuck)
+        options = settings.export
+        # Last: what it answers is there, and before anything that needs Kafka.
+        self.server = serve_site(self.site, health, options.listen, options.web_config_file)
 
     def start(self) -> None:
-        self._alerts.start(self.delivery.starts)
+        """Returns at once. The readers start when Kafka answers."""
         self.delivery.start()
-        targets = {
+        self._start_threads({"topics": self._read_topics, "waiting": self._watch_waiting})
+        log.info(
+            "exporter started",
+            listen=self._settings.export.listen,
+            receivers=len(self.delivery.senders),
+        )
+
+    def _read_topics(self) -> None:
+        self._attempts.run(self._open, self._stopped)
+        if not self._opened.is_set():
+            return
+        targets: dict[str, Callable[[], None]] = {
             "views": self._read_views,
             "alerts": self._read_alerts,
             # Reading the ends may block, and must not delay alerts.
@@ -106,17 +130,36 @@ class Exporter:
                 read_past_alerts, self._past, self.site.pages.history, self._stopped
             ),
         }
+        self._start_threads(targets)
+
+    def _start_threads(self, targets: dict[str, Callable[[], None]]) -> None:
         for name, target in targets.items():
             thread = threading.Thread(
                 target=self._catch_failure, args=(target,), name=name, daemon=True
             )
             thread.start()
             self._threads.append(thread)
-        log.info(
-            "exporter started",
-            listen=self._settings.export.listen,
-            receivers=len(self.delivery.senders),
-        )
+
+    def _open(self) -> None:
+        """Opens the topics that it needs. Raises ClusterError, and leaves nothing open."""
+        topics, kafka = self._settings.topics, self._settings.kafka
+        with ExitStack() as stack:
+            views, alerts, past = (
+                stack.enter_context(closing(TopicReader(kafka, name)))
+                for name in (topics.partition_views, topics.alerts, topics.alerts)
+            )
+            self.delivery.attach(alerts.end)
+            alerts.start(self.delivery.starts)
+            self._views, self._alerts, self._past = views, alerts, past
+            stack.pop_all()
+        self._opened.set()
+
+    def _watch_waiting(self) -> None:
+        """Until the topics are open: without a view, TidemarkStreamStalled fires."""
+        self._refresh()
+        while not self._stopped.wait(TICK_SECONDS) and not self._opened.is_set():
+            self.delivery.tick_waiting()
+            self._delivery_metrics.refresh(time.time())
 
     def wait(self, stop: threading.Event) -> None:
         """Returns once `stop` is set. Raises TidemarkError when a reader or a worker failed."""
@@ -134,13 +177,23 @@ class Exporter:
         self.delivery.stop(STOP_SECONDS)
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        # A client in the middle of a slow request must not delay the end.
-        ending = threading.Thread(target=self.server.shutdown, daemon=True)
-        ending.start()
-        ending.join(1.0)
+        self.server.close()
 
     def _waits_for(self) -> list[str]:
         return sorted(self._waiting.copy())
+
+    def _waits_for_what(self) -> list[str]:
+        """As `_waits_for`, with the reason."""
+        reason = self._attempts.reason
+        return [*self._waits_for(), *([] if reason is None else [f"Kafka: {reason}"])]
+
+    def _stuck(self) -> list[str]:
+        now = time.monotonic()
+        return [
+            f"the reader of {name} has not moved for {now - at:.0f} s"
+            for name, at in self._moved_at.copy().items()
+            if now - at > STUCK_SECONDS
+        ]
 
     def _catch_failure(self, target: Callable[[], None]) -> None:
         try:
@@ -152,6 +205,7 @@ class Exporter:
         """The only thread that changes the table."""
         next_refresh = next_tick = 0.0
         while not self._stopped.is_set():
+            self._moved_at[VIEWS] = time.monotonic()
             for message in self._views.poll(POLL_MS):
                 self._guarded(self._apply_view, message, self._views.topic)
             self._check_caught_up(VIEWS, self._views)
@@ -176,6 +230,7 @@ class Exporter:
     def _read_alerts(self) -> None:
         next_refresh = 0.0
         while not self._stopped.is_set():
+            self._moved_at[ALERTS] = time.monotonic()
             records = [
                 (alert, (message.partition, message.offset))
                 for message in self._alerts.poll(POLL_MS)
@@ -193,15 +248,35 @@ class Exporter:
 
     def _watch_ends(self) -> None:
         """Counts the records of the topics that are not read, by how far their ends move."""
+        self._open_counted()
         known = {reader: sum(reader.end.values()) for reader in self._counted}
         while not self._stopped.wait(ENDS_SECONDS):
+            self._open_counted()
             for reader, counter in self._counted.items():
                 ends = reader.end_now()
                 if ends is not None:
-                    counter.inc(max(0, sum(ends.values()) - known[reader]))
+                    before = known.get(reader, sum(reader.end.values()))
+                    counter.inc(max(0, sum(ends.values()) - before))
                     known[reader] = sum(ends.values())
         for reader in self._counted:
             reader.close()
+
+    def _open_counted(self) -> None:
+        """Opens those not open yet. A topic that the user may not describe is not counted."""
+        topics = self._settings.topics
+        for topic in (topics.replica_state, topics.dead_letters):
+            if any(reader.topic == topic for reader in self._counted):
+                continue
+            try:
+                reader = TopicReader(self._settings.kafka, topic)
+            except ClusterError as error:
+                if topic not in self._uncounted:
+                    log.warning("records are not counted", topic=topic, reason=str(error))
+                self._uncounted.add(topic)
+                continue
+            is_events = topic == topics.replica_state
+            counter = self.metrics.events if is_events else self.metrics.dead_letters
+            self._counted[reader] = counter
 
     def _count_alert(self, message: Message) -> Alert | None:
         """The record as an alert; counted when it is newer than this process and not repeated."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from wsgiref.simple_server import WSGIServer
+from http import HTTPStatus
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import choose_encoder
 
 from tidemark.core.errors import TidemarkError
 from tidemark.core.metric_table import METRICS, Kind
-from tidemark.settings import parse_address
+from tidemark.web.exchange import METRICS as METRICS_PATH
+from tidemark.web.exchange import SECURITY, Request, Response, text_response
+from tidemark.web.health import Health
+from tidemark.web.server import WebServer, serve
 
 
 class MetricRegistry(CollectorRegistry):
@@ -25,21 +29,34 @@ class MetricRegistry(CollectorRegistry):
         return Histogram(*_declaration(name, "histogram"), registry=self, buckets=buckets)
 
     def serve(
-        self, listen: str, option: str, failure: type[TidemarkError] = TidemarkError
-    ) -> WSGIServer:
-        """Starts a server on `listen` (host:port), the value of the configuration key `option`.
+        self,
+        listen: str,
+        option: str,
+        web_config_file: str | None = None,
+        health: Health | None = None,
+        failure: type[TidemarkError] = TidemarkError,
+    ) -> WebServer:
+        """Serves the metrics and `health` on `listen`, the value of the configuration key `option`.
 
-        Raises ConfigError when `listen` is no host:port, `failure` when the port is not available.
+        Raises as `tidemark.web.server.serve`.
         """
-        host, port = parse_address(listen)
-        try:
-            server, _ = start_http_server(port, host, self)
-        except OSError as error:
-            raise failure(
-                f"cannot listen on {listen}: {error.strerror or error}. "
-                f"Set {option} to a free address."
-            ) from None
-        return server
+        return serve(
+            self._answer,
+            health or Health(),
+            listen,
+            option,
+            web_config_file,
+            failure=failure,
+        )
+
+    def _answer(self, asked: Request) -> Response:
+        if asked.path != METRICS_PATH:
+            return text_response(
+                HTTPStatus.NOT_FOUND, "not found: there are /metrics, /-/healthy and /-/ready"
+            )
+        encode, kind = choose_encoder(asked.headers.get("Accept", ""))
+        headers = [("Content-Type", kind), ("Vary", "Accept"), *SECURITY]
+        return Response(HTTPStatus.OK, headers, encode(self))
 
 
 def _declaration(name: str, kind: Kind) -> tuple[str, str, tuple[str, ...]]:

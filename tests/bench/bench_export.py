@@ -18,6 +18,7 @@ from tidemark.core.metric_table import METRICS
 from tidemark.core.records import ReplicaView, View, encode_record, view_key
 from tidemark.garbage_collector import freeze_heap
 from tidemark.settings import Export
+from tidemark.web.exchange import Request
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition, Renderer
 from tidemark_exporters.export.metric_values import PARTITION_VALUES, REPLICA_VALUES
@@ -90,11 +91,7 @@ def resident_bytes() -> int:
 
 
 def scrape(site: Site, encoding: str) -> bytes:
-    body = site(
-        {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_ACCEPT_ENCODING": encoding},
-        lambda _status, _headers: None,
-    )
-    return b"".join(body)
+    return site(Request("GET", "/metrics", "", {"Accept-Encoding": encoding})).body
 
 
 def measure_large() -> dict[str, Any]:
@@ -129,7 +126,7 @@ def measure_large() -> dict[str, Any]:
     own = ExportMetrics()
     own.record_refresh(exposition, rendering, NOW)
     # No page is requested.
-    site = Site(own.render, cast(Any, None), list)
+    site = Site(own.render, cast(Any, None))
     site.exposition = exposition
     scrapes = [cpu_seconds(partial(scrape, site, each), 5) for each in ("gzip", "identity")]
     return {

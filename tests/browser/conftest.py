@@ -15,9 +15,10 @@ from tests.conftest import need
 from tests.export.make import key_of
 from tests.pages.make import site, table
 from tidemark.core.records import View
+from tidemark.web.exchange import Response
+from tidemark.web.health import Health
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.http_server import Site, serve
-from tidemark_exporters.pages.responses import Response
+from tidemark_exporters.http_server import Site, serve_site
 
 PARTITION = "/partition?" + urlencode({"cluster": "east", "topic": "payments", "partition": 3})
 
@@ -27,9 +28,9 @@ class Exporter:
 
     def __init__(self) -> None:
         self.table = Table()
-        self._site = Site(bytes, site(self.table), list)
-        self.server = serve(self._site, "127.0.0.1:0")
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self._site = Site(bytes, site(self.table))
+        self.server = serve_site(self._site, Health(), "127.0.0.1:0")
+        self.url = f"http://127.0.0.1:{self.server.port}"
 
     def fill(self, filled: Table) -> None:
         """Serves this table from now on."""
@@ -62,8 +63,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 def server() -> Iterator[Exporter]:
     exporter = Exporter()
     yield exporter
-    exporter.server.shutdown()
-    exporter.server.server_close()
+    exporter.server.close()
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_only_a_collector_that_publishes_needs_the_metrics_port(
     monkeypatch.setattr(command, "_check_clusters", lambda _: None)
     monkeypatch.setattr(command, "_run", lambda *_: None)
     monkeypatch.setattr(command, "ensure_topics", lambda *_: None)
-    monkeypatch.setattr(command, "KafkaPublisher", lambda _: None)
+    monkeypatch.setattr(command, "KafkaPublisher", lambda *_, **__: None)
     file = tmp_path / "t.yaml"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         file.write_text(

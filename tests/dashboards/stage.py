@@ -162,7 +162,6 @@ def exporting(
             assert (exporter._failure, exporter.delivery.failure) == (None, None)
         finally:
             exporter.stop()
-            exporter.server.server_close()
 
 
 @contextmanager
@@ -231,8 +230,10 @@ class _Others:
 
     def __init__(self, collect: int, stream: int) -> None:
         self._collect, self._stream, self._published = CollectMetrics(), StreamMetrics(), 0
-        self._server = self._collect.registry.serve(f"127.0.0.1:{collect}", "collect.listen")
-        self._stream.registry.serve(f"127.0.0.1:{stream}", "stream.listen")
+        self._servers = [
+            self._collect.registry.serve(f"127.0.0.1:{collect}", "collect.listen"),
+            self._stream.registry.serve(f"127.0.0.1:{stream}", "stream.listen"),
+        ]
         self.tick()
 
     def tick(self) -> None:
@@ -250,7 +251,8 @@ class _Others:
         self._stream.last_batch.set_to_current_time()
 
     def close(self) -> None:
-        self._server.shutdown()
+        for server in self._servers:
+            server.close()
 
 
 def _arrived(stage: Stage, began: float) -> bool:

@@ -16,12 +16,13 @@ from structlog.testing import capture_logs
 
 from tests.export.make import NOW, render, table_of, view
 from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.web.health import Health
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Exposition
 from tidemark_exporters.export.negotiation import accepts_gzip, prefers_openmetrics
 from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.http_server import Site, serve
+from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.pages.responses import Pages
 
 WAITING: list[str] = []
@@ -34,11 +35,10 @@ def pages() -> Pages:
 @pytest.fixture
 def site() -> Iterator[tuple[Site, str]]:
     WAITING[:] = ["alerts", "partition views"]
-    made = Site(ExportMetrics().render, pages(), lambda: list(WAITING))
-    server = serve(made, "127.0.0.1:0")
-    yield made, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    made = Site(ExportMetrics().render, pages())
+    server = serve_site(made, Health(lambda: list(WAITING)), "127.0.0.1:0")
+    yield made, f"http://127.0.0.1:{server.port}"
+    server.close()
 
 
 @pytest.fixture
@@ -225,14 +225,14 @@ def test_a_port_in_use_is_one_clear_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(TidemarkError) as raised:
-            serve(Site(bytes, pages(), list), f"127.0.0.1:{port}")
+            serve_site(Site(bytes, pages()), Health(), f"127.0.0.1:{port}")
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use." in str(raised.value)
     assert "export.listen" in str(raised.value)
 
 
 def test_a_malformed_address_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError):
-        serve(Site(bytes, pages(), list), "9754")
+        serve_site(Site(bytes, pages()), Health(), "9754")
 
 
 def test_silent_clients_do_not_delay_others(url: str) -> None:

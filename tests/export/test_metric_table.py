@@ -48,6 +48,7 @@ def test_a_metric_outside_of_the_table_cannot_be_rendered_or_registered() -> Non
 
 def export_registry() -> CollectorRegistry:
     metrics = ExportMetrics()
+    assert metrics.events is not None
     DeliveryMetrics(metrics.registry, make_delivery(Settings(), {}, {}))
     return metrics.registry
 

@@ -62,6 +62,9 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Exporter]]:
         settings = Settings(clusters=[Cluster(name="east")])
         settings.export.listen = "127.0.0.1:0"
         exporter = Exporter(settings)
+        # Without receivers there are no commits to read.
+        exporter._open()
+        exporter._open_counted()
         for reader in (exporter._views, exporter._alerts):
             assert isinstance(reader, ScriptedReader)
             reader.exhausted = exporter._stopped.set
@@ -70,8 +73,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Exporter]]:
 
     yield build
     for exporter in made:
-        exporter.server.shutdown()
-        exporter.server.server_close()
+        exporter.server.close()
 
 
 def message(offset: int, record: Any, key: bytes = b"key") -> Message:

@@ -151,8 +151,11 @@ def test_a_missing_right_ends_the_reader_with_one_line(consumer: Consumer) -> No
         TopicReader(Connection(), "topic").poll(0)
 
 
-def test_a_topic_that_does_not_exist_is_an_error_and_closes_the_client(consumer: Consumer) -> None:
+def test_a_topic_that_does_not_exist_is_an_error_and_closes_the_client(
+    consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     consumer.numbers = set()
+    monkeypatch.setattr(topic_reader, "absence", lambda _, name: f"topic {name} does not exist.")
     with pytest.raises(ClusterError, match="topic topic does not exist"):
         TopicReader(Connection(), "topic")
     assert consumer.closed

@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlencode
 
-from tidemark_exporters.pages.responses import Pages, Response
+from tidemark.web.exchange import Response
+from tidemark_exporters.pages.responses import Pages
 
 VOID = {"meta", "link", "img", "input", "br", "rect", "line", "path", "circle", "hr"}
 

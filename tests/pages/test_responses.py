@@ -9,7 +9,8 @@ import pytest
 from tests.pages.make import HOSTILE, site
 from tests.pages.markup import ask, parse
 from tests.pages.test_markup import PAYMENTS
-from tidemark_exporters.pages.responses import POLICY, static_file
+from tidemark.web.exchange import POLICY
+from tidemark_exporters.pages.responses import static_file
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
+from functools import cached_property
 
-from prometheus_client import ProcessCollector, disable_created_metrics, generate_latest
+from prometheus_client import Counter, ProcessCollector, disable_created_metrics, generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 
 from tidemark import __version__
@@ -26,7 +27,6 @@ class ExportMetrics:
         self.ready = registry.gauge("tidemark_export_ready")
         self.records_read = registry.counter("tidemark_export_records_read_total")
         self.undecodable = registry.counter("tidemark_export_records_undecodable_total")
-        self.events = registry.counter("tidemark_event_records_total")
         self.dead_letters = registry.counter("tidemark_dead_letters_total")
         self._refresh_seconds = registry.gauge("tidemark_export_refresh_duration_seconds")
         self._refreshed_at = registry.gauge("tidemark_export_refresh_timestamp_seconds")
@@ -34,6 +34,11 @@ class ExportMetrics:
         self._series_dropped = registry.counter("tidemark_series_dropped_total")
         for tier in DETAIL_TIERS:
             self._series_dropped.labels(tier=tier)
+
+    @cached_property
+    def events(self) -> Counter:
+        """Exported from its first use: without the right to describe the topic it is unknown."""
+        return self.registry.counter("tidemark_event_records_total")
 
     def record_refresh(self, exposition: Exposition, seconds: float, now: float) -> None:
         """Takes over one refresh that began at `now` (Unix seconds)."""

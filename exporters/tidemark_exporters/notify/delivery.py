@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import product
 from typing import Final
 
@@ -27,6 +28,9 @@ ATTEMPTS: Final = ("ok", "again", "rejected")
 # How many records before the committed offset are read again, for the ids and alerts in them.
 READ_BACK: Final = 5000
 
+# Of the settings, the ends of the alerts topic and the receiver's name.
+MakeStore = Callable[[Settings, dict[int, int], str], OffsetStore]
+
 log = structlog.get_logger()
 
 
@@ -37,14 +41,16 @@ class Delivery:
         self,
         settings: Settings,
         senders: Sequence[Sender],
-        starts: dict[int, int],
         windows: Windows,
+        make_store: MakeStore,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.senders = senders
-        # Where to begin to read the alerts topic, by partition.
-        self.starts = starts
+        # Where to begin to read the alerts topic, by partition; known once `attach` has returned.
+        self.starts: dict[int, int] = {}
         self.windows = windows
+        self._settings = settings
+        self._make_store = make_store
         self._clock = clock
         self._stale_seconds = settings.export.stale_seconds
         self._lock = threading.Lock()
@@ -61,6 +67,41 @@ class Delivery:
         self._threads: list[threading.Thread] = []
         # Why a thread ended that must not: its sender delivers no more.
         self.failure: Exception | None = None
+
+    def attach(self, ends: dict[int, int]) -> None:
+        """Reads the commits of earlier runs; then records may be offered.
+
+        `ends` are the end offsets of the alerts topic now, by partition. Commits beyond them are of
+        a topic that was deleted and created again. Raises ClusterError, and has changed nothing.
+        """
+        loaded, starts = [], dict(ends)
+        with ExitStack() as stack:
+            for sender in self.senders:
+                store = self._make_store(self._settings, ends, sender.name)
+                stack.callback(store.close)
+                found = store.load().items()
+                commits = {
+                    n: commit for n, commit in found if n in ends and commit.offset <= ends[n]
+                }
+                for number, start in starts.items():
+                    back = commits[number].offset - READ_BACK if number in commits else 0
+                    starts[number] = min(start, max(0, back))
+                loaded.append((sender, store, Offsets(commits, ends)))
+            stack.pop_all()
+        for sender, store, offsets in loaded:
+            sender.attach(store, offsets)
+        self.starts = starts
+
+    def tick_waiting(self) -> None:
+        """Once a second in place of `tick` while the topics cannot be read.
+
+        TidemarkStreamStalled fires also when Kafka is away from the start. The heartbeat does not
+        go on: no alert would be delivered.
+        """
+        with self._lock:
+            stalled = self._stalled.alerts({}, self._clock())
+        for sender in self.senders:
+            sender.offer_own(stalled)
 
     def alerts(self, records: list[tuple[Alert, Position]]) -> None:
         """Records of one poll, in order."""
@@ -154,32 +195,29 @@ def kafka_store(settings: Settings, ends: dict[int, int], name: str) -> OffsetSt
 def make_delivery(
     settings: Settings,
     clients: Mapping[str, Sequence[Client]],
-    ends: dict[int, int],
-    make_store: Callable[[Settings, dict[int, int], str], OffsetStore] = kafka_store,
+    ends: dict[int, int] | None = None,
+    make_store: MakeStore = kafka_store,
     clock: Callable[[], float] = time.time,
 ) -> Delivery:
     """A sender for each receiver that has clients, one for each of its addresses.
 
-    `ends` are the end offsets of the alerts topic now, by partition. Commits beyond them are of a
-    topic that was deleted and created again. Raises ClusterError when offsets cannot be read.
+    Attached to `ends` where they are known: see `Delivery.attach`. Else only alerts about Tidemark
+    itself are delivered until it is.
     """
     notify, runbook_url, now = settings.notify, settings.detect.runbook_url, clock()
-    windows, senders, starts = Windows(notify.maintenance), [], dict(ends)
+    windows, senders = Windows(notify.maintenance), []
     for route in (each for each in notify.routes if each.name in clients):
-        store = make_store(settings, ends, route.name)
-        loaded = store.load().items()
-        commits = {n: commit for n, commit in loaded if n in ends and commit.offset <= ends[n]}
-        for number, start in starts.items():
-            back = commits[number].offset - READ_BACK if number in commits else 0
-            starts[number] = min(start, max(0, back))
         beats = notify.heartbeat_receiver == route.name
         heartbeat = Heartbeat(notify.heartbeat_seconds, runbook_url, now) if beats else None
         kind: type[ReceiverState] = AlertmanagerState
         if isinstance(route, Receiver):
             kind = WebhookState
-        state = kind(route, notify, Offsets(commits, ends), windows.mute, now, heartbeat)
-        senders.append(Sender(state, clients[route.name], store, clock))
-    return Delivery(settings, senders, starts, windows, clock)
+        state = kind(route, notify, Offsets({}), windows.mute, now, heartbeat)
+        senders.append(Sender(state, clients[route.name], None, clock))
+    delivery = Delivery(settings, senders, windows, make_store, clock)
+    if ends is not None:
+        delivery.attach(ends)
+    return delivery
 
 
 class DeliveryMetrics:

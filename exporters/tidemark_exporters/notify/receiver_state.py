@@ -93,6 +93,15 @@ class ReceiverState(ABC):
         # Firing alerts that a maintenance window holds back, oldest first.
         self.muted: OrderedDict[str, Entry] = OrderedDict()
 
+    def attach(self, offsets: Offsets) -> None:
+        """Takes what earlier runs committed. Until then only `offer_own` is called.
+
+        The states of own alerts posted meanwhile are newer.
+        """
+        for fingerprint, known in self.offsets.own.items():
+            offsets.own[fingerprint] = known
+        self.offsets = offsets
+
     def offer(self, alert: Alert, position: Position, now: float) -> None:
         """Takes one record of the alerts topic, in order."""
         new, wanted = self._seen.add(alert.id), wants(self.route, alert)

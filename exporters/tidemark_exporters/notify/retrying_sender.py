@@ -17,7 +17,7 @@ import structlog
 
 from tidemark.core.records import Alert
 from tidemark_exporters.notify.http_client import Client, NotDeliveredError
-from tidemark_exporters.notify.offsets import Commit, OffsetStore, Position
+from tidemark_exporters.notify.offsets import Commit, Offsets, OffsetStore, Position
 from tidemark_exporters.notify.receiver_state import ReceiverState
 
 IDLE_SECONDS: Final = 1.0
@@ -63,7 +63,7 @@ class Sender:
         self,
         state: ReceiverState,
         clients: Sequence[Client],
-        store: OffsetStore,
+        store: OffsetStore | None,
         clock: Callable[[], float],
     ) -> None:
         self.name = state.route.name
@@ -78,6 +78,19 @@ class Sender:
         self._answered = False
         self._committed: dict[int, Commit] = {}
         self._commit_failing = False
+
+    def attach(self, store: OffsetStore, offsets: Offsets) -> None:
+        """Where commits are kept from now on, and what earlier runs committed."""
+        with self._changed:
+            self._store = store
+            self._state.attach(offsets)
+
+    def offer_own(self, own: Iterable[Alert]) -> None:
+        """Takes alerts without a record while no topic can be read: time alone moves nothing."""
+        with self._changed:
+            for alert in own:
+                self._state.offer_own(alert, self._clock())
+            self._notify()
 
     def offer(self, records: Iterable[tuple[Alert, Position]]) -> None:
         """Takes the records of one poll together: urgent alerts of one cause still share a post."""
@@ -164,7 +177,8 @@ class Sender:
                 self._answered = False
             self.commit()
         self.commit()
-        self._store.close()
+        if self._store is not None:
+            self._store.close()
 
     def _ended(self) -> bool:
         return self._stopping and self._running == 0
@@ -175,10 +189,14 @@ class Sender:
         The next commit covers a failed one.
         """
         with self._changed:
-            commits = self._state.offsets.commits()
-        if commits == self._committed or all(address.failures for address in self.addresses):
+            commits, store = self._state.offsets.commits(), self._store
+        if (
+            store is None
+            or commits == self._committed
+            or all(address.failures for address in self.addresses)
+        ):
             return
-        if self._store.save(commits):
+        if store.save(commits):
             self._committed, self._commit_failing = commits, False
         elif not self._commit_failing:
             self._commit_failing = True

@@ -45,6 +45,11 @@ class WebhookState(ReceiverState):
         # The heartbeat that is being posted, instead of a batch of the queue.
         self._beat: Alert | None = None
 
+    def attach(self, offsets: Offsets) -> None:
+        super().attach(offsets)
+        for fingerprint, known in offsets.own.items():
+            self._states.setdefault(fingerprint, known)
+
     def _known(self, fingerprint: str) -> KnownState | None:
         return self._states.get(fingerprint)
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from http import HTTPStatus
 from importlib import resources
-from typing import Final, NamedTuple
+from typing import Final
 
+from tidemark.web.exchange import PLAIN, SECURITY, Response
 from tidemark_exporters.export.negotiation import accepts_gzip
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages import api
@@ -20,33 +21,13 @@ from tidemark_exporters.pages.page_definitions import PageRequest, page_contents
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError
 from tidemark_exporters.pages.snapshot import SnapshotCache, TableSnapshot
 
-Headers = list[tuple[str, str]]
-
 FILES: Final = {
     "tidemark.css": "text/css; charset=utf-8",
     "tidemark.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-PLAIN: Final = "text/plain; charset=utf-8"
 PROBLEM: Final = "application/problem+json"
-# The browser loads, runs and contacts nothing but our own files, and no other site can frame us.
-POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
-SECURITY: Final[Headers] = [
-    ("Content-Security-Policy", POLICY),
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-]
 MIN_COMPRESSED: Final = 1_024
-
-
-class Response(NamedTuple):
-    status: HTTPStatus
-    headers: Headers
-    body: bytes
 
 
 class Pages:
@@ -69,7 +50,7 @@ class Pages:
     def answer(
         self, path: str, query: str, accept_encoding: str = "", if_none_match: str = ""
     ) -> Response:
-        """`path` as WSGI gives it, decoded; `query` raw."""
+        """`path` decoded, `query` raw."""
         name = path.removeprefix("/")
         if name.startswith("static/"):
             return _static_response(name.removeprefix("static/"), if_none_match)

@@ -22,6 +22,8 @@ log = structlog.get_logger()
 
 # Between a pass and one that follows at once.
 IMMEDIATE_SECONDS: Final = 0.1
+# Without any answer for so long, the log says so.
+SILENT_SECONDS: Final = 10.0
 
 
 class Collector(threading.Thread):
@@ -48,12 +50,25 @@ class Collector(threading.Thread):
         self._rested = Future()
         self._stopped.add_callback(lambda _: complete(self._rested, result=True))
         self._refused: dict[str, tuple[str, ...]] = {}
+        self._silent = False
+        # When a pass last ended, whatever it found (monotonic); the start counts as a pass.
+        self.passed_at = time.monotonic()
 
     def run(self) -> None:
         try:
             self.passes.loop.run(self._run)
         finally:
             self.passes.close()
+
+    def _log_silence(self) -> None:
+        """Logs once that no broker answers, and once that one does again."""
+        seconds = time.monotonic() - self.passes.answered_at
+        if self._silent and seconds < SILENT_SECONDS:
+            self._silent = False
+            log.info("brokers answer", cluster=self.cluster.name)
+        elif not self._silent and seconds >= SILENT_SECONDS:
+            self._silent = True
+            log.warning("no broker answers, trying again", cluster=self.cluster.name)
 
     def _log_refusals(self) -> None:
         """Logs once what brokers refuse to answer, and once that they answer it again."""
@@ -86,12 +101,14 @@ class Collector(threading.Thread):
                 self._publisher.put(records)
                 seconds = time.monotonic() - begun
                 self._log_refusals()
+                self._log_silence()
                 self._metrics.passed(self.cluster.name, seconds, passes, self._publisher)
             except Exception:
                 # A failed pass is a gap. Collection goes on.
                 log.exception(
                     "collection pass failed", cluster=self.cluster.name, number=passes.number
                 )
+            self.passed_at = time.monotonic()
             if self._limit is not None and passes.number >= self._limit:
                 return
             was_immediate = passes.immediate_next_pass and not was_immediate

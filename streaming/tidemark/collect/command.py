@@ -13,6 +13,7 @@ import structlog
 
 from tidemark.collect.cluster_choice import choose_cluster, select_clusters
 from tidemark.collect.collector import Collector
+from tidemark.collect.health import CollectHealth
 from tidemark.collect.kafka_publisher import KafkaPublisher
 from tidemark.collect.log_directories.sidecar import (
     LogDirectoriesReader,
@@ -29,6 +30,8 @@ from tidemark.kafka.client import check_reachable, quiet_client_logs
 from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
+from tidemark.web.health import Health
+from tidemark.web.server import WebServer
 
 log = structlog.get_logger()
 
@@ -92,9 +95,15 @@ def collect(
         return
     settings = select_clusters(settings, bootstrap, name)
     configure_logs(settings.log_format)
-    _check_clusters(settings)
-    publisher = _make_publisher(settings, to)
-    metrics = _make_metrics(settings, to)
+    bounded = to == "-" or passes is not None
+    health, stop = CollectHealth(), stop_on_signal()
+    # The first of all: a probe and a scrape have an answer whatever Kafka does.
+    metrics, server = _make_metrics(settings, to, health)
+    if bounded:
+        _check_clusters(settings)
+    else:
+        threading.Thread(target=_log_silent_clusters, args=(settings,), daemon=True).start()
+    publisher = _make_publisher(settings, to, waits=not bounded)
     collectors = [
         Collector(
             cluster,
@@ -107,23 +116,39 @@ def collect(
         )
         for cluster in settings.clusters
     ]
-    _run(settings, collectors, publisher)
+    health.watch(collectors, publisher)
+    try:
+        _run(settings, collectors, publisher, stop)
+    finally:
+        if server is not None:
+            server.close()
 
 
-def _make_publisher(settings: Settings, to: str) -> Publisher:
+def _make_publisher(settings: Settings, to: str, *, waits: bool) -> Publisher:
+    """`waits`: in the background, for Kafka and for the right to use the event topic."""
     if to == "-":
         return LinePublisher()
-    ensure_topics(settings.kafka, settings.topics)
-    return KafkaPublisher(settings)
+    prepare = partial(
+        ensure_topics, settings.kafka, settings.topics, [settings.topics.replica_state]
+    )
+    if not waits:
+        prepare()
+    return KafkaPublisher(settings, prepare=prepare)
 
 
-def _make_metrics(settings: Settings, to: str) -> CollectMetrics:
-    metrics = CollectMetrics()
+def _make_metrics(
+    settings: Settings, to: str, health: Health
+) -> tuple[CollectMetrics, WebServer | None]:
+    """The metrics, and their server."""
+    metrics, options = CollectMetrics(), settings.collect
     # A collector that writes lines often runs on the host of the one that publishes, which has the
     # port.
-    if settings.collect.listen is not None and to == "topic":
-        metrics.registry.serve(settings.collect.listen, "collect.listen", ConfigError)
-    return metrics
+    if options.listen is None or to != "topic":
+        return metrics, None
+    server = metrics.registry.serve(
+        options.listen, "collect.listen", options.web_config_file, health, ConfigError
+    )
+    return metrics, server
 
 
 def _read_log_directories(
@@ -139,16 +164,29 @@ def _read_log_directories(
     cluster = choose_cluster(settings, name)
     groups = 1 if to == "-" else settings.topics.partitions
     reader = LogDirectoriesReader(paths, cluster, settings.collect.collector, groups, epoch)
-    publisher = _make_publisher(settings, to)
-    metrics = _make_metrics(settings, to)
-    stop = _stop_on_signal()
+    stop = stop_on_signal()
+    health = CollectHealth()
+    metrics, server = _make_metrics(settings, to, health)
+    publisher = _make_publisher(settings, to, waits=readings is None)
+    health.watch([], publisher)
     log.info("reading log directories", cluster=cluster.name, broker=reader.broker)
     run_sidecar(reader, publisher, metrics, stop, settings.collect.checkpoint_seconds, readings)
     publisher.close(FLUSH_SECONDS)
+    if server is not None:
+        server.close()
+    if publisher.failure is not None:
+        raise publisher.failure
 
 
 def _check_clusters(settings: Settings) -> None:
-    """At least one cluster must answer at the start. The others are tried again in every pass."""
+    """For a run that ends by itself: at least one cluster must answer at its start."""
+    failures = _log_silent_clusters(settings)
+    if len(failures) == len(settings.clusters):
+        raise failures[0]
+
+
+def _log_silent_clusters(settings: Settings) -> list[ClusterError]:
+    """The failures of clusters that do not answer now. They are tried again in every pass."""
     failures = []
     for cluster in settings.clusters:
         try:
@@ -156,20 +194,26 @@ def _check_clusters(settings: Settings) -> None:
         except ClusterError as error:
             failures.append(error)
             log.warning("cluster does not answer", cluster=cluster.name, reason=str(error))
-    if len(failures) == len(settings.clusters):
-        raise failures[0]
+    return failures
 
 
-def _stop_on_signal() -> threading.Event:
+def stop_on_signal() -> threading.Event:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     return stop
 
 
-def _run(settings: Settings, collectors: list[Collector], publisher: Publisher) -> None:
-    """Runs the collectors until a signal, the end of their passes, or of the lines' reader."""
-    stop = _stop_on_signal()
+def _run(
+    settings: Settings,
+    collectors: list[Collector],
+    publisher: Publisher,
+    stop: threading.Event,
+) -> None:
+    """Runs the collectors until a signal, the end of their passes, or of the lines' reader.
+
+    Raises what the publisher cannot wait out, such as TopicMismatchError.
+    """
 
     def ages() -> dict[Key, float]:
         now = time.monotonic()
@@ -196,7 +240,8 @@ def _run(settings: Settings, collectors: list[Collector], publisher: Publisher) 
         collector.start()
         log.info("watching cluster", cluster=collector.cluster.name)
     while any(collector.is_alive() for collector in collectors) and not stop.wait(0.2):
-        if isinstance(publisher, LinePublisher) and publisher.broken:
+        is_broken = isinstance(publisher, LinePublisher) and publisher.broken
+        if is_broken or publisher.failure is not None:
             break
     deadline = time.monotonic() + PASS_SECONDS
     for collector in collectors:
@@ -206,3 +251,5 @@ def _run(settings: Settings, collectors: list[Collector], publisher: Publisher) 
     publisher.close(FLUSH_SECONDS)
     if watchdog is not None:
         watchdog.stop()
+    if publisher.failure is not None:
+        raise publisher.failure

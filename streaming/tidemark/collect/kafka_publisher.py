@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
@@ -19,8 +20,10 @@ from kafka import errors as kafka_errors
 from tidemark.collect.metadata_image import TopicPartition
 from tidemark.collect.pack import EventRecord
 from tidemark.collect.publish import Publisher
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.client import close_producer, make_producer, reason_of
+from tidemark.kafka.topics import TopicMismatchError
 from tidemark.settings import Settings
 
 log = structlog.get_logger()
@@ -46,9 +49,18 @@ class KafkaPublisher(Publisher):
     """Runs in a thread of its own. At least once: an acknowledgement may be lost."""
 
     def __init__(
-        self, settings: Settings, make: Any = make_producer, queue_bytes: int = QUEUE_BYTES
+        self,
+        settings: Settings,
+        make: Any = make_producer,
+        queue_bytes: int = QUEUE_BYTES,
+        prepare: Callable[[], None] = lambda: None,
     ) -> None:
+        """`prepare` makes the topic usable; it is called until it first succeeds."""
         super().__init__(settings.topics.partitions)
+        self._prepare: Callable[[], None] | None = prepare
+        self._attempts = Attempts("to publish events")
+        # After an attempt to connect that failed.
+        self._pause = RETRY_SECONDS
         self._settings = settings
         self._make = make
         self._queue_bytes = queue_bytes
@@ -112,9 +124,10 @@ class KafkaPublisher(Publisher):
                 self._take_back()
                 producer = None
             if producer is None:
-                producer = self._connect() if self._queue else None
+                self._pause = RETRY_SECONDS
+                producer = self._connect() if self._queue or self._prepare else None
             if producer is None:
-                self._wait(RETRY_SECONDS)
+                self._wait(self._pause)
             elif (record := self._next()) is not None:
                 self._send(producer, record)
         if producer is not None:
@@ -217,6 +230,9 @@ class KafkaPublisher(Publisher):
         compression = self._settings.collect.compression
         producer: Any = None
         try:
+            if self._prepare is not None:
+                self._prepare()
+                self._prepare = None
             producer = self._make(
                 self._settings.kafka,
                 acks="all",
@@ -230,11 +246,20 @@ class KafkaPublisher(Publisher):
             )
             producer.partitions_for(self._settings.topics.replica_state)
         except (TidemarkError, kafka_errors.KafkaError) as error:
-            log.warning("cannot publish", reason=reason_of(error), queued_bytes=self._queued)
+            if isinstance(error, TopicMismatchError | ConfigError):
+                self.failure = error
+            self._pause = self._attempts.failed(error)
             if producer is not None:
                 close_producer(producer, 0.0)
             return None
+        self._attempts.succeeded()
         return producer
+
+    def waits_for(self) -> str | None:
+        return self._attempts.reason
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
 
 
 def _size(record: EventRecord) -> int:

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from tidemark.collect.metadata_image import TopicPartition
 from tidemark.collect.pack import EventRecord
+from tidemark.core.errors import TidemarkError
 
 
 class Publisher:
@@ -21,6 +22,16 @@ class Publisher:
         self.dropped = 0
         # When a record was last acknowledged or written (monotonic).
         self.published_at = time.monotonic()
+        # What waiting does not mend, such as a topic with another number of partitions.
+        self.failure: TidemarkError | None = None
+
+    def waits_for(self) -> str | None:
+        """Why nothing can be published now, as far as it is known."""
+        return None
+
+    def is_alive(self) -> bool:
+        """Whether what is put is still taken."""
+        return True
 
     def put(self, records: list[EventRecord]) -> None:
         raise NotImplementedError

@@ -12,6 +12,7 @@ from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError
 from tidemark.kafka.client import make_consumer, reason_of
+from tidemark.kafka.topics import absence
 from tidemark.settings import Connection
 
 POLL_MS: Final = 200
@@ -43,7 +44,7 @@ class TopicReader:
     """
 
     def __init__(self, connection: Connection, topic: str, key_hash: int | None = None) -> None:
-        """Raises ClusterError when the topic does not exist or cannot be read.
+        """Raises ClusterError when the topic does not exist, or may not or cannot be read.
 
         With `key_hash`, only the partition of the keys with this hash is read.
         """
@@ -60,10 +61,7 @@ class TopicReader:
         try:
             numbers = self._ask(self._consumer.partitions_for_topic, topic)
             if not numbers:
-                raise ClusterError(
-                    f"topic {topic} does not exist. Start `tidemark collect` once, which creates "
-                    "it, or check topics.prefix and kafka.bootstrap_servers (or --bootstrap)."
-                )
+                raise ClusterError(absence(connection, topic))
             if key_hash is not None:
                 numbers = {key_hash % len(numbers)}
             self._partitions = {number: TopicPartition(topic, number) for number in sorted(numbers)}

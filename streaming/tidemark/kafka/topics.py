@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Collection, Iterable
+from typing import Any, Final, NamedTuple
 
 from kafka import errors as kafka_errors
 
@@ -10,6 +11,14 @@ from tidemark.core.errors import ClusterError
 from tidemark.kafka.client import explain, make_admin
 from tidemark.settings import Connection, Topics
 
+# Kafka's default. Written down: it bounds a record also where the brokers' default was raised.
+MAX_MESSAGE_BYTES: Final = 1_048_588
+_DENIED: Final = kafka_errors.TopicAuthorizationFailedError.errno
+# A topic that is being created has no leader yet.
+_NOT_THERE: Final = (
+    kafka_errors.UnknownTopicOrPartitionError.errno,
+    kafka_errors.LeaderNotAvailableError.errno,
+)
 DAY_MS: Final = 24 * 3_600_000
 
 # name -> (partitions, configuration)
@@ -26,6 +35,7 @@ def topic_specifications(topics: Topics) -> Specifications:
         "min.insync.replicas": str(topics.min_in_sync_replicas),
         "unclean.leader.election.enable": "false",
         "compression.type": "producer",
+        "max.message.bytes": str(MAX_MESSAGE_BYTES),
     }
     day = {**common, "cleanup.policy": "delete", "retention.ms": str(DAY_MS)}
     week = {**common, "cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
@@ -43,37 +53,92 @@ def topic_specifications(topics: Topics) -> Specifications:
     }
 
 
-def ensure_topics(connection: Connection, topics: Topics) -> None:
+class TopicMismatchError(ClusterError):
+    """A topic exists with another number of partitions: waiting does not mend it."""
+
+
+def ensure_topics(
+    connection: Connection, topics: Topics, needed: Collection[str] | None = None
+) -> None:
     """Creates missing topics, and checks the number of partitions of those that exist.
 
-    Raises ClusterError when a topic exists with another number of partitions or cannot be created.
+    `needed`: the topics that the verb uses (default: all). Another one that the user may neither
+    describe nor create is left to the verb that uses it. Raises TopicMismatchError when a topic
+    exists with another number of partitions, ClusterError when a needed one cannot be used.
     """
     wanted = topic_specifications(topics)
+    needed = wanted.keys() if needed is None else needed
     admin = make_admin(connection)
     try:
-        existing = {
-            topic["name"]: len(topic["partitions"])
-            for topic in admin.describe_topics(None)
-            if not topic["error_code"]
-        }
+        states = topic_states(admin, wanted)
         for name, (partitions, _) in wanted.items():
-            if existing.get(name, partitions) != partitions:
-                raise ClusterError(
-                    f"topic {name} has {existing[name]} partitions, but the configuration says "
-                    f"{partitions}. Set topics.partitions to {existing[name]}, or choose another "
+            exist = states[name].partitions
+            if exist not in (None, partitions):
+                raise TopicMismatchError(
+                    f"topic {name} has {exist} partitions, but the configuration says "
+                    f"{partitions}. Set topics.partitions to {exist}, or choose another "
                     "topics.prefix (the checkpoint of `tidemark stream` is bound to the number "
                     "too)."
                 )
-        missing = {name: wanted[name] for name in wanted if name not in existing}
+            if states[name].denied and name in needed:
+                raise ClusterError(denial(name))
+        missing = {
+            name: wanted[name]
+            for name, state in states.items()
+            if state.partitions is None and not state.denied
+        }
         if missing:
-            _create(admin, missing, topics)
+            _create(admin, missing, topics, needed)
     except kafka_errors.KafkaError as error:
         raise ClusterError(f"cannot prepare Tidemark's topics: {explain(error)}.") from None
     finally:
         admin.close()
 
 
-def _create(admin: Any, missing: Specifications, topics: Topics) -> None:
+class TopicState(NamedTuple):
+    """`partitions` is None where the topic does not exist, and where it may not be described."""
+
+    partitions: int | None
+    denied: bool
+
+
+def topic_states(admin: Any, names: Iterable[str]) -> dict[str, TopicState]:
+    """Raises KafkaError. Asked by name, a broker tells "not permitted" from "not there"."""
+    states = {}
+    for topic in admin.describe_topics(list(names)):
+        code, exists = topic["error_code"], not topic["error_code"]
+        if code not in {0, _DENIED, *_NOT_THERE}:
+            raise kafka_errors.for_code(code)(topic["name"])
+        partitions = len(topic["partitions"]) if exists else None
+        states[topic["name"]] = TopicState(partitions, code == _DENIED)
+    return states
+
+
+def absence(connection: Connection, name: str) -> str:
+    """Why a topic cannot be seen, as a sentence with the cure. Raises ClusterError."""
+    admin = make_admin(connection)
+    try:
+        denied = topic_states(admin, [name])[name].denied
+    except kafka_errors.KafkaError as error:
+        raise ClusterError(f"cannot describe topic {name}: {explain(error)}.") from None
+    finally:
+        admin.close()
+    if denied:
+        return denial(name)
+    return (
+        f"topic {name} does not exist. Start `tidemark collect` once, which creates "
+        "it, or check topics.prefix and kafka.bootstrap_servers (or --bootstrap)."
+    )
+
+
+def denial(name: str) -> str:
+    return (
+        f"the user may not describe topic {name}, so it is not known whether it exists. "
+        "Grant the rights of docs/permissions.md, or check topics.prefix."
+    )
+
+
+def _create(admin: Any, missing: Specifications, topics: Topics, needed: Collection[str]) -> None:
     request = {
         name: {
             "num_partitions": partitions,
@@ -83,9 +148,11 @@ def _create(admin: Any, missing: Specifications, topics: Topics) -> None:
         for name, (partitions, configuration) in missing.items()
     }
     answer = admin.create_topics(request, raise_errors=False)
+    created = []
     for topic in answer["topics"]:
         code = topic["error_code"]
         if code in {0, kafka_errors.TopicAlreadyExistsError.errno}:
+            created.append(topic["name"])
             continue
         if code == kafka_errors.InvalidReplicationFactorError.errno:
             raise ClusterError(
@@ -93,9 +160,12 @@ def _create(admin: Any, missing: Specifications, topics: Topics) -> None:
                 f"{topics.replication_factor}: the cluster has fewer brokers. Lower "
                 "topics.replication_factor and topics.min_in_sync_replicas."
             )
+        if code == _DENIED and topic["name"] not in needed:
+            continue
         name = kafka_errors.for_code(code).__name__.removesuffix("Error")
         raise ClusterError(
             f"cannot create topic {topic['name']}: {name}. Create it as the docs describe, or "
             "grant the user the right to create topics."
         )
-    admin.wait_for_topics(list(missing))
+    if created:
+        admin.wait_for_topics(created)

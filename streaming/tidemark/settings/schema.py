@@ -119,8 +119,10 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     # A webhook for alerts about the collector itself, posted without Kafka. Null: none.
     watchdog_url: str | None = None
     watchdog_seconds: PositiveFloat = 30.0
-    # host:port of the collector's own Prometheus metrics. Null: none.
+    # host:port of the collector's own Prometheus metrics and health. Null: none.
     listen: str | None = None
+    # TLS, clients' certificates and users of `listen`: a file in exporter-toolkit's form.
+    web_config_file: str | None = None
 
 
 class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -140,8 +142,10 @@ class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
     # More Spark settings, passed on unchanged. `kafka.…` are options of the job's Kafka client,
     # under their Java names.
     spark: dict[str, str] = {}
-    # host:port of the stream's own Prometheus metrics. Null: none.
+    # host:port of the stream's own Prometheus metrics and health. Null: none.
     listen: str | None = None
+    # TLS, clients' certificates and users of `listen`: a file in exporter-toolkit's form.
+    web_config_file: str | None = None
 
 
 class Route(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -201,6 +205,8 @@ class Export(Struct, kw_only=True, forbid_unknown_fields=True):
     """`tidemark export`."""
 
     listen: str = "127.0.0.1:9754"
+    # TLS, clients' certificates and users of `listen`: a file in exporter-toolkit's form.
+    web_config_file: str | None = None
     refresh_seconds: PositiveFloat = 1.0
     max_series: PositiveInt = 50_000
     granularity: Literal["auto", "cluster", "topic", "partition", "replica"] = "auto"

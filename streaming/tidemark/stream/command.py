@@ -6,17 +6,21 @@ import logging
 import os
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.core.errors import ClusterError, ConfigError, TidemarkError
+from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
 from tidemark.stream.failures import describe_failure, java_causes, start_causes
-from tidemark.stream.session import start_session
+from tidemark.stream.health import StreamHealth
+from tidemark.stream.outage import is_outage
+from tidemark.stream.session import first_line, start_session
 from tidemark.stream.stopping import Stop, ended, finish_batch
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
 # Between two checks of the query and of the request to stop.
 POLL_SECONDS: Final = 0.2
+RUN: Final = "to go on from the checkpoint"
 
 
 @click.command("stream")
@@ -72,13 +77,18 @@ def run(settings: Settings, once: bool = False) -> None:
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     with stop.on_signals():
         check_packages()
-        ensure_topics(settings.kafka, settings.topics)
         from tidemark.stream.checkpoint import fix_settings, fixed_settings
         from tidemark.stream.listener import Listener, StreamMetrics
 
-        metrics = StreamMetrics()
-        if settings.stream.listen is not None:
-            metrics.registry.serve(settings.stream.listen, "stream.listen")
+        metrics, topics, runs = StreamMetrics(), Attempts("to use its topics"), Attempts(RUN)
+        health, options = StreamHealth(topics, runs), settings.stream
+        if options.listen is not None:
+            metrics.registry.serve(options.listen, "stream.listen", options.web_config_file, health)
+        prepare = partial(ensure_topics, settings.kafka, settings.topics)
+        if once:
+            prepare()
+        else:
+            topics.run(prepare, stop.requested)
         if stop.requested.is_set():
             return
         spark = start_session(settings, os.environ)
@@ -89,10 +99,19 @@ def run(settings: Settings, once: bool = False) -> None:
             context: Any = spark.sparkContext
             # PySpark has no public way to Hadoop's file systems.
             jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()  # noqa: SLF001
-            fix_settings(jvm, hadoop, settings.stream.checkpoint, fixed_settings(settings))
-            spark.streams.addListener(Listener(metrics))
-            query = _start(spark, settings, once)
-            watch(query, stop.requested, settings.stream.checkpoint)
+            fix_settings(jvm, hadoop, options.checkpoint, fixed_settings(settings))
+            spark.streams.addListener(Listener(metrics, health.moved))
+            while not stop.requested.is_set():
+                health.started()
+                query = _start(spark, settings, once)
+                outage = watch(query, stop.requested, options.checkpoint, restart=not once)
+                if health.has_moved():
+                    runs.succeeded()
+                health.ended()
+                if outage is None:
+                    return
+                stop.requested.wait(runs.failed(outage))
+                topics.run(prepare, stop.requested)
 
 
 def check_packages() -> None:
@@ -121,10 +140,13 @@ def _start(spark: SparkSession, settings: Settings, once: bool) -> StreamingQuer
         ) from None
 
 
-def watch(query: StreamingQuery, stop: threading.Event, checkpoint: str) -> None:
+def watch(
+    query: StreamingQuery, stop: threading.Event, checkpoint: str, *, restart: bool = False
+) -> ClusterError | None:
     """Returns when the query has ended or was stopped after its batch.
 
-    Raises TidemarkError when the query or the JVM failed.
+    With `restart`, it also returns the failure where that was an outage of Kafka. Raises
+    TidemarkError when the query or the JVM failed.
     """
     from py4j.protocol import Py4JNetworkError
 
@@ -133,12 +155,15 @@ def watch(query: StreamingQuery, stop: threading.Event, checkpoint: str) -> None
             pass
         if query.isActive:
             finish_batch(query)
-            return
+            return None
         causes = java_causes(query)
     except (Py4JNetworkError, ConnectionError):
         raise TidemarkError(
             "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in "
             "stream.spark). The query continues from its checkpoint when started again."
         ) from None
-    if causes:
-        raise TidemarkError(describe_failure(causes, checkpoint))
+    if not causes:
+        return None
+    if restart and is_outage("\n".join(causes)):
+        return ClusterError(f"the query failed: {first_line(RuntimeError(causes[-1]))}")
+    raise TidemarkError(describe_failure(causes, checkpoint))

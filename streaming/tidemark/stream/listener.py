@@ -6,7 +6,7 @@ A failure here is logged and does not affect the query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -55,20 +55,23 @@ class StreamMetrics:
 class Listener(StreamingQueryListener):
     """Turns progress reports into metrics and log lines."""
 
-    def __init__(self, metrics: StreamMetrics) -> None:
+    def __init__(self, metrics: StreamMetrics, moved: Callable[[], None] = lambda: None) -> None:
+        """`moved` is called after each batch, and while there is nothing to do."""
         self.metrics = metrics
+        self._moved = moved
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         log.info("query started", name=event.name, run=str(event.runId))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        self._moved()
         try:
             self._progress(event)
         except Exception as error:
             log.error("cannot read a progress report", error=f"{type(error).__name__}: {error}")
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        pass
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802, ARG002 - Spark's name
+        self._moved()
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         log.info("query ended", failed=event.exception is not None)

@@ -124,6 +124,7 @@ def run_sidecar(
         metrics.read_log_directories(reader.cluster, reader.broker, reader.errors, publisher)
         if limit is not None and reader.number >= limit:
             return
-        if isinstance(publisher, LinePublisher) and publisher.broken:
+        is_broken = isinstance(publisher, LinePublisher) and publisher.broken
+        if is_broken or publisher.failure is not None:
             return
         stop.wait(max(0.0, period_seconds - (time.monotonic() - begun)))

@@ -1,0 +1,54 @@
+"""The collector's `/-/healthy` and `/-/ready`.
+
+Healthy: every cluster has ended a pass lately, also one in which no broker answered. Ready: a
+broker of each cluster answers, and events can be published.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from tidemark.collect.collector import Collector
+from tidemark.collect.publish import Publisher
+from tidemark.core.events import OK
+from tidemark.web.health import Health
+
+# Without the end of a pass for so long, or for this many periods, a restart helps.
+STUCK_SECONDS: Final = 60.0
+STUCK_PERIODS: Final = 10
+
+
+class CollectHealth(Health):
+    """Knows no collector until `watch`."""
+
+    def __init__(self) -> None:
+        super().__init__(self._waits_for, self._stuck)
+        self._collectors: Sequence[Collector] = ()
+        self._publisher: Publisher | None = None
+
+    def watch(self, collectors: Sequence[Collector], publisher: Publisher) -> None:
+        self._collectors, self._publisher = collectors, publisher
+
+    def _waits_for(self) -> list[str]:
+        if self._publisher is None:
+            return ["the start"]
+        missing = [
+            f"cluster {collector.cluster.name}: no broker answers"
+            for collector in self._collectors
+            if OK not in list(collector.passes.outcomes.values())
+        ]
+        reason = self._publisher.waits_for()
+        return [*missing, *([] if reason is None else [f"Kafka, to publish: {reason}"])]
+
+    def _stuck(self) -> list[str]:
+        now, stuck = time.monotonic(), []
+        for collector in self._collectors:
+            limit = max(STUCK_SECONDS, STUCK_PERIODS * collector.passes.period_seconds)
+            if now - collector.passed_at > limit:
+                silent = now - collector.passed_at
+                stuck.append(f"cluster {collector.cluster.name}: no pass for {silent:.0f} s")
+        if self._publisher is not None and not self._publisher.is_alive():
+            stuck.append("the publisher has ended")
+        return stuck

@@ -1,0 +1,79 @@
+"""HTTP basic authentication against bcrypt hashes, as Prometheus' exporter-toolkit does it."""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import hmac
+import secrets
+import threading
+from base64 import b64decode
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+import bcrypt
+
+# Answers that are remembered: bcrypt takes 50 ms of a core and more.
+MAX_REMEMBERED: Final = 100
+# bcrypt does not take more, and a password beyond it is wrong.
+MAX_PASSWORD_BYTES: Final = 72
+# Compared with where the user does not exist, so that both take as long.
+_NOBODY: Final = "$2b$10$......................kdQsEnKTZ8yKGRTTCZm4hJxRVA1v9Gy"
+
+
+class BasicAuthentication:
+    """Checks the header Authorization. From any thread; computes one hash at a time."""
+
+    def __init__(self, users: Mapping[str, str]) -> None:
+        self._users = dict(users)
+        # Digests under a key of this process, so that its memory holds no password for long.
+        self._key = secrets.token_bytes(32)
+        # Apart, so that no number of wrong passwords displaces a right one.
+        self._right: OrderedDict[bytes, None] = OrderedDict()
+        self._wrong: OrderedDict[bytes, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def known(self, header: str) -> bool | None:
+        """The remembered answer; None where it is not known yet."""
+        return self._recall(self._digest(header))
+
+    def check(self, header: str) -> bool:
+        digest = self._digest(header)
+        with self._lock:
+            answer = self._recall(digest)
+            if answer is None:
+                answer = self._compute(header)
+                remembered = self._right if answer else self._wrong
+                remembered[digest] = None
+                if len(remembered) > MAX_REMEMBERED:
+                    remembered.popitem(last=False)
+            return answer
+
+    def _recall(self, digest: bytes) -> bool | None:
+        if digest in self._right:
+            return True
+        return False if digest in self._wrong else None
+
+    def _digest(self, header: str) -> bytes:
+        return hmac.new(self._key, header.encode("utf-8", "replace"), hashlib.sha256).digest()
+
+    def _compute(self, header: str) -> bool:
+        user, password = _credentials(header)
+        if len(password) > MAX_PASSWORD_BYTES or b"\0" in password:
+            return False
+        expected = self._users.get(user)
+        fits = bcrypt.checkpw(password, (expected or _NOBODY).encode())
+        return fits and expected is not None
+
+
+def _credentials(header: str) -> tuple[str, bytes]:
+    """User and password; both empty where the header is no basic authorization."""
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        return "", b""
+    try:
+        user, _, password = b64decode(encoded.strip(), validate=True).partition(b":")
+        return user.decode(), password
+    except (binascii.Error, ValueError):
+        return "", b""

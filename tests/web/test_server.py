@@ -1,0 +1,188 @@
+"""The server against clients that are slow, silent, many or hostile."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+import requests
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from tests.web.serving import echo, serving
+from tidemark.web import server as module
+from tidemark.web.exchange import SECURITY
+from tidemark.web.health import Health
+from tidemark.web.server import WebServer
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[WebServer]:
+    with serving() as server:
+        yield server
+
+
+def connect(server: WebServer, text: bytes = b"") -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    connection.sendall(text)
+    return connection
+
+
+def seconds_to_healthy(server: WebServer) -> float:
+    began = time.monotonic()
+    answer = requests.get(f"http://127.0.0.1:{server.port}/-/healthy", timeout=10)
+    assert answer.status_code == 200
+    return time.monotonic() - began
+
+
+def test_idle_and_dripping_connections_keep_no_probe_waiting() -> None:
+    with serving() as server, ExitStack() as stack:
+        idle = [stack.enter_context(closing(connect(server))) for _ in range(200)]
+        dripping = [
+            stack.enter_context(closing(connect(server, b"GET / HTTP/1.1\r\nX: ")))
+            for _ in range(200)
+        ]
+        for _ in range(5):
+            for connection in dripping:
+                # The server has closed those beyond its bound.
+                try:
+                    connection.sendall(b"x")
+                except OSError:
+                    continue
+            assert seconds_to_healthy(server) < 1.0
+        assert len(idle) == 200
+
+
+def test_headers_have_one_deadline_however_they_drip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEADER_SECONDS", 0.5)
+    with serving() as server, closing(connect(server, b"GET / HTTP/1.1\r\n")) as connection:
+        connection.settimeout(0.1)
+        began = time.monotonic()
+        while time.monotonic() - began < 10:
+            try:
+                connection.sendall(b"X: y\r\n")
+                if connection.recv(1) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        assert 0.4 < time.monotonic() - began < 5
+
+
+def test_a_body_has_one_deadline_and_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BODY_SECONDS", 0.5)
+    with serving() as server:
+        begun = b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1"
+        with closing(connect(server, begun)) as connection:
+            assert connection.recv(100) == b""
+        large = b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n"
+        with closing(connect(server, large)) as connection:
+            assert connection.recv(100).startswith(b"HTTP/1.1 400")
+        connection = connect(server, b"GET / HTTP/1.1\r\nX: ")
+        with closing(connection), pytest.raises(OSError):
+            endless(connection)
+
+
+def endless(connection: socket.socket) -> None:
+    for _ in range(1_000):
+        connection.sendall(b"x" * 10_000)
+
+
+def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WRITE_SECONDS", 0.3)
+    closed, close = threading.Event(), module._close
+
+    def note(connection: object) -> None:
+        close(connection)
+        closed.set()
+
+    monkeypatch.setattr(module, "_close", note)
+    with serving() as server:
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", server.port))
+        with closing(connection):
+            connection.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert closed.wait(20)
+            connection.settimeout(10)
+            read = 0
+            while chunk := connection.recv(1 << 20):
+                read += len(chunk)
+        assert read < 48_000_000
+
+
+def test_pages_delay_no_scrape_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_REQUESTS", 8)
+    with serving() as server:
+        base, codes = f"http://127.0.0.1:{server.port}", []
+
+        def ask() -> None:
+            codes.append(requests.get(f"{base}/slow", timeout=20).status_code)
+
+        threads = [threading.Thread(target=ask) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        assert seconds_to_healthy(server) < 1.0
+        for thread in threads:
+            thread.join()
+        assert set(codes) == {200, 503}
+        assert requests.get(f"{base}/metrics", timeout=5).text == "/metrics\n"
+
+
+def test_a_failing_page_says_nothing_of_its_inside(shared: WebServer) -> None:
+    with capture_logs() as logged:
+        answer = requests.get(f"http://127.0.0.1:{shared.port}/fails", timeout=5)
+    assert (answer.status_code, "secret" in answer.text) == (500, False)
+    assert [entry["path"] for entry in logged] == ["/fails"]
+
+
+def test_every_answer_has_the_security_headers(shared: WebServer) -> None:
+    for method, path in (("GET", "/x"), ("GET", "/-/ready"), ("HEAD", "/"), ("POST", "/")):
+        answer = requests.request(method, f"http://127.0.0.1:{shared.port}{path}", timeout=5)
+        assert [(name, answer.headers[name]) for name, _ in SECURITY] == SECURITY, (method, path)
+        assert "Server" not in answer.headers
+
+
+def test_probes_name_what_is_missing_and_what_is_stuck() -> None:
+    waiting, stuck = ["kafka"], ["no pass of cluster a for 90 s"]
+    with serving(health=Health(lambda: waiting, lambda: stuck)) as server:
+        base = f"http://127.0.0.1:{server.port}/-"
+        for probe, text in (
+            ("ready", "not ready: waiting for kafka\n"),
+            ("healthy", "not healthy: no pass of cluster a for 90 s\n"),
+        ):
+            answer = requests.get(f"{base}/{probe}", timeout=5)
+            assert (answer.status_code, answer.text) == (503, text)
+        waiting.clear()
+        stuck.clear()
+        assert requests.get(f"{base}/ready", timeout=5).text == "ready\n"
+        assert requests.get(f"{base}/healthy", timeout=5).text == "healthy\n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(st.binary(max_size=300), st.binary(max_size=80).map(lambda b: b"GET /" + b)))
+def test_any_bytes_leave_the_server_up(shared: WebServer, raw: bytes) -> None:
+    with closing(connect(shared, raw + b"\r\n\r\n")) as connection:
+        connection.shutdown(socket.SHUT_WR)
+        try:
+            while connection.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+    assert seconds_to_healthy(shared) < 5
+
+
+def test_it_ends_at_once_with_connections_open() -> None:
+    with serving(app=echo) as server:
+        connections = [connect(server) for _ in range(5)]
+        began = time.monotonic()
+        server.close()
+        assert time.monotonic() - began < 2.0
+    for connection in connections:
+        connection.close()
