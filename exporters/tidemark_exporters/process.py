@@ -22,13 +22,13 @@ from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
 from tidemark.web.health import Health
+from tidemark.web.http_client import make_clients
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
-from tidemark_exporters.notify.http_client import make_clients
 from tidemark_exporters.notify.receiver_state import SeenIds
 from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.responses import Pages

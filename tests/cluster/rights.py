@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourceType,
+)
 
 from tidemark.local.cluster import BROKERS, LocalCluster
 from tidemark.local.layout import CONTROLLER
@@ -24,6 +31,26 @@ USERS: Final[dict[str, tuple[list[Any], list[Any]]]] = {
     "none": ([], []),
     "controllers": ([ACLOperation.DESCRIBE], [ACLOperation.CLUSTER_ACTION]),
 }
+# User of one verb -> its operations on Tidemark's own topics and groups, as docs/permissions.md
+# lists them: (type, name, prefixed, operation).
+_STATE, _VIEWS, _ALERTS, _DEAD = (
+    f"tidemark.{name}" for name in ("replica-state", "partition-views", "alerts", "dead-letters")
+)
+_TOPIC_TYPE, _GROUP_TYPE = ResourceType.TOPIC, ResourceType.GROUP
+VERBS: Final[dict[str, list[tuple[Any, str, bool, Any]]]] = {
+    "collect": [(_TOPIC_TYPE, _STATE, False, ACLOperation.WRITE)],
+    "stream": [
+        (_TOPIC_TYPE, _STATE, False, ACLOperation.READ),
+        *((_TOPIC_TYPE, name, False, ACLOperation.WRITE) for name in (_VIEWS, _ALERTS, _DEAD)),
+        (_GROUP_TYPE, "tidemark", True, ACLOperation.READ),
+        (_GROUP_TYPE, "spark-kafka-source", True, ACLOperation.READ),
+    ],
+    "export": [
+        *((_TOPIC_TYPE, name, False, ACLOperation.READ) for name in (_VIEWS, _ALERTS, _DEAD)),
+        (_GROUP_TYPE, "tidemark", True, ACLOperation.READ),
+    ],
+    "inspect": [(_TOPIC_TYPE, _ALERTS, False, ACLOperation.READ)],
+}
 _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -36,7 +63,7 @@ class RestrictedCluster:
         ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
         self.bootstrap_servers = [f"127.0.0.1:{ports[broker]}" for broker in BROKERS]
         self.controller = f"127.0.0.1:{ports[CONTROLLER]}"
-        users = " ".join(f'user_{name}="{password(name)}"' for name in USERS)
+        users = " ".join(f'user_{name}="{password(name)}"' for name in (*USERS, *VERBS))
         protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
         protocols |= dict.fromkeys(("USERS", "CONTROLLER_USERS"), "SASL_PLAINTEXT")
         overrides = {
@@ -85,6 +112,25 @@ def _grant(admin: Any) -> None:
         ]
     )
     assert not made["failed"], made
+    own = admin.create_acls(
+        [
+            ACL(
+                f"User:{user}",
+                "*",
+                operation,
+                ACLPermissionType.ALLOW,
+                _pattern(kind, name, prefixed),
+            )
+            for user, rights in VERBS.items()
+            for kind, name, prefixed, operation in rights
+        ]
+    )
+    assert not own["failed"], own
+
+
+def _pattern(kind: Any, name: str, prefixed: bool) -> Any:
+    how = ACLResourcePatternType.PREFIXED if prefixed else ACLResourcePatternType.LITERAL
+    return ResourcePattern(kind, name, how)
 
 
 @contextmanager

@@ -2,19 +2,32 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tidemark.collect.watchdog import END_SECONDS, RETRY_SECONDS, CollectorWatchdog, Key
+from tidemark.collect import watchdog as watchdog_module
+from tidemark.collect.watchdog import (
+    END_SECONDS,
+    RETRY_SECONDS,
+    CollectorWatchdog,
+    Key,
+    watchdog_client,
+)
+from tidemark.core.errors import ConfigError
 from tidemark.local.receiver import WebhookReceiver
+from tidemark.settings import Collect
 
 BLIND: Key = ("c", "no_broker")
 
 
 def watchdog(ages: dict[Key, float], url: str = "http://127.0.0.1:1/s3cret") -> CollectorWatchdog:
-    return CollectorWatchdog(url, 30.0, "k", lambda: ages, "http://runbooks.example")
+    client = watchdog_client(Collect(watchdog_url=url))
+    assert client is not None
+    return CollectorWatchdog(client, 30.0, "k", lambda: ages, "http://runbooks.example")
 
 
 def post(dog: CollectorWatchdog, now: float, *, success: bool = True) -> list[dict[str, Any]]:
@@ -123,3 +136,44 @@ def test_a_redirect_to_a_malformed_address_is_a_failed_post() -> None:
 
         threading.Thread(target=answer, daemon=True).start()
         assert not watchdog({BLIND: 40.0}, f"http://127.0.0.1:{server.getsockname()[1]}/")._post({})
+
+
+def test_the_address_and_the_token_may_come_from_files(tmp_path: Path) -> None:
+    url, token = tmp_path / "url", tmp_path / "token"
+    with WebhookReceiver() as receiver:
+        url.write_text(receiver.url + "s3cret\n")
+        token.write_text("Bearer s3cret")
+        options = Collect(watchdog_url_file=str(url), watchdog_authorization_file=str(token))
+        client = watchdog_client(options)
+        assert client is not None
+        dog = CollectorWatchdog(client, 30.0, "k", lambda: {BLIND: 40.0}, "http://runbooks.example")
+        ((_, body),) = dog.check(1_000.0)
+        assert dog._post(body)
+        assert [each.name for each in receiver.alerts()] == ["TidemarkCollectorBlind"]
+    missing = Collect(watchdog_url="http://a", watchdog_ca_file=str(tmp_path / "absent"))
+    with pytest.raises(ConfigError, match=r"collect\.watchdog.*ca_file"):
+        watchdog_client(missing)
+    assert watchdog_client(Collect()) is None
+
+
+def test_an_endless_answer_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog_module, "POST_SECONDS", 0.5)
+    sent = 0
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            nonlocal sent
+            client, _ = server.accept()
+            with client, suppress(OSError):
+                client.recv(65536)
+                client.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://a\r\n\r\n")
+                for _ in range(1_000):
+                    client.sendall(b"x" * 100_000)
+                    sent += 100_000
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        dog = watchdog({BLIND: 40.0}, f"http://127.0.0.1:{server.getsockname()[1]}/")
+        assert not dog._post({})
+        thread.join(20)
+    assert sent < 50_000_000

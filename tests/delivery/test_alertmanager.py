@@ -15,8 +15,8 @@ from tests.notify.rig import MemoryStore
 from tidemark.core.records import Alert
 from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Notify, Settings
+from tidemark.web.http_client import make_clients
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
-from tidemark_exporters.notify.http_client import make_clients
 
 RESTART_SECONDS = 60
 

@@ -6,6 +6,7 @@ import base64
 import random
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from standardwebhooks.webhooks import Webhook
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
-from tidemark_exporters.notify.http_client import (
+from tidemark.web.http_client import (
     MAX_ANSWER_BYTES,
     MAX_RETRY_AFTER_SECONDS,
     MIN_RETRY_AFTER_SECONDS,
@@ -344,3 +345,29 @@ def test_a_receiver_that_accepts_and_does_not_answer_times_out() -> None:
         failed = failure(client(Receiver(name="hook", url=url, timeout_seconds=0.1)))
     assert str(failed).startswith("ReadTimeout")
     assert not failed.refused
+
+
+@pytest.mark.parametrize("dripped", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX: "])
+def test_a_receiver_that_drips_its_headers_times_out(dripped: bytes) -> None:
+    ended = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(dripped)
+            while not ended.wait(0.05):
+                connection.sendall(b"x" if dripped.endswith(b": ") else b"X: y\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        began = time.monotonic()
+        try:
+            error = failure(client(Receiver(name="hook", url=url, timeout_seconds=0.4)))
+        finally:
+            ended.set()
+            thread.join()
+    assert time.monotonic() - began < 5
+    assert str(error) == "ReadTimeout: no whole answer within 0.4 s"

@@ -21,8 +21,8 @@ from tests.notify.rig import (
     records,
     transitions,
 )
+from tidemark.web.http_client import NotDeliveredError
 from tidemark_exporters.notify.groups import is_loss
-from tidemark_exporters.notify.http_client import NotDeliveredError
 
 # After the first post of a group, its next one comes within this.
 PAUSE = 10

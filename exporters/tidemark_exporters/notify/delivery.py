@@ -14,10 +14,10 @@ import structlog
 from tidemark.core.records import Alert, OpenAlert, View
 from tidemark.metrics import MetricRegistry
 from tidemark.settings import Receiver, Settings
+from tidemark.web.http_client import Client
 from tidemark_exporters.notify.alertmanager import AlertmanagerState
 from tidemark_exporters.notify.derived_alerts import Heartbeat, OpenAlerts, StalledStreams
 from tidemark_exporters.notify.holdback import Windows
-from tidemark_exporters.notify.http_client import Client
 from tidemark_exporters.notify.offsets import KafkaOffsets, Offsets, OffsetStore, Position
 from tidemark_exporters.notify.receiver_state import ReceiverState
 from tidemark_exporters.notify.retrying_sender import Sender

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from tidemark.core.records import Alert
-from tidemark_exporters.notify.http_client import Client, NotDeliveredError
+from tidemark.web.http_client import Client, NotDeliveredError
 from tidemark_exporters.notify.offsets import Commit, Offsets, OffsetStore, Position
 from tidemark_exporters.notify.receiver_state import ReceiverState
 

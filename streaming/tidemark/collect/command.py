@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,13 +25,20 @@ from tidemark.collect.metadata_log.write import write_metadata_folder
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import LinePublisher, Publisher
 from tidemark.collect.source_readers import start_sources
-from tidemark.collect.watchdog import CANNOT_PUBLISH, NO_BROKER, CollectorWatchdog, Key
+from tidemark.collect.watchdog import (
+    CANNOT_PUBLISH,
+    NO_BROKER,
+    CollectorWatchdog,
+    Key,
+    watchdog_client,
+)
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.kafka.client import check_reachable, quiet_client_logs
 from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
 from tidemark.web.health import Health
+from tidemark.web.http_client import Client
 from tidemark.web.server import WebServer
 
 log = structlog.get_logger()
@@ -96,6 +104,7 @@ def collect(
     settings = select_clusters(settings, bootstrap, name)
     configure_logs(settings.log_format)
     bounded = to == "-" or passes is not None
+    client = watchdog_client(settings.collect)
     health, stop = CollectHealth(), stop_on_signal()
     # The first of all: a probe and a scrape have an answer whatever Kafka does.
     metrics, server = _make_metrics(settings, to, health)
@@ -118,7 +127,7 @@ def collect(
     ]
     health.watch(collectors, publisher)
     try:
-        _run(settings, collectors, publisher, stop)
+        _run(settings, collectors, publisher, stop, client)
     finally:
         if server is not None:
             server.close()
@@ -209,6 +218,7 @@ def _run(
     collectors: list[Collector],
     publisher: Publisher,
     stop: threading.Event,
+    client: Client | None,
 ) -> None:
     """Runs the collectors until a signal, the end of their passes, or of the lines' reader.
 
@@ -227,9 +237,9 @@ def _run(
         }
 
     options, watchdog = settings.collect, None
-    if options.watchdog_url is not None:
+    if client is not None:
         watchdog = CollectorWatchdog(
-            options.watchdog_url,
+            client,
             options.watchdog_seconds,
             options.collector,
             ages,

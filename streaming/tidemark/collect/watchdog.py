@@ -11,12 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import requests
+import msgspec
 import structlog
 
 from tidemark.core.own_alerts import own_alert
 from tidemark.core.text import rfc3339
 from tidemark.core.webhook import alert_document, webhook_document
+from tidemark.settings import Collect, Receiver
+from tidemark.web.http_client import Client, NotDeliveredError, make_clients
 
 log = structlog.get_logger()
 
@@ -34,6 +36,9 @@ RETRY_SECONDS: Final = 5.0
 END_SECONDS: Final = 900.0
 POST_SECONDS: Final = 5.0
 
+# Its name in errors of the configuration.
+NAME: Final = "collect.watchdog"
+
 # The cluster and the reason.
 Key = tuple[str, str]
 
@@ -47,6 +52,21 @@ class _Alert:
     next_post: float = 0.0
 
 
+def watchdog_client(options: Collect) -> Client | None:
+    """The webhook of the options; None without one. Raises ConfigError, also for its files."""
+    if options.watchdog_url is None and options.watchdog_url_file is None:
+        return None
+    receiver = Receiver(
+        name=NAME,
+        url=options.watchdog_url,
+        url_file=options.watchdog_url_file,
+        authorization_file=options.watchdog_authorization_file,
+        ca_file=options.watchdog_ca_file,
+        timeout_seconds=POST_SECONDS,
+    )
+    return make_clients(receiver)[0]
+
+
 class CollectorWatchdog(threading.Thread):
     """Fires an alert for each age (seconds since something last worked) of `limit_seconds` or more.
 
@@ -55,7 +75,7 @@ class CollectorWatchdog(threading.Thread):
 
     def __init__(
         self,
-        url: str,
+        client: Client,
         limit_seconds: float,
         collector: str,
         ages: Callable[[], dict[Key, float]],
@@ -63,7 +83,7 @@ class CollectorWatchdog(threading.Thread):
     ) -> None:
         super().__init__(name="tidemark-watchdog", daemon=True)
         self._ages = ages
-        self._url = url
+        self._client = client
         self._limit_seconds = limit_seconds
         self._collector = collector
         self._runbook_url = runbook_url
@@ -133,13 +153,10 @@ class CollectorWatchdog(threading.Thread):
     def _post(self, body: dict[str, Any]) -> bool:
         """Whether the receiver accepted it. The address may hold a secret, so it is not logged."""
         try:
-            answer = requests.post(
-                self._url, json=body, timeout=POST_SECONDS, allow_redirects=False, stream=True
-            )
-            answer.close()
-            reason = None if 200 <= answer.status_code < 300 else f"HTTP {answer.status_code}"
-        except (requests.RequestException, ValueError) as error:
-            reason = type(error).__name__
+            self._client.post(msgspec.json.encode(body), None)
+            reason = None
+        except NotDeliveredError as error:
+            reason = str(error)
         if reason is not None and not self._failing:
             log.warning("watchdog webhook fails; retrying", reason=reason)
         if reason is None and self._failing:

@@ -35,6 +35,10 @@ def check(settings: Settings) -> None:
         f"topics.min_in_sync_replicas {topics.min_in_sync_replicas} must not exceed "
         f"topics.replication_factor {topics.replication_factor}, or nothing can be published.",
     )
+    _require(
+        None in (settings.collect.watchdog_url, settings.collect.watchdog_url_file),
+        "collect.watchdog_url and collect.watchdog_url_file: give one of them.",
+    )
     _check_notify(settings.notify)
     for detector in settings.detect.disabled:
         _require(

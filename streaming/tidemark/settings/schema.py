@@ -118,6 +118,10 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     jmx_timeout_seconds: PositiveFloat = 5.0
     # A webhook for alerts about the collector itself, posted without Kafka. Null: none.
     watchdog_url: str | None = None
+    # In place of the URL, and beside it: as those of a receiver.
+    watchdog_url_file: str | None = None
+    watchdog_authorization_file: str | None = None
+    watchdog_ca_file: str | None = None
     watchdog_seconds: PositiveFloat = 30.0
     # host:port of the collector's own Prometheus metrics and health. Null: none.
     listen: str | None = None

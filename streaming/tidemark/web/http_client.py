@@ -19,6 +19,7 @@ from urllib3.exceptions import HTTPError
 from tidemark import __version__
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
+from tidemark.web.deadline import BoundedAdapter, Deadline
 
 ALERTMANAGER_PATH: Final = "/api/v2/alerts"
 # Bounds on Retry-After.
@@ -94,6 +95,8 @@ class HttpClient:
         if route.ca_file is not None:
             _read(route, "ca_file")
         self._session = _Session()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, BoundedAdapter())
         # host:port alone: the rest of an address may be a secret.
         self.host = _host(url)
 
@@ -102,6 +105,19 @@ class HttpClient:
 
         No message of it contains the URL, which may hold a secret.
         """
+        seconds = self._route.timeout_seconds
+        deadline = Deadline(seconds)
+        try:
+            with deadline.running():
+                return self._post(body, message_id, deadline)
+        except NotDeliveredError as error:
+            if deadline.expired and error.status is None:
+                raise NotDeliveredError(
+                    f"ReadTimeout: no whole answer within {seconds:g} s"
+                ) from None
+            raise
+
+    def _post(self, body: bytes, message_id: str | None, deadline: Deadline) -> Answer:
         try:
             # Only the beginning of the answer is read: a receiver cannot make us hold it.
             with self._session.post(
@@ -114,6 +130,9 @@ class HttpClient:
                 # Without it the library would send credentials of ~/.netrc.
                 auth=self._authorize,
             ) as answer:
+                if deadline.expired:
+                    # Headers that were cut off read as complete ones.
+                    raise NotDeliveredError("the headers were cut off")
                 return _judge(answer)
         except requests.exceptions.SSLError:
             raise NotDeliveredError("the TLS certificate is not trusted") from None

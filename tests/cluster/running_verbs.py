@@ -1,0 +1,88 @@
+"""The long-running verbs as processes of a test, and what their probes answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tests.delivery.services import free_port
+
+
+class Verb:
+    """One process, with its log and its address."""
+
+    def __init__(self, folder: Path, verb: str, configuration: dict[str, Any]) -> None:
+        self.verb, port = verb, free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        options = {**configuration.get(verb, {}), "listen": f"127.0.0.1:{port}"}
+        path, self.log = folder / f"{verb}.yaml", folder / f"{verb}.log"
+        path.write_text(json.dumps({**configuration, verb: options}))
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tidemark.cli", verb, "--config", str(path)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, "TIDEMARK_LOG_FORMAT": "json"},
+            )
+
+    def probe(self, name: str) -> tuple[int, str]:
+        try:
+            answer = requests.get(f"{self.url}/-/{name}", timeout=10)
+        except requests.ConnectionError:
+            return 0, "nothing listens"
+        return answer.status_code, answer.text
+
+    def wait_ready(self, seconds: float = 120.0) -> float:
+        """Returns after how many seconds it was."""
+        return self.wait_for(lambda: self.probe("ready")[0] == 200, "ready", seconds)
+
+    def wait_for(self, condition: Callable[[], bool], what: str, seconds: float) -> float:
+        began = time.monotonic()
+        while not condition():
+            assert self.process.poll() is None, f"{self.verb} ended:\n{self.tail()}"
+            is_late = time.monotonic() - began > seconds
+            assert not is_late, f"{self.verb}: no {what}: {self.probe('ready')}\n{self.tail()}"
+            time.sleep(0.2)
+        return time.monotonic() - began
+
+    def entries(self) -> list[dict[str, Any]]:
+        """The lines of its log that are JSON."""
+        lines = self.log.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def warnings(self) -> list[str]:
+        return [each["event"] for each in self.entries() if each["level"] == "warning"]
+
+    def tail(self) -> str:
+        return self.log.read_text()[-3000:]
+
+    def end(self) -> int:
+        self.process.terminate()
+        try:
+            return self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+@contextmanager
+def running(folder: Path, configurations: dict[str, dict[str, Any]]) -> Iterator[dict[str, Verb]]:
+    """Verb -> its process, by its configuration."""
+    verbs: dict[str, Verb] = {}
+    try:
+        for name, configuration in configurations.items():
+            verbs[name] = Verb(folder, name, configuration)
+        yield verbs
+    finally:
+        for verb in verbs.values():
+            verb.end()
