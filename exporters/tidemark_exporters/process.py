@@ -26,7 +26,7 @@ from tidemark.web.http_client import make_clients
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.export.own_metrics import ExportMetrics
-from tidemark_exporters.export.table import Table
+from tidemark_exporters.export.table import Table, bound_time
 from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.receiver_state import SeenIds
@@ -91,6 +91,8 @@ class Exporter:
         # Only their end offsets are read.
         self._counted: dict[TopicReader, Counter] = {}
         self._uncounted: set[str] = set()
+        # Clusters with a pass that was ahead of this clock.
+        self._ahead: set[str] = set()
         self.delivery = make_delivery(settings, clients)
         self._delivery_metrics = DeliveryMetrics(self.metrics.registry, self.delivery)
         self._stopped = threading.Event()
@@ -224,8 +226,18 @@ class Exporter:
         if message.value is None:
             self.table.apply(key, None)
         elif isinstance(record, View):
-            self.table.apply(key, record, message.value)
-            self.delivery.view(record)
+            view = bound_time(record, message.timestamp, time.time())
+            self.table.apply(key, view, message.value if view is record else None)
+            self.delivery.view(view)
+            if view is not record and record.kafka_cluster not in self._ahead:
+                # Bounded: the clusters of which views are kept.
+                self._ahead.add(record.kafka_cluster)
+                log.warning(
+                    "a pass is ahead of this clock and counts by the time of its record",
+                    cluster=record.kafka_cluster,
+                    seconds=round(record.at - view.at),
+                    cure="synchronize the clocks of collectors and exporter",
+                )
 
     def _read_alerts(self) -> None:
         next_refresh = 0.0

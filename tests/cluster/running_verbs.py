@@ -42,7 +42,7 @@ class Verb:
             return 0, "nothing listens"
         return answer.status_code, answer.text
 
-    def wait_ready(self, seconds: float = 120.0) -> float:
+    def wait_ready(self, seconds: float = 300.0) -> float:
         """Returns after how many seconds it was."""
         return self.wait_for(lambda: self.probe("ready")[0] == 200, "ready", seconds)
 
@@ -62,6 +62,9 @@ class Verb:
 
     def warnings(self) -> list[str]:
         return [each["event"] for each in self.entries() if each["level"] == "warning"]
+
+    def count(self, event: str) -> int:
+        return sum(entry["event"] == event for entry in self.entries())
 
     def tail(self) -> str:
         return self.log.read_text()[-3000:]

@@ -12,6 +12,8 @@ from tidemark.collect import kafka_publisher
 from tidemark.collect.kafka_publisher import KafkaPublisher
 from tidemark.collect.pack import EventRecord
 from tidemark.core.errors import ClusterError
+from tidemark.kafka import attempts
+from tidemark.kafka.topics import TopicMismatchError
 from tidemark.settings import Settings
 
 
@@ -212,3 +214,48 @@ def test_no_record_is_lost_while_the_topic_has_no_metadata(
     ]
     assert publisher.take_missed("c") == set()
     publisher.close(5.0)
+
+
+def test_it_waits_for_its_topic_and_says_why() -> None:
+    producers, failures = Producers(), [ClusterError("may not describe topic x")] * 2
+
+    def prepare() -> None:
+        assert not producers.made
+        if failures:
+            raise failures.pop()
+
+    publisher = KafkaPublisher(Settings(), make=producers, prepare=prepare)
+    until(lambda: publisher.waits_for() == "may not describe topic x")
+    publisher.put([record("1")])
+    until(lambda: publisher.published == 1)
+    assert publisher.waits_for() is None
+    publisher.close(5.0)
+    assert not publisher.is_alive()
+
+
+def test_a_topic_with_other_partitions_is_a_failure() -> None:
+    def prepare() -> None:
+        raise TopicMismatchError("topic x has 8 partitions")
+
+    publisher = KafkaPublisher(Settings(), make=Producers(), prepare=prepare)
+    until(lambda: publisher.failure is not None)
+    assert isinstance(publisher.failure, TopicMismatchError)
+    publisher.close(0.0)
+
+
+def test_what_is_put_meanwhile_does_not_hurry_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "FIRST_PAUSE_SECONDS", 30.0)
+    monkeypatch.setattr(attempts, "LONGEST_PAUSE_SECONDS", 30.0)
+    tried: list[float] = []
+
+    def unreachable(*_: Any, **__: Any) -> Any:
+        tried.append(time.monotonic())
+        raise ClusterError("no bootstrap server can be used")
+
+    publisher = KafkaPublisher(Settings(), make=unreachable)
+    until(lambda: tried)
+    for number in range(20):
+        publisher.put([record(str(number))])
+        time.sleep(0.01)
+    assert len(tried) == 1
+    publisher.close(0.0)

@@ -155,7 +155,6 @@ def exporting(
         mock.patch.object(process, "ENDS_SECONDS", 0.5),
     ):
         exporter = process.Exporter(settings)
-    with mock.patch.object(process, "ENDS_SECONDS", 0.5):
         exporter.start()
         try:
             yield

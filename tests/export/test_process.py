@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from tests.export.make import NOW, alert, view
 from tidemark.core.errors import ClusterError, TidemarkError
@@ -14,6 +17,7 @@ from tidemark.core.records import encode_record
 from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Cluster, Settings
 from tidemark_exporters import process
+from tidemark_exporters.export.table import AHEAD_SECONDS, bound_time
 from tidemark_exporters.process import Exporter
 
 
@@ -238,3 +242,32 @@ def test_a_partly_read_table_is_not_served_but_counters_are(
     assert seen[0]["tidemark_alerts_fired_total east KafkaOffline critical"] == 0
     exporter._refresh()
     assert seen[-1]["tidemark_partitions_leaderless east"] == 0
+
+
+def test_a_view_of_a_clock_that_is_ahead_hides_no_stalled_stream(
+    make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW)
+    topic, day = "tidemark.partition-views", 86_400.0
+    ahead = message(0, view(at=NOW + day), b"east/orders/0")._replace(
+        timestamp=1000 * int(NOW - 50)
+    )
+    exporter = make({topic: [[ahead, ahead]]}, {topic: 2})
+    with capture_logs() as logged:
+        exporter._read_views()
+    assert exporter.table.newest == {"east": NOW - 50}
+    assert [each["seconds"] for each in logged if "ahead" in each["event"]] == [day + 50]
+    exporter._refresh()
+    assert values(exporter)["tidemark_last_pass_timestamp_seconds east"] == NOW - 50
+
+
+@given(
+    at=st.floats(0, 1e12),
+    written=st.none() | st.integers(0, 2**60),
+    now=st.floats(1e9, 2e9),
+)
+def test_no_view_is_newer_than_the_clock_allows(at: float, written: int | None, now: float) -> None:
+    bounded = bound_time(view(at=at), written, now)
+    assert bounded.at <= now + AHEAD_SECONDS
+    assert bounded.at <= at
+    assert at > now + AHEAD_SECONDS or bounded.at == at

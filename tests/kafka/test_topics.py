@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tidemark.core.errors import ClusterError
+from tidemark.kafka import topics
 from tidemark.kafka.topics import topic_specifications
-from tidemark.settings import Topics
+from tidemark.settings import Connection, Topics
 
 
 def test_topic_specifications() -> None:
@@ -23,3 +30,82 @@ def test_topic_specifications() -> None:
         "0.1",
     )
     assert made["tidemark.alerts"][1]["retention.ms"] == "604800000"
+
+
+class Admin:
+    """Topics by name -> their error code or number of partitions; creation as `refuses` says."""
+
+    def __init__(self, topics: dict[str, int], refuses: int = 0) -> None:
+        self.topics = topics
+        self.refuses = refuses
+        self.created: list[str] = []
+        self.closed = False
+
+    def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": name,
+                "error_code": max(0, -self.topics.get(name, -UNKNOWN)),
+                "partitions": [None] * max(0, self.topics.get(name, 0)),
+            }
+            for name in names
+        ]
+
+    def create_topics(self, request: dict[str, Any], *, raise_errors: bool) -> dict[str, Any]:
+        assert not raise_errors
+        self.created += request
+        return {"topics": [{"name": name, "error_code": self.refuses} for name in request]}
+
+    def wait_for_topics(self, names: list[str]) -> None:
+        assert names
+
+    def close(self) -> None:
+        self.closed = True
+
+
+DENIED, UNKNOWN = 29, 3
+STATE, VIEWS, ALERTS, DEAD = topic_specifications(Topics())
+
+
+@pytest.fixture
+def ensure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def run(admin: Admin, *needed: str) -> None:
+        monkeypatch.setattr(topics, "make_admin", lambda _: admin)
+        topics.ensure_topics(Connection(), Topics(), needed or None)
+        assert admin.closed
+
+    return run
+
+
+def test_missing_topics_are_created(ensure: Callable[..., None]) -> None:
+    admin = Admin({STATE: 16})
+    ensure(admin)
+    assert admin.created == [VIEWS, ALERTS, DEAD]
+
+
+def test_topics_of_other_verbs_need_no_right(ensure: Callable[..., None]) -> None:
+    admin = Admin({STATE: 16, VIEWS: -DENIED, ALERTS: -DENIED, DEAD: -DENIED})
+    ensure(admin, STATE)
+    assert admin.created == []
+    # It may describe, but not create.
+    ensure(Admin({STATE: 16}, refuses=DENIED), STATE)
+
+
+def test_not_permitted_is_told_from_not_there(ensure: Callable[..., None]) -> None:
+    with pytest.raises(ClusterError, match=f"may not describe topic {STATE}"):
+        ensure(Admin({STATE: -DENIED}), STATE)
+    with pytest.raises(ClusterError, match=f"cannot create topic {STATE}: TopicAuthorization"):
+        ensure(Admin({}, refuses=DENIED), STATE)
+    for found, text in ((Admin({STATE: -DENIED}), "may not describe"), (Admin({}), "not exist")):
+        assert text in absent(found)
+
+
+def absent(admin: Admin) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topics, "make_admin", lambda _: admin)
+        return topics.absence(Connection(), STATE)
+
+
+def test_another_number_of_partitions_is_not_waited_out(ensure: Callable[..., None]) -> None:
+    with pytest.raises(topics.TopicMismatchError, match="has 8 partitions"):
+        ensure(Admin({STATE: 8, VIEWS: -DENIED}), STATE)

@@ -17,9 +17,9 @@ from tests.notify.rig import (
     window,
 )
 from tidemark.metrics import MetricRegistry
-from tidemark.settings import Alertmanager
+from tidemark.settings import Alertmanager, Cluster
 from tidemark_exporters.notify.delivery import READ_BACK, DeliveryMetrics, make_delivery
-from tidemark_exporters.notify.offsets import Commit
+from tidemark_exporters.notify.offsets import Commit, read_metadata
 
 BOTH = ("hook", "main/am:9093")
 
@@ -128,3 +128,31 @@ def test_reading_starts_before_the_commit_and_ignores_a_commit_of_another_topic(
 def test_without_clients_nothing_is_delivered_and_reading_begins_at_the_end() -> None:
     delivery = make_delivery(settings_of("hook"), {}, {0: 20_000})
     assert (list(delivery.senders), delivery.starts) == ([], {0: 20_000})
+
+
+def test_a_stalled_stream_is_delivered_while_no_topic_can_be_read() -> None:
+    clock, client, store = Clock(), FakeWebhook(Clock()), MemoryStore()
+    settings = settings_of("hook")
+    settings.clusters = [Cluster(name="east")]
+    delivery = make_delivery(settings, {"hook": [client]}, None, lambda *_: store, clock)
+    (sender,) = delivery.senders
+
+    def step(seconds: float, newest: dict[str, float] | None = None) -> list[str]:
+        clock.now += seconds
+        if newest is None:
+            delivery.tick_waiting()
+        else:
+            delivery.tick(newest)
+        sender.post_due(sender.addresses[0])
+        sender.commit()
+        return list(dict.fromkeys(state for _, state in client.notified))
+
+    assert step(100) == []
+    step(30)
+    assert step(5) == ["firing"]
+    assert store.commits == {}
+    delivery.attach({0: 0})
+    for _ in range(30):
+        seen = step(5, {"east": clock.now + 5})
+    assert seen == ["firing", "resolved"]
+    assert read_metadata(store.commits[0].metadata).own

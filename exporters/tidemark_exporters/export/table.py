@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from itertools import pairwise
 
+from msgspec import structs
+
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 from tidemark_exporters.export.partition_row import PartitionRow
@@ -24,6 +26,19 @@ from tidemark_exporters.export.partition_status import (
 Pair = tuple[str, object]
 # Statuses that rows share; most partitions of a cluster have one of a few hundred.
 MAX_SHARED = 20_000
+# The clocks of collectors and exporter agree to less.
+AHEAD_SECONDS = 30.0
+
+
+def bound_time(view: View, written_ms: int | None, now: float) -> View:
+    """The view, not newer than its record where its pass is ahead of this clock.
+
+    One pass of a collector whose clock is a day ahead would else count as fresh for a day, and
+    hide that no other arrives. `written_ms` is Kafka's timestamp of the record, `now` Unix seconds.
+    """
+    if view.at <= now + AHEAD_SECONDS:
+        return view
+    return structs.replace(view, at=min(now, now if written_ms is None else written_ms / 1000))
 
 
 class Table:

@@ -59,8 +59,8 @@ class KafkaPublisher(Publisher):
         super().__init__(settings.topics.partitions)
         self._prepare: Callable[[], None] | None = prepare
         self._attempts = Attempts("to publish events")
-        # After an attempt to connect that failed.
-        self._pause = RETRY_SECONDS
+        # Not to be tried before (monotonic): what is put meanwhile wakes the thread.
+        self._connect_at = 0.0
         self._settings = settings
         self._make = make
         self._queue_bytes = queue_bytes
@@ -123,11 +123,11 @@ class KafkaPublisher(Publisher):
                 close_producer(producer, 0.0)
                 self._take_back()
                 producer = None
+            is_needed = bool(self._queue) or self._prepare is not None
+            if producer is None and is_needed and time.monotonic() >= self._connect_at:
+                producer = self._connect()
             if producer is None:
-                self._pause = RETRY_SECONDS
-                producer = self._connect() if self._queue or self._prepare else None
-            if producer is None:
-                self._wait(self._pause)
+                self._wait(RETRY_SECONDS)
             elif (record := self._next()) is not None:
                 self._send(producer, record)
         if producer is not None:
@@ -248,7 +248,7 @@ class KafkaPublisher(Publisher):
         except (TidemarkError, kafka_errors.KafkaError) as error:
             if isinstance(error, TopicMismatchError | ConfigError):
                 self.failure = error
-            self._pause = self._attempts.failed(error)
+            self._connect_at = time.monotonic() + self._attempts.failed(error)
             if producer is not None:
                 close_producer(producer, 0.0)
             return None

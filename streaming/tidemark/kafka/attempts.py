@@ -13,7 +13,7 @@ from tidemark.core.errors import ClusterError
 from tidemark.kafka.topics import TopicMismatchError
 
 FIRST_PAUSE_SECONDS: Final = 0.5
-LONGEST_PAUSE_SECONDS: Final = 10.0
+LONGEST_PAUSE_SECONDS: Final = 5.0
 # Another reason than the last one is logged at most so often.
 LOG_SECONDS: Final = 60.0
 

@@ -34,6 +34,8 @@ class Message(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+    # Unix ms of the record, by its writer's clock or the broker's; null where it has none.
+    timestamp: int | None = None
 
 
 class TopicReader:
@@ -108,7 +110,7 @@ class TopicReader:
         """The next records; waits up to `timeout_ms` for the first."""
         answer = self._ask(self._consumer.poll, timeout_ms=timeout_ms)
         return [
-            Message(record.partition, record.offset, record.key, record.value)
+            Message(record.partition, record.offset, record.key, record.value, record.timestamp)
             for records in answer.values()
             for record in records
         ]

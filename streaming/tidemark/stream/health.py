@@ -1,7 +1,8 @@
 """The stream's `/-/healthy` and `/-/ready`.
 
-Ready: the query has ended a batch, or found nothing to do, since it last started. Healthy: it did
-so lately. A query that waits for Kafka is healthy, as is one that has not started.
+Ready: the query has ended a batch, or found nothing to do, since it last started and in the last
+45 s. Healthy: it did so in the last 300 s. A query that waits for Kafka is healthy, as is one that
+has not started.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from tidemark.web.health import Health
 # Spark's client gives up on Kafka after a minute or two, and the query is started again. Without
 # anything for longer, a restart helps.
 STUCK_SECONDS: Final = 300.0
+# Spark reports an idle query every 10 s.
+LATE_SECONDS: Final = 45.0
 
 
 class StreamHealth(Health):
@@ -42,9 +45,17 @@ class StreamHealth(Health):
 
     def _waits_for(self) -> list[str]:
         reasons = [f"Kafka: {each.reason}" for each in self._attempts if each.reason is not None]
-        return reasons or ([] if self._moved else ["the first batch"])
+        if reasons:
+            return reasons
+        if not self._moved:
+            return ["the first batch"]
+        seconds = self._silent_seconds()
+        return [f"a batch: none ended for {seconds:.0f} s"] if seconds > LATE_SECONDS else []
 
     def _stuck(self) -> list[str]:
+        seconds = self._silent_seconds()
+        return [f"no batch ended for {seconds:.0f} s"] if seconds > STUCK_SECONDS else []
+
+    def _silent_seconds(self) -> float:
         moved_at = self._moved_at
-        seconds = 0.0 if moved_at is None else time.monotonic() - moved_at
-        return [f"no batch for {seconds:.0f} s"] if seconds > STUCK_SECONDS else []
+        return 0.0 if moved_at is None else time.monotonic() - moved_at

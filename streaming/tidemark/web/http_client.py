@@ -9,17 +9,19 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import requests
-from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
 from urllib3.exceptions import HTTPError
 
 from tidemark import __version__
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
 from tidemark.web.deadline import BoundedAdapter, Deadline
+
+if TYPE_CHECKING:
+    from standardwebhooks.webhooks import Webhook
 
 ALERTMANAGER_PATH: Final = "/api/v2/alerts"
 # Bounds on Retry-After.
@@ -225,6 +227,9 @@ def _retry_after(answer: requests.Response) -> float | None:
 def _signer(receiver: Receiver) -> Webhook | None:
     if receiver.secret_file is None:
         return None
+    # The collector's watchdog does without, on machines where it is not installed.
+    from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
+
     secret = _read(receiver, "secret_file")
     try:
         # The library ignores what is no base64, and would sign with something else.

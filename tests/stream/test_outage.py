@@ -1,0 +1,75 @@
+"""Which failures of the query are waited out, without a JVM."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, cast
+
+import pytest
+
+from tidemark.core.errors import ClusterError, TidemarkError
+from tidemark.stream.command import watch
+from tidemark.stream.health import StreamHealth
+from tidemark.stream.outage import is_outage
+
+TIMED_OUT = (
+    "[STREAM_FAILED] Query terminated with exception: java.util.concurrent.ExecutionException\n"
+    "Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node"
+)
+FEW = "org.apache.kafka.common.errors.NotEnoughReplicasException: fewer in-sync replicas"
+DENIED = "Caused by: org.apache.kafka.common.errors.TopicAuthorizationException: not authorized"
+WRONG = "java.util.concurrent.TimeoutException: of something else"
+
+
+class Query:
+    """A query that has ended."""
+
+    isActive = False  # noqa: N815 - Spark's name
+
+    def __init__(self, failure: str | None) -> None:
+        self._failure = failure
+
+    def exception(self) -> Exception | None:
+        return None if self._failure is None else RuntimeError(self._failure)
+
+
+def watched(failure: str | None, *, restart: bool) -> ClusterError | None:
+    return watch(cast(Any, Query(failure)), threading.Event(), restart=restart)
+
+
+@pytest.mark.parametrize("failure", [TIMED_OUT, FEW])
+def test_an_outage_is_returned_only_where_the_query_may_start_again(failure: str) -> None:
+    assert is_outage(failure)
+    assert isinstance(watched(failure, restart=True), ClusterError)
+    with pytest.raises(TidemarkError, match="the query failed"):
+        watched(failure, restart=False)
+
+
+@pytest.mark.parametrize("failure", [DENIED, WRONG, "a damaged state file", ""])
+def test_other_failures_end_the_stream(failure: str) -> None:
+    assert not is_outage(failure)
+    with pytest.raises(TidemarkError, match="the query failed"):
+        watched(failure, restart=True)
+
+
+def test_a_query_that_was_stopped_is_no_failure() -> None:
+    assert watched(None, restart=True) is None
+
+
+def test_health_follows_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    health = StreamHealth()
+    assert (health.waiting(), health.stuck()) == (["the first batch"], [])
+    now[0] += 1_000
+    assert health.stuck() == []
+    health.started()
+    health.moved()
+    assert (health.waiting(), health.stuck()) == ([], [])
+    now[0] += 100
+    assert (health.waiting(), health.stuck()) == (["a batch: none ended for 100 s"], [])
+    now[0] += 300
+    assert health.stuck() == ["no batch ended for 400 s"]
+    # Waiting for Kafka, it has no query that could hang.
+    health.ended()
+    assert health.stuck() == []
