@@ -14,9 +14,8 @@ from functools import partial
 from typing import Final, TypeVar
 
 import structlog
-from prometheus_client import Counter
 
-from tidemark.core.errors import ClusterError, TidemarkError, WireError
+from tidemark.core.errors import TidemarkError, WireError
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topic_reader import Message, TopicReader
@@ -32,6 +31,7 @@ from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.receiver_state import SeenIds
 from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.responses import Pages
+from tidemark_exporters.topic_counts import TopicCounts
 
 POLL_MS: Final = 200
 TICK_SECONDS: Final = 1.0
@@ -88,9 +88,13 @@ class Exporter:
         self._alerts: TopicReader
         # For the pages: past alerts from the beginning, independent of the delivery's position.
         self._past: TopicReader
-        # Only their end offsets are read.
-        self._counted: dict[TopicReader, Counter] = {}
-        self._uncounted: set[str] = set()
+        self._counts = TopicCounts(
+            self._open_topic,
+            {
+                settings.topics.replica_state: lambda: self.metrics.events,
+                settings.topics.dead_letters: lambda: self.metrics.dead_letters,
+            },
+        )
         # Clusters with a pass that was ahead of this clock.
         self._ahead: set[str] = set()
         self.delivery = make_delivery(settings, clients)
@@ -144,10 +148,10 @@ class Exporter:
 
     def _open(self) -> None:
         """Opens the topics that it needs. Raises ClusterError, and leaves nothing open."""
-        topics, kafka = self._settings.topics, self._settings.kafka
+        topics = self._settings.topics
         with ExitStack() as stack:
             views, alerts, past = (
-                stack.enter_context(closing(TopicReader(kafka, name)))
+                stack.enter_context(closing(self._open_topic(name)))
                 for name in (topics.partition_views, topics.alerts, topics.alerts)
             )
             self.delivery.attach(alerts.end)
@@ -155,6 +159,9 @@ class Exporter:
             self._views, self._alerts, self._past = views, alerts, past
             stack.pop_all()
         self._opened.set()
+
+    def _open_topic(self, topic: str) -> TopicReader:
+        return TopicReader(self._settings.kafka, topic)
 
     def _watch_waiting(self) -> None:
         """Until the topics are open: without a view, TidemarkStreamStalled fires."""
@@ -259,36 +266,7 @@ class Exporter:
         self._alerts.close()
 
     def _watch_ends(self) -> None:
-        """Counts the records of the topics that are not read, by how far their ends move."""
-        self._open_counted()
-        known = {reader: sum(reader.end.values()) for reader in self._counted}
-        while not self._stopped.wait(ENDS_SECONDS):
-            self._open_counted()
-            for reader, counter in self._counted.items():
-                ends = reader.end_now()
-                if ends is not None:
-                    before = known.get(reader, sum(reader.end.values()))
-                    counter.inc(max(0, sum(ends.values()) - before))
-                    known[reader] = sum(ends.values())
-        for reader in self._counted:
-            reader.close()
-
-    def _open_counted(self) -> None:
-        """Opens those not open yet. A topic that the user may not describe is not counted."""
-        topics = self._settings.topics
-        for topic in (topics.replica_state, topics.dead_letters):
-            if any(reader.topic == topic for reader in self._counted):
-                continue
-            try:
-                reader = TopicReader(self._settings.kafka, topic)
-            except ClusterError as error:
-                if topic not in self._uncounted:
-                    log.warning("records are not counted", topic=topic, reason=str(error))
-                self._uncounted.add(topic)
-                continue
-            is_events = topic == topics.replica_state
-            counter = self.metrics.events if is_events else self.metrics.dead_letters
-            self._counted[reader] = counter
+        self._counts.watch(self._stopped, ENDS_SECONDS)
 
     def _count_alert(self, message: Message) -> Alert | None:
         """The record as an alert; counted when it is newer than this process and not repeated."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import Counter
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
@@ -19,6 +20,7 @@ from tidemark.settings import Cluster, Settings
 from tidemark_exporters import process
 from tidemark_exporters.export.table import AHEAD_SECONDS, bound_time
 from tidemark_exporters.process import Exporter
+from tidemark_exporters.topic_counts import TopicCounts
 
 
 class ScriptedReader:
@@ -68,7 +70,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Exporter]]:
         exporter = Exporter(settings)
         # Without receivers there are no commits to read.
         exporter._open()
-        exporter._open_counted()
+        exporter._counts.open()
         for reader in (exporter._views, exporter._alerts):
             assert isinstance(reader, ScriptedReader)
             reader.exhausted = exporter._stopped.set
@@ -150,7 +152,7 @@ def test_records_of_unread_topics_are_counted_across_an_outage(
             exporter._stopped.set()
         return seen.pop(0)
 
-    monkeypatch.setattr(next(iter(exporter._counted)), "end_now", end_now)
+    monkeypatch.setattr(exporter._counts.readers["tidemark.replica-state"], "end_now", end_now)
     exporter._watch_ends()
     assert values(exporter)["tidemark_event_records_total"] == 3
     assert values(exporter)["tidemark_dead_letters_total"] == 0
@@ -271,3 +273,25 @@ def test_no_view_is_newer_than_the_clock_allows(at: float, written: int | None, 
     assert bounded.at <= now + AHEAD_SECONDS
     assert bounded.at <= at
     assert at > now + AHEAD_SECONDS or bounded.at == at
+
+
+def test_a_topic_that_may_not_be_described_is_not_counted() -> None:
+    counter, ends = Counter("c", "c", registry=None), iter([ClusterError("denied")] * 2)
+    asked: list[str] = []
+
+    def open_topic(topic: str) -> Any:
+        asked.append(topic)
+        for error in ends:
+            raise error
+        return ScriptedReader(None, topic)
+
+    def count() -> Counter:
+        assert len(asked) == 3
+        return counter
+
+    counts = TopicCounts(open_topic, {"t": count})
+    with capture_logs() as logged:
+        for _ in range(4):
+            counts.open()
+    assert [each["reason"] for each in logged] == ["denied"]
+    assert list(counts.readers) == ["t"]

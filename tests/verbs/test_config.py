@@ -96,3 +96,19 @@ def test_check_config_reach_reports_every_kafka_that_does_not_answer(tmp_path: P
         "right?"
     )
     assert lines[3] == "tidemark: 2 of 2 Kafka connections failed."
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ("stream: {web_config_file: /nowhere/web.yml}", "/nowhere/web.yml: No such file"),
+        ("collect: {watchdog_url_file: /nowhere/url}", "cannot read url_file /nowhere/url"),
+        ("collect: {watchdog_url: 'http://a', watchdog_url_file: b}", "give one of them"),
+    ],
+)
+def test_files_of_servers_and_of_the_watchdog_are_checked(
+    tmp_path: Path, document: str, text: str
+) -> None:
+    path = tmp_path / "tidemark.yaml"
+    path.write_text(document)
+    assert text in tidemark("check-config", "--config", str(path), code=2).err

@@ -21,12 +21,24 @@ def check_files(settings: Settings) -> None:
         check_tls(options)
     _check_jmx(settings)
     _check_receivers(settings)
+    _check_servers(settings)
     jars = settings.stream.jars
     if jars is not None and not Path(jars).is_dir():
         raise ConfigError(
             f"configuration: stream.jars: {jars} is no folder; leave it out to have the jars "
             "fetched."
         )
+
+
+def _check_servers(settings: Settings) -> None:
+    """The files of the collector's watchdog, and of the HTTP servers."""
+    from tidemark.collect.watchdog import watchdog_client
+    from tidemark.web.gate import Gate
+
+    watchdog_client(settings.collect)
+    for section in (settings.collect, settings.stream, settings.export):
+        if section.web_config_file is not None:
+            Gate(Path(section.web_config_file))
 
 
 def _check_jmx(settings: Settings) -> None:
