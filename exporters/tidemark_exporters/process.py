@@ -15,8 +15,8 @@ from typing import Final, TypeVar
 
 import structlog
 
-from tidemark.core.errors import TidemarkError, WireError
-from tidemark.core.records import Alert, View, decode_record
+from tidemark.core.errors import TidemarkError
+from tidemark.core.records import Alert, View
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
@@ -31,6 +31,7 @@ from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.receiver_state import SeenIds
 from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.responses import Pages
+from tidemark_exporters.record_decoder import RecordDecoder
 from tidemark_exporters.topic_counts import TopicCounts
 
 POLL_MS: Final = 200
@@ -97,6 +98,7 @@ class Exporter:
         )
         # Clusters with a pass that was ahead of this clock.
         self._ahead: set[str] = set()
+        self._decoder = RecordDecoder(self.metrics)
         self.delivery = make_delivery(settings, clients)
         self._delivery_metrics = DeliveryMetrics(self.metrics.registry, self.delivery)
         self._stopped = threading.Event()
@@ -216,7 +218,7 @@ class Exporter:
         while not self._stopped.is_set():
             self._moved_at[VIEWS] = time.monotonic()
             for message in self._views.poll(POLL_MS):
-                self._guarded(self._apply_view, message, self._views.topic)
+                self._decoder.guarded(self._apply_view, message, self._views.topic)
             self._check_caught_up(VIEWS, self._views)
             now = time.monotonic()
             if self._serve_metrics and now >= next_refresh:
@@ -229,7 +231,7 @@ class Exporter:
 
     def _apply_view(self, message: Message) -> None:
         key = (message.key or b"").decode("utf-8", "replace")
-        record = self._decode(message, self._views.topic)
+        record = self._decoder.decode(message, self._views.topic)
         if message.value is None:
             self.table.apply(key, None)
         elif isinstance(record, View):
@@ -253,7 +255,7 @@ class Exporter:
             records = [
                 (alert, (message.partition, message.offset))
                 for message in self._alerts.poll(POLL_MS)
-                if (alert := self._guarded(self._count_alert, message, self._alerts.topic))
+                if (alert := self._decoder.guarded(self._count_alert, message, self._alerts.topic))
                 is not None
             ]
             if records:
@@ -270,44 +272,12 @@ class Exporter:
 
     def _count_alert(self, message: Message) -> Alert | None:
         """The record as an alert; counted when it is newer than this process and not repeated."""
-        record = self._decode(message, self._alerts.topic)
+        record = self._decoder.decode(message, self._alerts.topic)
         if not isinstance(record, Alert):
             return None
         if self._seen.add(record.id) and message.offset >= self._alerts.end[message.partition]:
             self._counters.count(record)
         return record
-
-    def _decode(self, message: Message, topic: str) -> object:
-        """The record; None for a tombstone, and for a value that cannot be decoded."""
-        self.metrics.records_read.labels(topic=topic).inc()
-        if message.value is None:
-            return None
-        try:
-            return decode_record(message.value)
-        except WireError as error:
-            self._skip(message, topic, error)
-            return None
-
-    def _guarded(
-        self, apply: Callable[[Message], T | None], message: Message, topic: str
-    ) -> T | None:
-        """The last line of defence: a record that passed every check never ends the process."""
-        try:
-            return apply(message)
-        except Exception as error:
-            self._skip(message, topic, error)
-            return None
-
-    def _skip(self, message: Message, topic: str, error: Exception) -> None:
-        self.metrics.undecodable.labels(topic=topic).inc()
-        field = f", field {error.field}" if isinstance(error, WireError) else ""
-        log.warning(
-            "skipped a record that cannot be used",
-            topic=topic,
-            partition=message.partition,
-            offset=message.offset,
-            reason=f"{str(error) or type(error).__name__}{field}"[:200],
-        )
 
     def _check_caught_up(self, what: str, reader: TopicReader) -> None:
         if what in self._waiting and reader.caught_up():

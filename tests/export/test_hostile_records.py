@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from tests.pages.make import views
 from tests.pages.markup import ask
@@ -18,12 +19,13 @@ from tidemark.core.errors import WireError
 from tidemark.core.records import Alert, View, decode_record, encode_record
 from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Receiver, Settings
-from tidemark_exporters import process
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
+from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.pages.responses import Pages
+from tidemark_exporters.record_decoder import RecordDecoder
 
 VIEW = json.loads(encode_record(views()[0]))
 ALERT = {**VIEW["alerts"][0], "type": "alert", "v": 1, "state": "firing", "at": VIEW["at"]}
@@ -135,9 +137,11 @@ def test_evidence_is_bounded() -> None:
 
 
 def test_a_record_that_fails_after_its_checks_is_skipped() -> None:
-    exporter = mock.Mock(spec=process.Exporter)
+    metrics = ExportMetrics()
     failing = mock.Mock(side_effect=KeyError("x"))
     message = Message(0, 7, b"key", b"{}")
-    assert process.Exporter._guarded(exporter, failing, message, "topic") is None
-    skipped, topic, error = exporter._skip.call_args.args
-    assert (skipped, topic, type(error)) == (message, "topic", KeyError)
+    with capture_logs() as logged:
+        assert RecordDecoder(metrics).guarded(failing, message, "topic") is None
+    (entry,) = logged
+    assert (entry["topic"], entry["offset"], entry["reason"]) == ("topic", 7, "'x'")
+    assert 'undecodable_total{topic="topic"} 1' in metrics.render().decode()

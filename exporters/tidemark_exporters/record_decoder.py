@@ -1,0 +1,55 @@
+"""Decodes records of the topics; what cannot be used is counted, named in the log and skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+
+from tidemark.core.errors import WireError
+from tidemark.core.records import decode_record
+from tidemark.kafka.topic_reader import Message
+from tidemark_exporters.export.own_metrics import ExportMetrics
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+
+class RecordDecoder:
+    """From any thread."""
+
+    def __init__(self, metrics: ExportMetrics) -> None:
+        self._metrics = metrics
+
+    def decode(self, message: Message, topic: str) -> object:
+        """The record; None for a tombstone, and for a value that cannot be decoded."""
+        self._metrics.records_read.labels(topic=topic).inc()
+        if message.value is None:
+            return None
+        try:
+            return decode_record(message.value)
+        except WireError as error:
+            self._skip(message, topic, error)
+            return None
+
+    def guarded(
+        self, apply: Callable[[Message], T | None], message: Message, topic: str
+    ) -> T | None:
+        """The last line of defence: a record that passed every check never ends the process."""
+        try:
+            return apply(message)
+        except Exception as error:
+            self._skip(message, topic, error)
+            return None
+
+    def _skip(self, message: Message, topic: str, error: Exception) -> None:
+        self._metrics.undecodable.labels(topic=topic).inc()
+        field = f", field {error.field}" if isinstance(error, WireError) else ""
+        log.warning(
+            "skipped a record that cannot be used",
+            topic=topic,
+            partition=message.partition,
+            offset=message.offset,
+            reason=f"{str(error) or type(error).__name__}{field}"[:200],
+        )
