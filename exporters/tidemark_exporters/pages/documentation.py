@@ -24,6 +24,7 @@ DOCUMENTS: Final = {
     "replication": "How Kafka replicates",
     "deploy": "Deployment",
     "permissions": "Permissions",
+    "web": "Health, TLS and users",
     "versions": "Versions of Kafka",
     "metrics": "Metrics",
     "api": "API",
