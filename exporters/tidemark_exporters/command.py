@@ -52,6 +52,9 @@ def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_noti
 
         dry_run(settings, click.echo)
         return
+    # Now and not with the first signed post: cli names the extra that it belongs to.
+    import standardwebhooks  # noqa: F401
+
     # The client libraries load slowly: only once the configuration is known to be right.
     from tidemark.garbage_collector import freeze_heap
     from tidemark_exporters.process import Exporter
