@@ -15,11 +15,12 @@ from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.reduce.rows import Row
 from tidemark.settings import Settings
+from tidemark.web.health import Health
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
-from tidemark_exporters.http_server import Site, serve
+from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.pages.responses import Pages
 from tidemark_exporters.process import PAUSE_PER_REFRESH
 
@@ -44,11 +45,12 @@ class TopSite:
         pages = Pages(self._table, settings.export.stale_seconds, self._waiting)
         # Nothing is kept over a restart: the history is complete from the start of the process.
         pages.history.complete = True
-        self._site = Site(self._render_own, pages, self._waiting)
+        self._site = Site(self._render_own, pages)
         self._next_refresh = 0.0
-        self._server = serve(self._site, listen)
+        web_config_file = settings.export.web_config_file
+        self._server = serve_site(self._site, Health(self._waiting), listen, web_config_file)
         host = listen.rpartition(":")[0]
-        self.note = f"http://{host}:{self._server.server_port}/"
+        self.note = f"http://{host}:{self._server.port}/"
 
     def apply(self, rows: Iterable[Row]) -> None:
         """Takes over the rows of one pass."""
@@ -79,8 +81,7 @@ class TopSite:
         self._next_refresh = started + seconds + pause
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
     def _waiting(self) -> list[str]:
         return [] if self._table.live else [NOT_READ]
