@@ -64,7 +64,7 @@ def _check_receivers(settings: Settings) -> None:
     from tidemark.kafka.tls import check_authorities
 
     try:
-        from tidemark_exporters.notify.http_client import make_clients
+        from tidemark.web.http_client import make_clients
     except ModuleNotFoundError as error:
         # The exporter's packages are installed only where it runs.
         click.echo(f"receivers are not checked: {error.name} is not installed here", err=True)
