@@ -14,15 +14,19 @@ from tidemark.local.faults import (
     ControllerRestart,
     Crash,
     Fault,
+    KillAll,
     Pause,
     RollingRestart,
+    SlowFollower,
     run_fault,
 )
+from tidemark.local.leader_faults import LeaderMoves
 from tidemark.local.topic_faults import (
     Compaction,
     DeleteRecords,
     IdleTopics,
     PreferredElection,
+    RaisedMinIsr,
     Reassignment,
     Recreation,
     RetentionShrink,
@@ -79,6 +83,11 @@ NODE_FAULTS: list[tuple[Callable[[LocalCluster], Fault], tuple[int, ...], Sequen
         [f"{verb}_broker {broker}" for broker in (1, 2, 3) for verb in ("stop", "start")],
     ),
     (ControllerRestart, (100,), ["stop_broker 100", "start_broker 100"]),
+    (
+        lambda c: KillAll(c, (3, 1)),
+        (3, 1),
+        [f"{verb}_broker {broker}" for verb in ("kill", "start") for broker in (3, 1)],
+    ),
 ]
 
 
@@ -198,3 +207,35 @@ def test_topics_fall_silent_and_resume() -> None:
     load = Recorder()
     run_fault(IdleTopics(Cluster().local, PLACES, cast("Any", load), 0.0), lambda: True)
     assert load.calls == ["pause t", "resume t"]
+
+
+def test_a_slow_follower_stops_and_runs_until_it_is_healed() -> None:
+    cluster = Cluster()
+    fault = SlowFollower(cluster.local, 3, 0.01, 0.01)
+    fault.hold_seconds = 0.05
+    run_fault(fault, lambda: True)
+    assert set(cluster.calls) == {"pause_broker 3", "resume_broker 3"}
+    assert cluster.calls[-1] == "resume_broker 3"
+
+
+def test_a_leader_moves_by_the_order_of_its_replicas_and_returns() -> None:
+    cluster = Cluster()
+    run_fault(LeaderMoves(cluster.local, ("t", 0), (1, 2, 3), 2), lambda: True)
+    moves = [call for call in cluster.admin.calls if call.startswith("alter")]
+    assert moves == [
+        f"alter_partition_reassignments {{TopicPartition(topic='t', partition=0): {order}}}"
+        for order in ([3, 1, 2], [2, 3, 1], [1, 2, 3])
+    ]
+
+
+def test_the_minimum_rises_and_falls() -> None:
+    values: list[str] = []
+
+    def keep(resources: list[Any], **_: Any) -> dict[str, Any]:
+        values.extend(value for _, value in resources[0].configs.values())
+        return {}
+
+    cluster = Cluster()
+    vars(cluster.admin)["alter_configs"] = keep
+    run_fault(RaisedMinIsr(cluster.local, PLACES, 3, 1), lambda: True)
+    assert values == ["3", "1"]

@@ -79,3 +79,20 @@ def test_several_controllers_are_all_voters(tmp_path: Path) -> None:
         lines = properties(layout.properties(node))
         assert lines["controller.quorum.voters"] == "100@127.0.0.1:19000,101@127.0.0.1:19001"
         assert lines["process.roles"] == role
+
+
+def test_a_node_may_find_the_controllers_at_another_address(tmp_path: Path) -> None:
+    tmp_path.joinpath("cluster").mkdir()
+    layout = Layout(tmp_path / "cluster", PORTS, controller_hosts={1: "127.0.0.2"})
+    voters = "100@controller:19000"
+    assert {properties(layout.properties(node))["controller.quorum.voters"] for node in PORTS} == {
+        voters
+    }
+    advertised = properties(layout.properties(CONTROLLER))["advertised.listeners"]
+    assert advertised == "CONTROLLER://controller:19000"
+    assert "advertised.listeners" not in properties(layout.properties(1))
+    java = JavaHome(tmp_path, 17, "a test")
+    for node, address in ((1, "127.0.0.2"), (2, "127.0.0.1"), (CONTROLLER, "127.0.0.1")):
+        (flag,) = [f for f in layout.command(node, java, []) if "jdk.net.hosts" in f]
+        text = Path(flag.partition("=")[2]).read_text(encoding="utf-8")
+        assert text.splitlines()[0] == f"{address} controller"

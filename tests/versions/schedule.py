@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from tests.chaos.run import CLUSTER_NAME, Collector
-from tests.versions.disk import ReplicaOnDisk, read_replicas
 from tests.versions.verbs import Ran, run_verbs
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Pass
@@ -29,6 +28,7 @@ from tidemark.local.load_producer import (
     StoredPartition,
     read_partitions,
 )
+from tidemark.local.replica_logs import ReplicaOnDisk, read_replicas
 
 __all__ = ["CLUSTER_NAME", "Run", "run_schedule"]
 

@@ -42,9 +42,10 @@ class LocalCluster:
 
     With several `controllers` the others are 101, 102, …; the methods for brokers take them too.
     `overrides` are server properties of every node, `broker_overrides` of one, `jvm_flags` more
-    flags of one node's JVM, `listeners` another listener of a node with KRaft. A temporary
-    `directory` is removed at the end, a given one is kept. A context manager: starts every process
-    at entry and kills every process at exit.
+    flags of one node's JVM, `listeners` another listener of a node with KRaft, `controller_hosts`
+    the address at which a node finds the controllers (127.0.0.1). A temporary `directory` is
+    removed at the end, a given one is kept. A context manager: starts every process at entry and
+    kills every process at exit.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class LocalCluster:
         controllers: int = 1,
         version: str = KAFKA_VERSION,
         listeners: Mapping[int, str] | None = None,
+        controller_hosts: Mapping[int, str] | None = None,
     ) -> None:
         self._controllers = tuple(range(CONTROLLER, CONTROLLER + controllers))
         self._java = java or find_java()
@@ -67,6 +69,7 @@ class LocalCluster:
         self.directory = directory or Path(tempfile.mkdtemp(prefix="tidemark-cluster-"))
         self._overrides, self._broker_overrides = overrides or {}, broker_overrides or {}
         self._jvm_flags, self._listeners = jvm_flags or {}, listeners or {}
+        self._controller_hosts = controller_hosts or {}
         self._children: dict[int, ChildProcess] = {}
         self._layout = self._new_layout()
 
@@ -81,6 +84,7 @@ class LocalCluster:
             jvm_flags=self._jvm_flags,
             listeners=self._listeners,
             version=self._version.number,
+            controller_hosts=self._controller_hosts,
         )
 
     @property
@@ -92,12 +96,17 @@ class LocalCluster:
         """The addresses of the controllers' listeners."""
         return [f"127.0.0.1:{self._layout.ports[node]}" for node in self._controllers]
 
+    @property
+    def controller_address(self) -> tuple[str, int]:
+        """The listener of the first controller."""
+        return self.address(CONTROLLER)
+
     def address(self, broker: int) -> tuple[str, int]:
         return "127.0.0.1", self._layout.ports[broker]
 
     def log_directory(self, broker: int) -> Path:
-        """The log.dirs of a broker: one folder."""
-        return self._layout.data(broker)
+        """The first folder of a broker's log.dirs."""
+        return self._layout.log_dirs(broker)[0]
 
     def is_running(self, node: int) -> bool:
         return self._children[node].is_running()

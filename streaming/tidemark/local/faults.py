@@ -7,9 +7,11 @@ of topics are in `topic_faults`.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from tidemark.core.errors import ClusterError
@@ -137,6 +139,63 @@ class Pause(BrokerFault):
 
     def heal(self) -> None:
         self._cluster.resume_broker(self._broker)
+
+
+class KillAll(Fault):
+    """SIGKILL to several brokers, in this order; they start in the same order."""
+
+    name = "kill"
+
+    def __init__(self, cluster: LocalCluster, brokers: Sequence[int]) -> None:
+        self._cluster = cluster
+        self.brokers = tuple(brokers)
+
+    def inject(self) -> None:
+        for broker in self.brokers:
+            self._cluster.kill_broker(broker)
+
+    def heal(self) -> None:
+        for broker in self.brokers:
+            self._cluster.start_broker(broker)
+        for broker in self.brokers:
+            self._wait(partial(self._cluster.is_ready, broker), "the broker is ready")
+
+
+class SlowFollower(BrokerFault):
+    """A follower that fetches only now and then: it stays in sync, and holds every commit back.
+
+    SIGSTOP for `stopped_seconds`, SIGCONT for `running_seconds`, again and again. A throttle does
+    not do: Kafka exempts replicas in sync (ReplicaManager.shouldLeaderThrottle).
+    """
+
+    name = "slow follower"
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        broker: int,
+        stopped_seconds: float,
+        running_seconds: float,
+    ) -> None:
+        super().__init__(cluster, broker)
+        self._seconds = stopped_seconds, running_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="slow-follower", daemon=True)
+
+    def inject(self) -> None:
+        self._thread.start()
+
+    def heal(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        stopped, running = self._seconds
+        while not self._stop.is_set():
+            self._cluster.pause_broker(self._broker)
+            self._stop.wait(stopped)
+            self._cluster.resume_broker(self._broker)
+            self._stop.wait(running)
 
 
 class RollingRestart(Fault):

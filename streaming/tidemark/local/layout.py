@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import uuid
@@ -25,6 +26,8 @@ from tidemark.jvm.java import JavaHome
 
 # The first controller. Others follow it: 101, 102.
 CONTROLLER: Final = 100
+# The controllers' host, where not every node finds them at one address.
+CONTROLLER_NAME: Final = "controller"
 JVM_FLAGS: Final = (
     "-Xms64m",
     "-Xmx256m",
@@ -78,6 +81,9 @@ class Layout:
     # Another listener of a node, such as SASL://127.0.0.1:9094.
     listeners: Mapping[int, str] = field(default_factory=dict)
     version: str = KAFKA_VERSION
+    # Node -> the address at which its JVM finds the controllers, where a link can be cut. The
+    # others find them at 127.0.0.1. Kafka 3.9 and later.
+    controller_hosts: Mapping[int, str] = field(default_factory=dict)
 
     def node_name(self, node: int) -> str:
         return f"controller {node}" if node >= CONTROLLER else f"broker {node}"
@@ -103,11 +109,16 @@ class Layout:
         listeners = [f"{listener}://127.0.0.1:{self.ports[node]}"]
         if node in self.listeners:
             listeners.append(self.listeners[node])
+        name = CONTROLLER_NAME if self.controller_hosts else "127.0.0.1"
+        advertised = {}
+        if controller and self.controller_hosts:
+            # Brokers get the controllers' addresses from their answers.
+            advertised = {"advertised.listeners": f"CONTROLLER://{name}:{self.ports[node]}"}
         lines = {
             "process.roles": "controller" if controller else "broker",
             "node.id": str(node),
             "controller.quorum.voters": ",".join(
-                f"{voter}@127.0.0.1:{port}"
+                f"{voter}@{name}:{port}"
                 for voter, port in self.ports.items()
                 if voter >= CONTROLLER
             ),
@@ -117,6 +128,7 @@ class Layout:
             "log.dirs": str(self.data(node)),
             **SMALL,
             **self.overrides,
+            **advertised,
             **self.broker_overrides.get(node, {}),
         }
         return "".join(f"{key}={value}\n" for key, value in lines.items())
@@ -147,7 +159,13 @@ class Layout:
 
     def command(self, node: int, java: JavaHome, jars: Sequence[Path]) -> list[str]:
         """The command that runs a node."""
-        flags = self.jvm_flags.get(node, ())
+        flags = [*self.jvm_flags.get(node, ())]
+        if self.controller_hosts:
+            hosts = self.directory / f"node-{node}.hosts"
+            address = self.controller_hosts.get(node, "127.0.0.1")
+            lines = f"{address} {CONTROLLER_NAME}\n127.0.0.1 localhost {socket.gethostname()}\n"
+            hosts.write_text(lines, encoding="utf-8")
+            flags.append(f"-Djdk.net.hosts.file={hosts}")
         return [*self.java(java, jars, *flags), "kafka.Kafka", str(self.properties_file(node))]
 
     def java(self, java: JavaHome, jars: Sequence[Path], *flags: str) -> list[str]:

@@ -204,6 +204,32 @@ class Compaction(ConfigChange):
     }
 
 
+class RaisedMinIsr(ConfigChange):
+    """min.insync.replicas rises on a live topic."""
+
+    name = "raised min ISR"
+
+    def __init__(
+        self, cluster: LocalCluster, partitions: Sequence[Place], minimum: int, before: int
+    ) -> None:
+        super().__init__(cluster, partitions, 0.0)
+        self._minimum, self._before = minimum, before
+
+    @property
+    def detail(self) -> str:
+        return f"{super().detail}, from {self._before} to {self._minimum}"
+
+    def inject(self) -> None:
+        self._set(self._minimum)
+
+    def heal(self) -> None:
+        self._set(self._before)
+
+    def _set(self, minimum: int) -> None:
+        for topic in self.topics:
+            self._set_configs("TOPIC", topic, {"min.insync.replicas": str(minimum)})
+
+
 class Recreation(TopicFault):
     """A topic is deleted and created again at once, with the same name and another topic id."""
 
