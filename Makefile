@@ -4,7 +4,7 @@
 PYTHON ?= python3
 bin := .venv/bin
 
-.PHONY: help setup system test soak demo chaos drills bench mutation lock lint types contracts format unit tests dashboards schema docs clean
+.PHONY: help setup system test soak demo drills chaos bench mutation lock lint types contracts format unit tests dashboards schema docs clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -21,13 +21,14 @@ test: ## Runs everything that CI checks, prints the time of each section
 demo: setup ## Runs the whole product on a real cluster of this machine: faults, and their alerts
 	@$(bin)/tidemark demo
 
+drills: setup ## Runs every drill on real brokers, writes drills-results.json; then 5 minutes of each chaos
+	@$(bin)/tidemark drill all --json $(DRILL_ARGS) > drills-results.json
+	@$(bin)/python -m tests.chaos --seconds 300 --replication-factor 3 $(CHAOS_ARGS)
+	@$(bin)/python -m tests.chaos --hostile --seconds 300 $(CHAOS_ARGS)
+
 chaos: setup ## Injects benign and harmful faults into real brokers for 15 minutes, judges every alert
 	@$(bin)/python -m tests.chaos $(CHAOS_ARGS)
 	@$(bin)/python -m tests.chaos --hostile $(CHAOS_ARGS)
-
-drills: setup ## Runs 5 minutes of each chaos
-	@$(bin)/python -m tests.chaos --seconds 150 $(CHAOS_ARGS)
-	@$(bin)/python -m tests.chaos --hostile --seconds 300 $(CHAOS_ARGS)
 
 bench: setup ## Runs the benchmarks, writes bench-results.json
 	@$(bin)/python -m tests.bench
@@ -71,11 +72,12 @@ dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 schema: setup ## Regenerates the JSON Schemas of the events and of the configuration
 	@$(bin)/python -m tests.schema
 
-docs: setup ## Regenerates the model's parts of docs/replication.md, and the table of docs/versions.md
+docs: setup ## Regenerates the model's parts of docs/replication.md, and the tables of docs/versions.md and docs/drills.md
 	@$(bin)/python -m tests.docs.replication
 	@$(bin)/python -m tests.docs.versions
+	@$(bin)/python -m tests.docs.drills
 
 clean: ## Removes .venv and the files of tools and tests
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants
-	rm -f bench-results.json demo-report.json
+	rm -f bench-results.json demo-report.json drills-results.json
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,19 +13,8 @@ STAGES = (
     (
         (
             *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "settings"),
-            *(
-                "kafka",
-                "web",
-                "jvm",
-                "local",
-                "demo",
-                "collect",
-                "verbs",
-                "export",
-                "notify",
-                "pages",
-            ),
-            *("docs", "deploy", "packaging", "mutation", "chaos"),
+            *("kafka", "web", "jvm", "local", "demo", "collect", "verbs", "export", "notify"),
+            *("pages", "docs", "deploy", "packaging", "mutation", "chaos", "drill"),
         ),
         ("model_and_detectors", "histories", "cases", "rules", "dashboards"),
         ("delivery",),

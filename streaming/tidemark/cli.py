@@ -68,6 +68,10 @@ COMMANDS = {
         "tidemark.demo.command:demo",
         "Inject faults into a local cluster and check the alerts.",
     ),
+    "drill": (
+        "tidemark.drill.command:drill",
+        "Inject faults into local brokers and compare alerts with their disks.",
+    ),
     "assets": (
         "tidemark.verbs.assets:assets",
         "Write the dashboards, rules and documentation that come with it.",

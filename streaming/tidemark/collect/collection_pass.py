@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from tidemark.collect.broker_reports import BrokerReports
@@ -72,6 +72,7 @@ class PassRunner:
         groups: int,
         epoch: int,
         sources: Sequence[Source] = (),
+        clock: Callable[[], float] = time.time,
     ) -> None:
         options = checked_options(cluster)
         self.cluster = cluster
@@ -91,7 +92,7 @@ class PassRunner:
         self._timeout = settings.broker_timeout_seconds
         self._groups = groups
         self._epoch = epoch
-        self._wall_offset = time.time() - time.monotonic()
+        self._wall_offset = clock() - time.monotonic()
         self._reader = MetadataReader(self.loop, options, self.inventory, cluster, settings)
         self._connections = ConnectionPool(self.loop, options)
         self.reports = BrokerReports(self.loop, options, settings.configuration_seconds)

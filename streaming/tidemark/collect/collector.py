@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -27,7 +27,10 @@ SILENT_SECONDS: Final = 10.0
 
 
 class Collector(threading.Thread):
-    """Runs until `stop`, or for `limit` passes. `epoch` is Unix ms at the start of the process."""
+    """Runs until `stop`, or for `limit` passes. `epoch` is Unix ms at the start of the process.
+
+    `clock`: the wall clock, Unix seconds; it is read once.
+    """
 
     def __init__(
         self,
@@ -38,10 +41,11 @@ class Collector(threading.Thread):
         epoch: int,
         limit: int | None = None,
         sources: Sequence[Source] = (),
+        clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(name=f"tidemark-collect-{cluster.name}", daemon=True)
         self.cluster = cluster
-        self.passes = PassRunner(cluster, settings.collect, publisher.groups, epoch, sources)
+        self.passes = PassRunner(cluster, settings.collect, publisher.groups, epoch, sources, clock)
         self._publisher = publisher
         self._metrics = metrics
         self._limit = limit

@@ -1,0 +1,171 @@
+"""`tidemark drill`: faults on real brokers of this machine, and what Tidemark makes of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import click
+import structlog
+from rich.console import Console
+
+from tidemark.core.errors import ConfigError
+from tidemark.core.text import table
+from tidemark.drill.drill import Drill
+from tidemark.drill.drills.table import DRILLS, NOT_PLAYED, find_drill
+from tidemark.drill.judge import Result
+from tidemark.drill.report import as_table, document, exit_code, junit
+from tidemark.drill.run import run_drill
+from tidemark.kafka.client import quiet_client_logs
+from tidemark.local.versions import kafka_version
+
+
+@click.group("drill")
+def drill() -> None:
+    """Inject faults into a local cluster, and check alerts against the brokers' disks.
+
+    A drill starts three brokers on 127.0.0.1, writes to them, watches them, injects its faults and
+    compares the alerts with what happened: the producer's record of acknowledged offsets and the
+    logs of every replica. The brokers end with it.
+
+    Exit status: 0 all passed, 3 a check failed, 1 a check could not be made.
+    """
+
+
+@drill.command("list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def list_drills(as_json: bool) -> None:
+    """List the drills, and the stories of `tidemark model` that brokers cannot play."""
+    if as_json:
+        listed = [
+            {"name": d.name, "shows": d.shows, "kafka_versions": list(d.versions)}
+            for d in DRILLS.values()
+        ]
+        click.echo(json.dumps({"drills": listed, "not_played": NOT_PLAYED}, indent=1))
+        return
+    rows = [[d.name, ", ".join(d.versions), d.shows] for d in DRILLS.values()]
+    for line in table([("DRILL", "KAFKA", "SHOWS"), *rows]):
+        click.echo(line)
+    click.echo("\nStories of `tidemark model list` without a drill:")
+    for line in table([[f"  {name}", why] for name, why in NOT_PLAYED.items()]):
+        click.echo(line)
+
+
+_version = click.option(
+    "--kafka", "version", metavar="VERSION", help="Only this version. Default: those of the drill."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+_junit = click.option(
+    "--junit",
+    "junit_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the checks as JUnit XML.",
+)
+_record = click.option(
+    "--record",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Keep events, alerts and truth of each drill, in a folder of DIR.",
+)
+
+
+@drill.command("run")
+@click.argument("names", metavar="NAME…", nargs=-1, required=True)
+@_version
+@_json
+@_junit
+@_record
+def run(
+    names: tuple[str, ...],
+    version: str | None,
+    as_json: bool,
+    junit_file: Path | None,
+    record: Path | None,
+) -> int:
+    """Run drills by name."""
+    return _run([find_drill(name) for name in names], version, as_json, junit_file, record)
+
+
+@drill.command("all")
+@_version
+@_json
+@_junit
+@_record
+def run_all(
+    version: str | None, as_json: bool, junit_file: Path | None, record: Path | None
+) -> int:
+    """Run every drill, on each of its versions."""
+    chosen: Iterable[Drill] = DRILLS.values()
+    if version is not None:
+        chosen = [d for d in chosen if version in d.versions]
+    return _run(list(chosen), version, as_json, junit_file, record)
+
+
+def _run(
+    drills: Sequence[Drill],
+    version: str | None,
+    as_json: bool,
+    junit_file: Path | None,
+    record: Path | None,
+) -> int:
+    if version is not None:
+        _check_version(drills, version)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _exit)
+    quiet_client_logs()
+    # The collector reports refused answers, which brokers give while they start.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    # Progress goes to standard error: standard output has the result.
+    console = Console(stderr=True, markup=False, highlight=False)
+    plan = [(d, v) for d in drills for v in d.versions if version in (None, v)]
+    results = [
+        _one(console, f"{n} of {len(plan)}", *each, record) for n, each in enumerate(plan, 1)
+    ]
+    if junit_file is not None:
+        junit_file.write_bytes(junit(results))
+    if as_json:
+        click.echo(json.dumps(document(results), indent=1))
+    else:
+        for line in as_table(results):
+            click.echo(line)
+    return exit_code(results)
+
+
+def _one(console: Console, of: str, drill: Drill, version: str, record: Path | None) -> Result:
+    began = time.monotonic()
+    folder = None if record is None else record / f"{drill.name}-{version}"
+    with console.status(f"{drill.name}: start") as status:
+
+        def say(text: str) -> None:
+            line = f"[{time.monotonic() - began:5.1f} s] {drill.name} on {version} ({of}): {text}"
+            if console.is_interactive:
+                status.update(line)
+            else:
+                console.print(line, soft_wrap=True)
+
+        result = run_drill(drill, version, folder, say)
+    console.print(f"{drill.name} on {version}: {result.verdict} in {result.seconds:.0f} s")
+    for finding in result.findings:
+        console.print(f"  {finding}", soft_wrap=True)
+    return result
+
+
+def _check_version(drills: Sequence[Drill], version: str) -> None:
+    kafka_version(version)
+    for one in drills:
+        if version not in one.versions:
+            known = ", ".join(one.versions)
+            raise ConfigError(f"the drill {one.name} runs on Kafka {known}, not on {version}.")
+    if not drills:
+        raise ConfigError(f"no drill runs on Kafka {version}.")
+
+
+def _exit(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
