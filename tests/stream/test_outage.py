@@ -21,20 +21,32 @@ DENIED = "Caused by: org.apache.kafka.common.errors.TopicAuthorizationException:
 WRONG = "java.util.concurrent.TimeoutException: of something else"
 
 
+class JavaException:
+    def __init__(self, text: str) -> None:
+        self.toString = lambda: text
+        self.getCause = lambda: None
+
+
+class JavaQuery:
+    """The side of a query that is Scala: an option of an exception."""
+
+    def __init__(self, failure: str | None) -> None:
+        self.exception = lambda: self
+        self.isDefined = lambda: failure is not None
+        self.get = lambda: JavaException(failure or "")
+
+
 class Query:
     """A query that has ended."""
 
     isActive = False  # noqa: N815 - Spark's name
 
     def __init__(self, failure: str | None) -> None:
-        self._failure = failure
-
-    def exception(self) -> Exception | None:
-        return None if self._failure is None else RuntimeError(self._failure)
+        self._jsq = JavaQuery(failure)
 
 
 def watched(failure: str | None, *, restart: bool) -> ClusterError | None:
-    return watch(cast(Any, Query(failure)), threading.Event(), restart=restart)
+    return watch(cast(Any, Query(failure)), threading.Event(), "checkpoint", restart=restart)
 
 
 @pytest.mark.parametrize("failure", [TIMED_OUT, FEW])
