@@ -170,7 +170,7 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
         12: [exactly(HEALTHY, 5_000_000)],
         13: [between(HEALTHY, 0.0001, 1)],
         # 12 replicas with 8 series each; nothing is left out.
-        14: [exactly(HEALTHY, 96, tier="replica"), nothing(OFFLINE)],
+        14: [exactly(HEALTHY, 120, tier="replica"), nothing(OFFLINE)],
         15: [between(HEALTHY, 5, 30, topic=VIEWS)],
         16: [Expected(FROZEN, 0.9, 5, {"outcome": "ok"}, most=True)],
         17: [between(UNDER_MIN, 1, 5, receiver="hook")],

@@ -26,6 +26,7 @@ DOCUMENTS: Final = {
     "permissions": "Permissions",
     "web": "Health, TLS and users",
     "versions": "Versions of Kafka",
+    "drills": "Drills",
     "metrics": "Metrics",
     "api": "API",
     "comparison": "Comparison",

@@ -33,7 +33,7 @@ from tidemark.collect.watchdog import (
     watchdog_client,
 )
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka.client import check_reachable, quiet_client_logs
+from tidemark.kafka.client import check_reachable, checked_options, quiet_client_logs
 from tidemark.kafka.topics import ensure_topics
 from tidemark.logs import configure_logs
 from tidemark.settings import Settings, load_settings
@@ -103,6 +103,9 @@ def collect(
         return
     settings = select_clusters(settings, bootstrap, name)
     configure_logs(settings.log_format)
+    # A wrong option is no outage: waiting does not mend it.
+    for connection in [*settings.clusters, *([] if to == "-" else [settings.kafka])]:
+        checked_options(connection)
     bounded = to == "-" or passes is not None
     client = watchdog_client(settings.collect)
     health, stop = CollectHealth(), stop_on_signal()
