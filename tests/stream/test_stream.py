@@ -234,7 +234,8 @@ def test_unreachable_bootstrap_server_is_one_line(settings: Settings, stream: St
     lost = msgspec.structs.replace(
         settings, kafka=msgspec.structs.replace(settings.kafka, bootstrap_servers=[address])
     )
-    process = stream(lost)
+    # Without --once it waits for Kafka: tests/verbs/test_up_without_kafka.py.
+    process = stream(lost, "--once")
     assert process.process.wait(120) == 1
     assert address in error_line(process)
 
