@@ -77,6 +77,29 @@ def test_a_paused_program_can_be_stopped(tmp_path: Path) -> None:
     assert child.exit_code() == -signal.SIGTERM
 
 
+def test_every_thread_stands_when_a_pause_returns(tmp_path: Path) -> None:
+    busy = """
+import threading
+
+for _ in range(8):
+    threading.Thread(target=lambda: [0 for _ in iter(int, 1) if False]).start()
+print("busy", flush=True)
+"""
+    child = ChildProcess("busy", [sys.executable, "-c", busy], tmp_path / "log")
+    while "busy" not in child.log_tail():
+        time.sleep(0.01)
+    for _ in range(5):
+        child.pause()
+        states = [
+            status.read_text().rpartition(")")[2].split()[0]
+            for status in Path(f"/proc/{child.pid}/task").glob("*/stat")
+        ]
+        assert len(states) >= 9
+        assert set(states) == {"T"}
+        child.resume()
+    child.kill()
+
+
 @pytest.mark.parametrize(
     ("command", "code", "output"),
     [

@@ -13,10 +13,13 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+# The longest that a pause waits for all threads to stand.
+PAUSE_SECONDS: Final = 5.0
 _GUARD: Final = """\
 pids=
 while read -r operation pid; do
@@ -125,8 +128,24 @@ class ChildProcess:
             os.write(_guard.pipe(), f"- {self.pid}\n".encode())
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, nothing is answered."""
+        """SIGSTOP: connections stay open, nothing is answered. Returns when every thread stands.
+
+        On a busy machine, threads run until the one that takes the signal gets its turn.
+        """
         self._signal(signal.SIGSTOP)
+        deadline = time.monotonic() + PAUSE_SECONDS
+        while self._has_running_threads() and time.monotonic() < deadline:
+            time.sleep(0.002)
+
+    def _has_running_threads(self) -> bool:
+        """False where there is no /proc, and for a program that has ended."""
+        for status in Path(f"/proc/{self.pid}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):
+                # The name, in parentheses, may hold anything.
+                state = status.read_text(errors="replace").rpartition(")")[2].split()[0]
+                if state not in {"T", "t", "Z", "X"}:
+                    return True
+        return False
 
     def resume(self) -> None:
         """SIGCONT."""
