@@ -10,8 +10,9 @@ from tests.assess.test_leader_choice import offline
 from tests.export.make import NOW
 from tests.pages.make import healthy_view, lossy_view
 from tests.pages.test_partition_page import page_of
+from tidemark.assess.isr_countdown import Countdown, countdowns
 from tidemark.core.records import View
-from tidemark_exporters.pages.leadership import RemovalRow, needs_choice, removals
+from tidemark_exporters.pages.leadership import needs_choice
 
 
 def shown(view: View) -> str:
@@ -54,9 +55,18 @@ def test_the_countdown_goes_on_between_views() -> None:
     view: Any = healthy_view("t", 0)
     view.replicas[1].isr_removal_earliest_ms = 11_000.0
     view.replicas[1].isr_removal_latest_ms = 26_000.0
-    assert removals(view, NOW + 4.0) == [RemovalRow(2, 7_000.0, 22_000.0)]
-    assert removals(view, NOW + 400.0) == [RemovalRow(2, 0.0, 0.0)]
+    assert countdowns(view, NOW + 4.0) == [Countdown(2, 7_000.0, 22_000.0)]
+    assert countdowns(view, NOW + 400.0) == [Countdown(2, 0.0, 0.0)]
     assert "leaves the in-sync set in 9 to 24 s unless it catches up." in shown(view)
+
+
+def test_a_countdown_without_the_limit_says_which_right_is_missing() -> None:
+    view: Any = healthy_view("t", 0)
+    view.replicas[1].lag_records, view.replicas[1].lag_ms = 40, 9_000.0
+    text = "leaves the in-sync set is not known: replica.lag.time.max.ms of leader 1 was not read."
+    assert f"When broker 2 {text} That needs DescribeConfigs on Cluster." in shown(view)
+    view.replica_lag_time_max_ms = 30_000.0
+    assert "is not known: replica.lag" not in shown(view)
 
 
 def test_a_high_watermark_above_the_log_end_is_named() -> None:

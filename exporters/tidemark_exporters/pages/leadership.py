@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from tidemark.assess.election_commands import election_commands
+from tidemark.assess.isr_countdown import countdowns
 from tidemark.assess.leader_choice import OffsetRange, choose_leader
 from tidemark.assess.leader_death import if_leader_died, records_of
 from tidemark.core.records import View
@@ -12,14 +13,6 @@ from tidemark_exporters.pages.snapshot import TableSnapshot
 
 # Partitions at risk on a broker's page.
 MAX_AT_RISK: Final = 20
-
-
-class RemovalRow(NamedTuple):
-    """A follower that is about to leave the in-sync set; milliseconds from now."""
-
-    broker: int
-    earliest_ms: float
-    latest_ms: float
 
 
 class AtRiskRow(NamedTuple):
@@ -40,7 +33,7 @@ def leadership(view: View, now: float) -> dict[str, Any]:
         "death": if_leader_died(view),
         "choice": made,
         "commands": [] if best is None else election_commands(view, best),
-        "removals": removals(view, now),
+        "countdowns": countdowns(view, now),
     }
 
 
@@ -50,20 +43,6 @@ def needs_choice(view: View) -> bool:
     if view.leader is None or view.last_committed is not None:
         return True
     return members is not None and minimum is not None and len(members) < minimum
-
-
-def removals(view: View, now: float) -> list[RemovalRow]:
-    """The estimates of the view, as of now."""
-    age_ms = max(0.0, now - view.at) * 1000.0
-    return [
-        RemovalRow(
-            replica.broker,
-            max(0.0, replica.isr_removal_earliest_ms - age_ms),
-            max(0.0, replica.isr_removal_latest_ms - age_ms),
-        )
-        for replica in view.replicas
-        if replica.isr_removal_earliest_ms is not None and replica.isr_removal_latest_ms is not None
-    ]
 
 
 def partitions_at_risk(snapshot: TableSnapshot, cluster: str, broker: int) -> list[AtRiskRow]:

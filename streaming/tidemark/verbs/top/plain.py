@@ -13,7 +13,7 @@ from tidemark.verbs.top.screens.elections import ELECTIONS
 from tidemark.verbs.top.screens.header import header_lines
 from tidemark.verbs.top.screens.in_sync import IN_SYNC
 from tidemark.verbs.top.screens.list_screen import ListScreen
-from tidemark.verbs.top.screens.partitions import PARTITIONS, replica_lines
+from tidemark.verbs.top.screens.partitions import PARTITIONS, countdown_lines, replica_lines
 from tidemark.verbs.top.snapshot import Snapshot
 
 # Wide enough for every column of most clusters; descriptions of alerts are not cut.
@@ -32,7 +32,8 @@ def block(snapshot: Snapshot, since: float) -> list[str]:
     lines += _table(BROKERS, snapshot.brokers)
     for row in PARTITIONS.listed(snapshot, 0, reverse=False, wanted="")[:WORST]:
         lines += _table(PARTITIONS, [row])
-        lines += [Text(f"  {line.plain}") for line in replica_lines(row.view, WIDTH - 2)]
+        below = replica_lines(row.view, WIDTH - 2) + countdown_lines(row.view, WIDTH - 2)
+        lines += [Text(f"  {line.plain}") for line in below]
     lines += _table(ALERTS, snapshot.alerts, UNCUT)
     lines += _table(ELECTIONS, [e for e in snapshot.elections if e.at > since])
     lines += _table(IN_SYNC, [c for c in snapshot.changes if c.at > since])

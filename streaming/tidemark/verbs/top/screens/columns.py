@@ -33,7 +33,7 @@ Cell = str | tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Column:
     """`width`: at least. `rest`: takes the width that is left. `optional`: left out where the
-    terminal is narrow, the highest number first.
+    terminal is narrow, the highest number first. `filled`: left out where every cell is empty.
     """
 
     title: str
@@ -41,6 +41,7 @@ class Column:
     rest: bool = False
     optional: int = 0
     width: int = 0
+    filled: bool = False
 
 
 def without_controls(line: Text) -> Text:
@@ -55,6 +56,8 @@ def lay_out(
 ) -> list[Text]:
     """The titles and one line per row, each at most `width` columns wide."""
     cells = [[_split(cell) for cell in row] for row in rows]
+    kept = [n for n, c in enumerate(columns) if not c.filled or any(row[n][0] for row in cells)]
+    columns, cells = [columns[n] for n in kept], [[row[n] for n in kept] for row in cells]
     widths = [
         max([len(column.title), column.width, *(len(row[n][0]) for row in cells)])
         for n, column in enumerate(columns)

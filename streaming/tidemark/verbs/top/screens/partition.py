@@ -13,7 +13,7 @@ from tidemark.verbs.inspect.drawing import draw_logs
 from tidemark.verbs.top.screens import alerts, elections, in_sync
 from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES, Cell, lay_out
 from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text, known
-from tidemark.verbs.top.screens.partitions import replica_lines
+from tidemark.verbs.top.screens.partitions import countdown_lines, replica_lines
 from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
 
 # The drawing's broker numbers, and the room right of its marks.
@@ -25,7 +25,8 @@ MAX_BAR: Final = 120
 def partition_lines(snapshot: Snapshot, row: PartitionRow, width: int) -> list[Text]:
     """The whole page of one partition, longer than most terminals."""
     view = row.view
-    lines = [*_heading(row), Text(), *replica_lines(view, width)]
+    lines = [*_heading(row), *countdown_lines(view, width)]
+    lines += [Text(), *replica_lines(view, width)]
     lines += _section("logs", _drawing(view, width))
     lines += _section(
         "open alerts",

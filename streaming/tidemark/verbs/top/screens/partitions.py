@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Final
 
 from rich.text import Text
 
+from tidemark.assess.isr_countdown import countdown_text, countdowns
 from tidemark.core.records import ReplicaView, View
 from tidemark.core.text import duration
 from tidemark.verbs.top.partition_state import RANK
@@ -25,6 +27,7 @@ COLUMNS: Final = (
     Column("LEO", right=True),
     Column("lag", right=True, width=6),
     Column("lag time", right=True, width=8, optional=1),
+    Column("leaves ISR", filled=True),
     Column("replicas LEO/HW", optional=4),
 )
 REPLICA_COLUMNS: Final = (
@@ -42,6 +45,25 @@ REPLICA_COLUMNS: Final = (
 )
 
 
+def leaves_cell(view: View) -> Cell:
+    """`3 in 11-26 s`: the follower that leaves the in-sync set first, and how many more follow."""
+    found = countdowns(view, view.at)
+    if not found:
+        return ""
+    first, more = found[0], f" +{len(found) - 1}" if len(found) > 1 else ""
+    text = f"{first.broker} in {first.seconds.replace(' to ', '-')}{more}"
+    return text, STYLES["unknown" if first.earliest_ms is None else "warning"]
+
+
+def countdown_lines(view: View, width: int) -> list[Text]:
+    """A sentence for each follower that leaves the in-sync set soon."""
+    return [
+        Text(line, STYLES["unknown" if each.earliest_ms is None else "warning"])
+        for each in countdowns(view, view.at)
+        for line in textwrap.wrap(countdown_text(each, view.leader), width)
+    ]
+
+
 def partition_cells(row: PartitionRow) -> Sequence[Cell]:
     view = row.view
     return (
@@ -54,6 +76,7 @@ def partition_cells(row: PartitionRow) -> Sequence[Cell]:
         known(view.log_end_offset),
         known(row.lag_records),
         "?" if row.lag_ms is None else duration(row.lag_ms),
+        leaves_cell(view),
         " ".join(
             f"{r.broker}:{known(r.log_end_offset)}/{known(r.high_watermark)}" for r in view.replicas
         ),
@@ -86,7 +109,11 @@ def _replica_cells(view: View, replica: ReplicaView) -> Sequence[Cell]:
 
 
 def _details(row: PartitionRow, _snapshot: Snapshot, width: int) -> list[Text]:
-    return [Text(row.name, "bold"), *replica_lines(row.view, width)]
+    return [
+        Text(row.name, "bold"),
+        *replica_lines(row.view, width),
+        *countdown_lines(row.view, width),
+    ]
 
 
 def _descending(value: float | None) -> float:
