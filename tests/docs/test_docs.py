@@ -59,3 +59,10 @@ def test_commands_name_verbs_and_make_targets_that_exist(path: Path) -> None:
         )
     )
     assert set(re.findall(r"(?<![\w-])make ([a-z]+)", commands)) <= targets
+
+
+def test_the_table_in_the_readme_has_every_verb() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `tidemark ([a-z-]+)` \|", text, flags=re.MULTILINE)) == set(
+        COMMANDS
+    )
