@@ -5,6 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
+from dashboards.broker_risks import risks
 from dashboards.panels import ANSWERS, AnyPanel, grid, lines, listing, number, queries, states
 from dashboards.promql import chosen, increase, sum_by
 from tidemark.core.metric_table import METRICS
@@ -267,6 +268,7 @@ def build() -> dashboard.Dashboard:
         grid(
             (4, _unsafe()),
             (9, [_safe_to_stop()]),
+            (8, risks()),
             (8, churn[:2]),
             (8, churn[2:]),
             (8, _behind()),

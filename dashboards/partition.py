@@ -130,6 +130,43 @@ def _times() -> list[AnyPanel]:
     ]
 
 
+def _watermarks() -> list[AnyPanel]:
+    starts = queries(
+        (_of("tidemark_partition_low_watermark"), "low watermark"),
+        (_of("tidemark_replica_log_start_offset"), f"{BROKER} log start"),
+    )
+    return [
+        lines(
+            17,
+            "Low watermark",
+            "Lowest log start offset of the replicas that answer, and the log start offset of each "
+            "replica. A deletion of records is complete once the low watermark reaches its offset.",
+            starts,
+            unit="locale",
+            from_zero=False,
+            absent=NO_DETAIL,
+        ),
+        lines(
+            18,
+            "Lag of high watermarks by replica",
+            "High watermark of the leader minus that of the follower. Before Kafka 0.11, a "
+            "follower truncated to its own.",
+            queries((_of("tidemark_replica_high_watermark_lag_records"), BROKER)),
+            unit="short",
+            absent=NO_DETAIL,
+        ),
+        lines(
+            19,
+            "Lag of high watermarks in seconds",
+            "Age, at the leader, of the first record that the follower does not know to be "
+            "committed.",
+            queries((_of("tidemark_replica_high_watermark_lag_seconds"), BROKER)),
+            unit="s",
+            absent=NO_DETAIL,
+        ),
+    ]
+
+
 def _timelines() -> list[list[AnyPanel]]:
     leadership = queries(
         (_of("tidemark_partition_leader_epoch"), "leader epoch"),
@@ -218,6 +255,7 @@ def build() -> dashboard.Dashboard:
             (11, _logs()[:1]),
             (8, _logs()[1:] + _times()[:1]),
             (8, _times()[1:]),
+            (8, _watermarks()),
             *((7, row) for row in _timelines()),
         ),
     )

@@ -113,6 +113,9 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
         14: [exactly(UNCLEAN, 5, broker="3")],
         15: [exactly(FROZEN, 0, broker="2")],
         16: [exactly(UNDER_MIN, 1, alertname="KafkaUnderMinIsr")],
+        17: [exactly(UNDER_MIN, 8), exactly(UNDER_MIN, 12, broker="1")],
+        18: [exactly(UNDER_MIN, 40, broker="2")],
+        19: [exactly(UNDER_MIN, 9, broker="2")],
     },
     "tidemark-brokers": {
         1: [
@@ -146,6 +149,9 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
         18: [exactly(FROZEN, 17, broker="1")],
         19: [exactly(FROZEN, 2, broker="1"), exactly(FROZEN, 1, broker="1")],
         20: [exactly(UNDER_MIN, 2, broker="1", source="jmx")],
+        21: [exactly(UNDER_MIN, 40, broker="1", kind="committed")],
+        22: [exactly(UNDER_MIN, 9, broker="1")],
+        23: [exactly(UNDER_MIN, 6, broker="2")],
     },
     "tidemark-pipeline": {
         1: [
@@ -169,7 +175,7 @@ PANELS: dict[str, dict[int, list[Expected]]] = {
         11: [exactly(HEALTHY, 3)],
         12: [exactly(HEALTHY, 5_000_000)],
         13: [between(HEALTHY, 0.0001, 1)],
-        # 12 replicas with 8 series each; nothing is left out.
+        # 12 replicas with 10 series each; nothing is left out.
         14: [exactly(HEALTHY, 120, tier="replica"), nothing(OFFLINE)],
         15: [between(HEALTHY, 5, 30, topic=VIEWS)],
         16: [Expected(FROZEN, 0.9, 5, {"outcome": "ok"}, most=True)],

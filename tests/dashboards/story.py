@@ -150,12 +150,21 @@ def _orders_0(scene: str, at: float) -> dict[str, Any]:
         }
     if scene == UNDER_MIN:
         behind = [
-            _replica(b, FROZEN_END, FROZEN_END, lag_records=LAG, lag_ms=9000.0, in_sync=False)
+            _replica(
+                b,
+                FROZEN_END,
+                FROZEN_END,
+                lag_records=LAG,
+                lag_ms=9000.0,
+                high_watermark_lag_ms=9000.0,
+                log_start_offset=8,
+                in_sync=False,
+            )
             for b in (2, 3)
         ]
         return {
             "in_sync_replicas": [1],
-            "replicas": [_replica(1), *behind],
+            "replicas": [_replica(1, log_start_offset=12), *behind],
             "isr_history": [(1.0, [1, 2, 3]), (at, [1, 3]), (at + 0.1, [1])],
         }
     if scene == UNCLEAN:
@@ -184,11 +193,23 @@ def _orders_0(scene: str, at: float) -> dict[str, Any]:
 
 def _others(scene: str) -> dict[tuple[str, int], dict[str, Any]]:
     if scene == UNDER_MIN:
-        two = [_replica(1), _replica(2), _replica(3, in_sync=False)]
+        leaving = _replica(
+            2,
+            FROZEN_END,
+            FROZEN_END,
+            lag_records=LAG,
+            lag_ms=LAG_MS,
+            isr_removal_earliest_ms=6_000.0,
+            isr_removal_latest_ms=21_000.0,
+        )
+        two = [_replica(1, mark=FROZEN_END), leaving, _replica(3, in_sync=False)]
         return {
             ("payments", 0): {
                 "in_sync_replicas": [1, 2],
                 "effective_min_in_sync_replicas": 1,
+                "high_watermark": FROZEN_END,
+                "uncommitted_records": LAG,
+                "uncommitted_ms": LAG_MS,
                 "replicas": two,
             }
         }

@@ -180,9 +180,9 @@ def test_ids_of_panels_do_not_change() -> None:
         and 11 not in titles["tidemark-overview"]
     )
     assert {stem: max(ids) for stem, ids in titles.items()} == {
-        "tidemark-brokers": 20,
+        "tidemark-brokers": 23,
         "tidemark-overview": 16,
-        "tidemark-partition": 16,
+        "tidemark-partition": 19,
         "tidemark-pipeline": 18,
         "tidemark-topic": 15,
     }
