@@ -81,10 +81,11 @@ def test_a_screen_reader_gets_names_roles_and_figures(
     assert figures == ["Replica logs of payments-3", "In-sync replicas of payments-3 over time"]
     controls = {"link", "button", "textbox", "combobox", "searchbox"}
     assert [role for role, name in nodes if role in controls and not name] == []
-    assert [name for role, name in nodes if role == "heading"][:5] == [
+    assert [name for role, name in nodes if role == "heading"][:6] == [
         "payments-3",
         "Replica logs",
         "If the leader died now",
+        "Incident",
         "In-sync replicas over time",
         "Open alerts",
     ]

@@ -8,6 +8,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidemark import __version__
+from tidemark.assess.incident.texts import happenings
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.assess.watermarks import above_log_end, high_watermark_lag, low_watermark
 from tidemark_exporters.pages import evidence_text, text
@@ -61,6 +62,7 @@ def _environment() -> Environment:
         "above_log_end": above_log_end,
         "evidence_facts": evidence_text.evidence_facts,
         "level_of": severity_level,
+        "happenings": happenings,
         "lost_ranges": evidence_text.lost_ranges,
         "high_watermark_lag": high_watermark_lag,
         "low_watermark": low_watermark,

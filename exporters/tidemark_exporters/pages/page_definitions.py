@@ -19,6 +19,7 @@ from tidemark_exporters.pages.axis import Axis
 from tidemark_exporters.pages.documentation import DOCUMENTS, PREFIX, read_document
 from tidemark_exporters.pages.evidence_text import lost_ranges
 from tidemark_exporters.pages.health import HEALTHY
+from tidemark_exporters.pages.incident import incident
 from tidemark_exporters.pages.isr_figure import draw_isr
 from tidemark_exporters.pages.jmx import jmx_nodes, unclean_elections
 from tidemark_exporters.pages.leadership import leadership, partitions_at_risk
@@ -123,7 +124,8 @@ def partition(request: PageRequest) -> Context:
     own = {alert.fingerprint for alert in found.alerts}
     alerts = [alert for alert in request.snapshot.open_alerts if alert.fingerprint in own]
     labels = {"kafka_cluster": cluster, "topic": name, "partition": str(number)}
-    past = select_alerts(request.history.newest_first(), labels)
+    history = request.history.newest_first()
+    past = select_alerts(history, labels)
     ranges = [each for alert in (*alerts, *past) for each in lost_ranges(alert.evidence)]
     lost = sorted({(each.start, each.end) for each in ranges if each.proven})
     axis, view = _requested_axis(query), found.view
@@ -137,6 +139,7 @@ def partition(request: PageRequest) -> Context:
         "is_requested": axis is not None,
         "isr": draw_isr(view),
         **leadership(view, request.snapshot.now),
+        **incident(view, [*request.snapshot.open_alerts, *history], request.snapshot.now),
         "alerts": alerts,
         "past": past[:MAX_PAST_ALERTS],
     }

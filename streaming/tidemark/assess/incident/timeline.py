@@ -83,7 +83,7 @@ class Timeline:
     def end(self) -> None:
         """Adds the newest observation as the last step, and puts critical alerts first."""
         for step in self.steps:
-            step.alerts.sort(key=_by_severity)
+            step.alerts.sort(key=by_severity)
         if self._last is not None and self.steps:
             last = self._last
             if self.steps[-1].observed_at < last.observed_at:
@@ -231,7 +231,8 @@ class Timeline:
         return step
 
 
-def _by_severity(alert: Alert) -> tuple[float, int, str]:
+def by_severity(alert: Alert) -> tuple[float, int, str]:
+    """Sorts alerts by time, critical ones first."""
     severity = alert.labels["severity"]
     rank = _SEVERITIES.index(severity) if severity in _SEVERITIES else len(_SEVERITIES)
     return alert.at, rank, alert.id

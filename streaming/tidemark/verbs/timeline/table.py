@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from tidemark.assess.incident.changes import age, brokers
 from tidemark.assess.incident.step import KnownReplica, Step
-from tidemark.core.records import Alert
-from tidemark.core.text import duration, utc
+from tidemark.assess.incident.texts import happenings
+from tidemark.core.text import utc
 from tidemark.model.scenarios.layout import EPOCHS, fit, legend
 
 # What a narrow table omits, in this order. The last column has it in words.
@@ -100,38 +100,6 @@ def _widths(steps: Sequence[Step], broker: int, base: int) -> tuple[int, int]:
 
 def _offset(offset: int | None, base: int) -> str:
     return "?" if offset is None else str(offset - base)
-
-
-def happenings(step: Step) -> list[str]:
-    """The changes of a step, then its alerts. What does not print is escaped."""
-    shown = (alert for alert in step.alerts if not _repeats(alert))
-    texts = [*step.changes, *map(alert_text, shown)]
-    return [printable(text) for text in texts]
-
-
-def printable(text: str) -> str:
-    """Without what a terminal would interpret."""
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def _repeats(alert: Alert) -> bool:
-    """Whether it only changes the text of an alert that is no page."""
-    return alert.state == "update" and alert.labels["severity"] != "critical"
-
-
-def alert_text(alert: Alert) -> str:
-    """As in `CRITICAL KafkaOffline: …`, or how long it was open."""
-    name = alert.labels["alertname"]
-    broker = f" (broker {alert.labels['broker']})" if "broker" in alert.labels else ""
-    if alert.state == "resolved":
-        open_for = ""
-        if alert.ends_at is not None:
-            open_for = f" after {duration(1000 * (alert.ends_at - alert.starts_at))}"
-        return f"resolved {name}{broker}{open_for}, {alert.reason or 'cleared'}"
-    severity = alert.labels["severity"]
-    severity = severity.upper() if severity == "critical" else severity
-    updated = "updated " if alert.state == "update" else ""
-    return f"{updated}{severity} {name}: {alert.annotations['description'].removesuffix('.')}"
 
 
 def _base(steps: Sequence[Step]) -> int:

@@ -1,0 +1,47 @@
+"""The incident on a partition's page, and the command that shows all of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import Any, Final
+
+from tidemark.assess.incident.from_view import PAUSE_SECONDS, Incident, newest_incident
+from tidemark.core.records import Alert, View
+from tidemark.core.text import rfc3339
+
+# How long Tidemark's topic keeps events; before and after the incident, the command shows a minute.
+EVENTS_SECONDS: Final = 86_400.0
+MARGIN_SECONDS: Final = 60.0
+
+
+def incident(view: View, alerts: Iterable[Alert], now: float) -> dict[str, Any]:
+    """The variables of incident.html."""
+    found = newest_incident(view, alerts, now)
+    return {
+        "incident": found,
+        "timeline_command": None if found is None else timeline_command(view, found, now),
+    }
+
+
+def timeline_command(view: View, found: Incident, now: float) -> str:
+    """`tidemark timeline …` for the time of the incident; of a recording, where it is too old."""
+    oldest = now - EVENTS_SECONDS
+    options = ["--cluster", view.kafka_cluster]
+    if found.end < oldest:
+        options += ["--from", "RECORDING"]
+    since = found.start - MARGIN_SECONDS
+    if since > oldest:
+        options += ["--since", _seconds(since)]
+    elif found.end >= oldest:
+        options += ["--since", "24h"]
+    if now - found.end > PAUSE_SECONDS:
+        options += ["--until", _seconds(found.end + MARGIN_SECONDS)]
+    place = [view.topic or "", str(view.partition)]
+    # After `--`, a topic whose name begins with `-` is no option.
+    return shlex.join(["tidemark", "timeline", *options, "--", *place])
+
+
+def _seconds(at: float) -> str:
+    """`2027-01-15T08:00:00Z`."""
+    return f"{rfc3339(at)[:19]}Z"
