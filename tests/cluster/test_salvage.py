@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from tests.verbs.run import tidemark
 from tidemark.core.codec import encode_batch
+from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client import make_consumer, make_producer
@@ -192,10 +193,14 @@ def lose(cluster: LocalCluster, truth: Truth, watch: Watch, saved: Path) -> None
 
     def elect() -> bool:
         places = {topic: [0] for topic in TOPICS}
-        cluster.administer(
-            lambda admin: admin.elect_leaders(UNCLEAN, places, raise_errors=False),
-            "elect uncleanly",
-        )
+        try:
+            cluster.administer(
+                lambda admin: admin.elect_leaders(UNCLEAN, places, raise_errors=False),
+                "elect uncleanly",
+            )
+        except ClusterError:
+            # The metadata still names the dead broker.
+            return False
         return all(
             cluster.all_partitions(topic, lambda found: found.leader_id == 2) for topic in TOPICS
         )
