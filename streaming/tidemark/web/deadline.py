@@ -77,14 +77,8 @@ class _Plain(HTTPConnection):
         super().request(*arguments, **options)
 
 
-class _Tls(HTTPSConnection):
-    def connect(self) -> None:
-        _watch(self)
-        super().connect()
-
-    def request(self, *arguments: Any, **options: Any) -> None:
-        _watch(self)
-        super().request(*arguments, **options)
+class _Tls(_Plain, HTTPSConnection):
+    """By the order of the bases, `_Plain` calls the methods of HTTPSConnection."""
 
 
 class _PlainPool(HTTPConnectionPool):
