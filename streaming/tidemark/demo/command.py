@@ -35,6 +35,8 @@ from tidemark.local.cluster import BROKERS, LocalCluster
 from tidemark.local.load_producer import LoadProducer, read_partitions
 from tidemark.local.probe import Probe
 from tidemark.local.receiver import WebhookReceiver
+from tidemark.settings import Alertmanager, Notify, Settings
+from tidemark.settings.addresses import check_addresses
 
 REPORT: Final = "demo-report.json"
 LAG_TIME_MS: Final = "15000"
@@ -68,6 +70,9 @@ PASS_SECONDS: Final = 1.0
     help="Also deliver to this Alertmanager, such as http://127.0.0.1:9093.",
 )
 def demo(keep: bool, workdir: Path | None, jars: Path | None, alertmanager: str | None) -> None:
+    if alertmanager is not None:
+        manager = Alertmanager(name="alertmanager", urls=[alertmanager])
+        check_addresses(Settings(notify=Notify(alertmanagers=[manager])))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit)
     folder = workdir or Path(tempfile.mkdtemp(prefix="tidemark-demo-"))

@@ -18,6 +18,8 @@ import requests
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from tidemark.core.errors import ConfigError
+
 TIMEOUT_SECONDS: Final = 5.0
 MAX_BYTES: Final = 256 * 1024
 # Of a token's life, after which it is replaced; Java's sasl.login.refresh.window.factor.
@@ -36,6 +38,19 @@ def with_token_provider(options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(options)
     rest = {key: value for key, value in options.items() if key not in OPTIONS}
     return {**rest, "sasl_oauth_token_provider": TokenProvider(options)}
+
+
+def check_oauth_files(options: Mapping[str, Any]) -> None:
+    """Raises ConfigError where the secret or the token cannot be sent. For `check-config` only.
+
+    A running process asks again: others may be about to write the file.
+    """
+    for option in ("sasl_oauth_client_secret_file", "sasl_oauth_token_file"):
+        if options.get(option):
+            try:
+                _read(options[option], option)
+            except SaslAuthenticationFailedError as error:
+                raise ConfigError(f"configuration: {error.args[0]}.") from None
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]

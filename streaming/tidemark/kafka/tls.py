@@ -18,6 +18,8 @@ _UNREADABLE_KEY: Final = "the key cannot be read; check the file and client.ssl_
 
 def check_tls(options: Mapping[str, Any]) -> None:
     """Raises ConfigError for a file that holds no certificate or key, or not the pair."""
+    if options.get("sasl_oauth_cafile"):
+        check_authorities(str(options["sasl_oauth_cafile"]), "client.sasl_oauth_cafile")
     if not str(options.get("security_protocol", "PLAINTEXT")).endswith("SSL"):
         return
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -16,7 +16,9 @@ from msgspec import Struct, inspect
 from tidemark.core.errors import ConfigError
 from tidemark.settings.schema import Settings
 
-_PATH: Final = re.compile(r"^(?P<problem>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_PATH: Final = re.compile(
+    r"^(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL
+)
 _STEP: Final = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]")
 # The beginning of msgspec's message -> what to write instead.
 CURES: Final = (
@@ -51,28 +53,47 @@ def near_word(word: str, known: Iterator[str] | Any) -> str:
 
 
 def _message(text: str, file: str | None, names: Mapping[str, str]) -> str:
-    match = _PATH.match(text)
-    assert match is not None
-    path = [name or index for name, index in _STEP.findall(match["path"] or "")]
+    path = _path(_parts(text))
     variable = next((names[key] for key in _prefixes(path) if key in names), None)
-    problem = match["problem"]
-    enumeration = re.match(r"Invalid enum value (.*)$", problem, re.DOTALL)
-    unknown = re.search(r"unknown field `(.*)`$", problem, re.DOTALL)
-    if enumeration is not None:
-        choices = _choices(_type_at(path))
-        if variable is not None:
-            text = text.replace(problem, "Invalid value")
-        value = enumeration[1].strip("'\"")
-        text += f"; it is one of {', '.join(choices)}{near_word(value, choices)}"
-    elif unknown is not None:
-        text += _near_option(unknown[1], path)
-    else:
-        cures = (cure for pattern, cure in CURES if pattern.match(problem))
-        text += "".join(f"; {cure}" for cure in list(cures)[:1])
+    text = explain(text, Settings, hides_value=variable is not None)
     where = f" in {file}" if file is not None else ""
     where = f", variable {variable}" if variable is not None else where
     end = "" if text.endswith("?") else "."
     return f"configuration{where}: {text}{end} docs/reference-config.yaml lists every option."
+
+
+def explain(text: str, kind: type[Struct], *, hides_value: bool = False) -> str:
+    """A message of msgspec about a document of a type, with the cure and the near word.
+
+    A value that is not in its enumeration is shown, unless `hides_value`.
+    """
+    match = _parts(text)
+    problem, path = match["problem"], _path(match)
+    enumeration = re.match(r"Invalid enum value (.*)$", problem, re.DOTALL)
+    unknown = re.search(r"unknown field `(.*)`$", problem, re.DOTALL)
+    if enumeration is not None:
+        found = _type_at(kind, path)
+        if match["key"] and isinstance(found, inspect.DictType):
+            found = _plain(found.key_type)
+        choices = _choices(found)
+        if hides_value:
+            text = text.replace(problem, "Invalid value")
+        value = enumeration[1].strip("'\"")
+        return f"{text}; it is one of {', '.join(choices)}{near_word(value, choices)}"
+    if unknown is not None:
+        return text + _near_option(kind, unknown[1], path)
+    cures = [cure for pattern, cure in CURES if pattern.match(problem)]
+    return f"{text}; {cures[0]}" if cures else text
+
+
+def _parts(text: str) -> re.Match[str]:
+    match = _PATH.match(text)
+    assert match is not None
+    return match
+
+
+def _path(match: re.Match[str]) -> list[str]:
+    return [name or index for name, index in _STEP.findall(match["path"] or "")]
 
 
 def _prefixes(path: list[str]) -> Iterator[str]:
@@ -80,13 +101,13 @@ def _prefixes(path: list[str]) -> Iterator[str]:
         yield ".".join(path[:length])
 
 
-def _near_option(name: str, path: list[str]) -> str:
+def _near_option(kind: type[Struct], name: str, path: list[str]) -> str:
     """An option of the same section; else one of this name elsewhere."""
-    fields = [field.name for field in _fields(_type_at(path))]
+    fields = [field.name for field in _fields(_type_at(kind, path))]
     near = near_word(name, fields)
     if near:
         return near
-    same = [".".join(found) for found in _options(Settings) if found[-1] == name]
+    same = [".".join(found) for found in _options(kind) if found[-1] == name]
     return f"; did you mean `{same[0]}`?" if len(same) == 1 else ""
 
 
@@ -97,9 +118,9 @@ def _options(kind: type[Struct], path: tuple[str, ...] = ()) -> Iterator[tuple[s
             yield from _options(option.type, (*path, option.name))
 
 
-def _type_at(path: list[str]) -> inspect.Type:
+def _type_at(kind: type[Struct], path: list[str]) -> inspect.Type:
     """The type of the value at a path of names and indexes."""
-    found: inspect.Type = inspect.type_info(Settings)
+    found: inspect.Type = inspect.type_info(kind)
     for step in path:
         found = _plain(found)
         if isinstance(found, inspect.ListType):

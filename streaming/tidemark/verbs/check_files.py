@@ -12,6 +12,7 @@ from tidemark.settings import Settings
 
 def check_files(settings: Settings) -> None:
     """Raises ConfigError for the first file that cannot be read or does not hold what it must."""
+    from tidemark.kafka.oauth import check_oauth_files
     from tidemark.kafka.options import check_packages, client_options
     from tidemark.kafka.tls import check_tls
 
@@ -19,6 +20,7 @@ def check_files(settings: Settings) -> None:
         options = client_options(connection)
         check_packages(options)
         check_tls(options)
+        check_oauth_files(options)
     _check_jmx(settings)
     _check_receivers(settings)
     _check_servers(settings)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings, load_settings
 
 config_option = click.option(
@@ -43,3 +44,9 @@ def load_with(config: Path | None, command_config: Path | None) -> Settings:
     settings.kafka = replace(settings.kafka, client=client)
     settings.clusters = [replace(cluster, client=client) for cluster in settings.clusters]
     return settings
+
+
+def refuse_both(source: str | None, bootstrap: str | None) -> None:
+    """Raises ConfigError where both a recording and brokers are given."""
+    if source is not None and bootstrap is not None:
+        raise ConfigError("--from reads a recording; leave out --bootstrap.")

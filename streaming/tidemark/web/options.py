@@ -16,6 +16,7 @@ import yaml
 from msgspec import Meta, Struct, field
 
 from tidemark.core.errors import ConfigError
+from tidemark.settings.conversion import explain
 
 MAX_FILE_BYTES: Final = 1_000_000
 _BCRYPT: Final = re.compile(r"\$2[aby]\$(0[4-9]|1[0-7])\$[./A-Za-z0-9]{53}")
@@ -24,6 +25,13 @@ _VERIFY: Final = {
     "NoClientCert": ssl.CERT_NONE,
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
+}
+
+# OpenSSL's codes, which differ between versions; another one is shown as it is.
+_REASONS: Final = {
+    "KEY_VALUES_MISMATCH": "the key does not belong to the certificate",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "the file holds no certificate as PEM text",
+    "NO_START_LINE": "the file holds no certificate or key as PEM text",
 }
 
 Version = Literal["TLS12", "TLS13"]
@@ -82,7 +90,8 @@ def read_web_file(path: Path) -> WebFile:
             f"cannot read the {where}: {error.strerror}. Check web_config_file."
         ) from None
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {error}.") from None
+        reason = explain(str(error), WebFile)
+        raise ConfigError(f"{where}: {reason}{'' if reason.endswith('?') else '.'}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f" in line {mark.line + 1}"
@@ -98,6 +107,8 @@ def read_web_file(path: Path) -> WebFile:
         raise ConfigError(
             f"{where}: client_ca_file and a client_auth_type that verifies belong together."
         )
+    if tls is not None and _VERSIONS[tls.min_version] > _VERSIONS[tls.max_version]:
+        raise ConfigError(f"{where}: min_version must not exceed max_version.")
     return file_
 
 
@@ -128,5 +139,6 @@ def load_certificate(path: Path, tls: Tls, context: ssl.SSLContext) -> None:
 
 
 def _unusable(path: Path, option: str, error: Exception) -> ConfigError:
-    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not usable"
+    code = getattr(error, "reason", None) or getattr(error, "strerror", None) or ""
+    reason = _REASONS.get(code, code) or "not usable"
     return ConfigError(f"web configuration {path}: tls_server_config.{option}: {reason}.")

@@ -21,7 +21,7 @@ from tidemark.settings import Cluster, Collect, Settings, load_settings
 from tidemark.verbs.choose_leader.report import as_text, document
 from tidemark.verbs.choose_leader.stored_view import read_stored_view, with_earlier_samples
 from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
-from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
+from tidemark.verbs.options import bootstrap_option, cluster_option, config_option, refuse_both
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
 
@@ -56,6 +56,7 @@ def choose_leader(
     """
     settings = load_settings(config)
     servers = None
+    refuse_both(source, bootstrap)
     if source is not None:
         found = read_recording(source, settings.detect, "choose-leader")
         view = find_view(found, choose_recorded(found.clusters, name), topic, partition)

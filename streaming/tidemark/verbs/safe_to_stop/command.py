@@ -30,6 +30,7 @@ from tidemark.verbs.options import (
     command_config_option,
     config_option,
     load_with,
+    refuse_both,
 )
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
@@ -82,6 +83,7 @@ def safe_to_stop(
     if not brokers and not racks:
         raise ConfigError("give a broker or --rack.")
     settings = load_with(config, command_config)
+    refuse_both(source, bootstrap)
     if source is not None:
         if wait_seconds is not None:
             raise ConfigError("--wait needs a live cluster; leave out --from.")

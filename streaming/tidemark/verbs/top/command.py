@@ -17,7 +17,7 @@ import click
 from tidemark.core.errors import ConfigError
 from tidemark.garbage_collector import collect_seldom
 from tidemark.logs import configure_logs
-from tidemark.settings import Settings, load_settings
+from tidemark.settings import Settings, load_settings, parse_address
 from tidemark.verbs.few_passes import live_cluster
 from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
 from tidemark.verbs.recording import STDIN
@@ -126,8 +126,10 @@ def _watch(
         messages.take_over_logs()
     else:
         configure_logs(settings.log_format)
-    cluster = live_cluster(settings, bootstrap, name)
+    if listen is not None:
+        parse_address(listen)
     recorder = None if record is None else Recorder(record)
+    cluster = live_cluster(settings, bootstrap, name)
     live = LiveCluster(cluster, settings, recorder, passes)
     if listen is not None:
         live.serve(_site_of(settings, cluster.name, listen, live))
