@@ -163,6 +163,12 @@ def test_oauth_is_asked_for_by_the_java_client_itself(tmp_path: Path) -> None:
     assert found["kafka.sasl.jaas.config"].endswith(
         'required clientId="tidemark" clientSecret="hun\\"ter2";'
     )
+    authority = tmp_path / "ca.pem"
+    authority.write_text("-----BEGIN\nEND-----\n")
+    found = java_client(Connection(client={**client, "sasl_oauth_cafile": str(authority)}), {})
+    assert found["kafka.sasl.jaas.config"].endswith(
+        'ssl.truststore.type="PEM" ssl.truststore.certificates="-----BEGIN\\nEND-----\\n";'
+    )
     client = {**base, "sasl_oauth_token_file": str(secret)}
     found = java_client(Connection(client=client), {})
     assert found["kafka.sasl.oauthbearer.token.endpoint.url"] == secret.as_uri()

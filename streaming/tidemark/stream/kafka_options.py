@@ -39,7 +39,7 @@ TRANSLATED: Final = frozenset(
         *("bootstrap_servers", "sasl_plain_username", "sasl_plain_password"),
         *("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_check_hostname"),
         *("sasl_oauth_token_url", "sasl_oauth_client_id", "sasl_oauth_client_secret_file"),
-        *("sasl_oauth_scope", "sasl_oauth_token_file"),
+        *("sasl_oauth_scope", "sasl_oauth_token_file", "sasl_oauth_cafile"),
     }
 )
 LOGIN_MODULES: Final = {
@@ -54,8 +54,6 @@ OAUTH_HANDLER: Final = (
 # Options without a Java form, and the Java option that replaces them.
 REPLACED_BY: Final = {
     "ssl_ciphers": "kafka.ssl.cipher.suites",
-    # The Java client trusts another authority at the endpoint only with a truststore of its own.
-    "sasl_oauth_cafile": "kafka.sasl.oauthbearer.token.endpoint.url",
     "sasl_kerberos_name": "kafka.sasl.jaas.config",
     "sasl_kerberos_domain_name": "kafka.sasl.jaas.config",
 }
@@ -228,8 +226,15 @@ def _oauth(client: Mapping[str, Any]) -> dict[str, str]:
         words.append(f"clientSecret={_quoted(secret.strip())}")
         if client.get("sasl_oauth_scope"):
             words.append(f"scope={_quoted(client['sasl_oauth_scope'])}")
+        if client.get("sasl_oauth_cafile"):
+            # JaasOptionsUtils takes the endpoint's TLS options from the login module's.
+            authorities = _pem("sasl_oauth_cafile", client["sasl_oauth_cafile"])
+            words.append('ssl.truststore.type="PEM"')
+            words.append(f"ssl.truststore.certificates={_quoted(authorities)}")
     return {**options, "kafka.sasl.jaas.config": " ".join(words) + ";"}
 
 
 def _quoted(value: Any) -> str:
-    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """A string of a JAAS configuration, which java.io.StreamTokenizer reads."""
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + text.replace("\r", "\\r").replace("\n", "\\n") + '"'

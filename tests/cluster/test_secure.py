@@ -1,0 +1,104 @@
+"""SCRAM, client certificates and OAuth over TLS: each verb, with exactly the printed rights."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.cluster.running_verbs import running
+from tests.cluster.secure_brokers import (
+    SECRET,
+    SecureListeners,
+    create_users,
+    grant,
+    secure_listeners,
+)
+from tests.verbs.run import tidemark
+from tidemark.local.cluster import LocalCluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
+
+PARTITIONS = 2
+VERBS = ("collect", "stream", "export")
+
+
+@pytest.fixture(scope="module")
+def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureListeners]:
+    with secure_listeners(tmp_path_factory.mktemp("secure")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def brokers(listeners: SecureListeners) -> Iterator[LocalCluster]:
+    with LocalCluster(
+        overrides=listeners.overrides,
+        listeners=listeners.listeners,
+        jvm_flags=listeners.jvm_flags,
+    ) as cluster:
+        cluster.create_topic("t", {0: [1, 2, 3], 1: [2, 3, 1]}, {"min.insync.replicas": "2"})
+        create_users(cluster)
+        yield cluster
+
+
+def configuration(listeners: SecureListeners, user: str, folder: Path) -> dict[str, Any]:
+    kafka = {"bootstrap_servers": listeners.servers(user), "client": listeners.client(user)}
+    return {
+        "kafka": kafka,
+        "clusters": [{"name": "c", **kafka}],
+        "topics": {"partitions": PARTITIONS, "prefix": f"{user}-events"},
+        "stream": {"checkpoint": str(folder / "checkpoint")},
+    }
+
+
+@pytest.mark.parametrize("user", ["scram", "mtls", "oauth"])
+def test_each_verb_works_with_the_rights_that_check_config_prints(
+    user: str, listeners: SecureListeners, brokers: LocalCluster, tmp_path: Path
+) -> None:
+    made = configuration(listeners, user, tmp_path)
+    path = tmp_path / "tidemark.yaml"
+    path.write_text(json.dumps(made))
+    config = ("--config", str(path))
+    printed = tidemark("check-config", "--acls", *config).out
+    sections = dict(re.findall(r"^# (.+)\n((?:kafka-acls.*\n)+)", printed, re.MULTILINE))
+    granted = [text for title, text in sections.items() if "Describe only" not in title]
+    assert len(granted) == len(sections) - 1 == 5
+    grant(brokers, user, "".join(granted).splitlines())
+    with running(tmp_path, dict.fromkeys(VERBS, made)) as started:
+        for verb in VERBS:
+            started[verb].wait_ready()
+        export = started["export"]
+        export.wait_for(
+            lambda: 'tidemark_partition_leader{kafka_cluster="c"' in metrics(export.url),
+            "a view",
+            60.0,
+        )
+        # A batch that takes long is a warning of its own.
+        assert {each for verb in started.values() for each in verb.warnings()} <= {"batch"}
+        logs = "".join(verb.log.read_text() for verb in started.values())
+    shown = [tidemark(*words, *config) for words in one_shot()]
+    assert [each.err for each in shown] == [""] * len(shown)
+    reached, topped, stopped, inspected = (each.out for each in shown)
+    assert "refused" not in reached and "unknown without" not in reached
+    assert inspected.startswith("t-0, leader 1, epoch 0, in sync [1,2,3] of [1,2,3], min in sync 2")
+    assert stopped.endswith("Safe to stop: no partition is affected.\n")
+    assert "tidemark top  c  3 brokers" in topped and "alerts: none open" in topped
+    assert SECRET not in logs + "".join(each.out + each.err for each in shown)
+
+
+def one_shot() -> list[list[str]]:
+    return [
+        ["check-config", "--reach"],
+        ["top", "--plain", "--passes", "4"],
+        ["safe-to-stop", "1"],
+        ["inspect", "t"],
+    ]
+
+
+def metrics(url: str) -> str:
+    return requests.get(f"{url}/metrics", timeout=10).text
