@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,13 @@ from kafka.future import Future
 from tidemark.collect import kafka_publisher
 from tidemark.collect.kafka_publisher import KafkaPublisher
 from tidemark.collect.pack import EventRecord
+from tidemark.collect.spool import Spool
 from tidemark.core.errors import ClusterError
 from tidemark.kafka import attempts
 from tidemark.kafka.topics import TopicMismatchError
 from tidemark.settings import Settings
+
+SPOOL_BYTES = 16 * 1024 * 1024
 
 
 class Producer:
@@ -213,6 +217,70 @@ def test_no_record_is_lost_while_the_topic_has_no_metadata(
         (2, False),
     ]
     assert publisher.take_missed("c") == set()
+    publisher.close(5.0)
+
+
+def test_what_waits_is_on_disk_and_the_next_process_publishes_it_first(tmp_path: Path) -> None:
+    tried = threading.Event()
+
+    def unreachable(*_: Any, **__: Any) -> Any:
+        tried.set()
+        raise ClusterError("no bootstrap server can be used")
+
+    first = KafkaPublisher(Settings(), make=unreachable, spool=Spool(tmp_path, SPOOL_BYTES))
+    first.put([record("1"), record("2")])
+    assert tried.wait(10)
+    until(lambda: first.spool_bytes() > 0)
+    first.put([record("3", droppable=False)])
+    first.close(0.0)
+    assert (first.published, first.dropped) == (0, 0)
+    producer = Producer()
+    second = KafkaPublisher(
+        Settings(), make=lambda *_, **__: producer, spool=Spool(tmp_path, SPOOL_BYTES)
+    )
+    second.put([record("4")])
+    until(lambda: second.published == 4)
+    assert texts(producer) == [b"1", b"2", b"3", b"4"]
+    assert second.spool_bytes() == 0
+    second.put([record("5")])
+    until(lambda: second.published == 5)
+    second.close(5.0)
+    assert not list(tmp_path.glob("*.spool"))
+
+
+def test_what_expired_comes_before_what_was_put_later_on_disk_too(tmp_path: Path) -> None:
+    expiring = Producer(at_once=False)
+    ready = threading.Event()
+
+    def make(*_: Any, **__: Any) -> Producer:
+        if not expiring.closed:
+            return expiring
+        if not ready.is_set():
+            raise ClusterError("no bootstrap server can be used")
+        return good
+
+    good = Producer()
+    publisher = KafkaPublisher(Settings(), make=make, spool=Spool(tmp_path, SPOOL_BYTES))
+    publisher.put([record("1"), record("2"), record("3")])
+    until(lambda: len(expiring.futures) == 3)
+    expiring.futures[0].success(None)
+    expiring.futures[1].failure(KafkaTimeoutError("expired"))
+    until(lambda: publisher.spool_bytes() > 0)
+    publisher.put([record("4")])
+    ready.set()
+    until(lambda: publisher.published == 4)
+    assert texts(good) == [b"2", b"3", b"4"]
+    assert publisher.take_missed("c") == set()
+    publisher.close(5.0)
+
+
+def test_a_record_for_a_partition_that_is_gone_is_missed(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, SPOOL_BYTES)
+    spool.append([record("1")._replace(group=99), record("2")])
+    producer = Producer()
+    publisher = KafkaPublisher(Settings(), make=lambda *_, **__: producer, spool=spool)
+    until(lambda: publisher.published == 1)
+    assert (texts(producer), publisher.take_missed("c")) == ([b"2"], {("t", 1)})
     publisher.close(5.0)
 
 

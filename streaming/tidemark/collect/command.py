@@ -25,6 +25,7 @@ from tidemark.collect.metadata_log.write import write_metadata_folder
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import LinePublisher, Publisher
 from tidemark.collect.source_readers import start_sources
+from tidemark.collect.spool import Spool
 from tidemark.collect.watchdog import (
     CANNOT_PUBLISH,
     NO_BROKER,
@@ -136,8 +137,13 @@ def collect(
             server.close()
 
 
-def _make_publisher(settings: Settings, to: str, *, waits: bool) -> Publisher:
-    """`waits`: in the background, for Kafka and for the right to use the event topic."""
+def _make_publisher(
+    settings: Settings, to: str, *, waits: bool, folder: str = "events"
+) -> Publisher:
+    """`waits`: in the background, for Kafka and for the right to use the event topic.
+
+    `folder`: within the spool's, so that a sidecar may have the same configuration.
+    """
     if to == "-":
         return LinePublisher()
     prepare = partial(
@@ -145,7 +151,11 @@ def _make_publisher(settings: Settings, to: str, *, waits: bool) -> Publisher:
     )
     if not waits:
         prepare()
-    return KafkaPublisher(settings, prepare=prepare)
+        return KafkaPublisher(settings, prepare=prepare)
+    options, spool = settings.collect, None
+    if options.spool_directory is not None:
+        spool = Spool(Path(options.spool_directory) / folder, options.spool_bytes)
+    return KafkaPublisher(settings, prepare=prepare, spool=spool)
 
 
 def _make_metrics(
@@ -179,7 +189,8 @@ def _read_log_directories(
     stop = stop_on_signal()
     health = CollectHealth()
     metrics, server = _make_metrics(settings, to, health)
-    publisher = _make_publisher(settings, to, waits=readings is None)
+    folder = f"log-dirs-{reader.broker}"
+    publisher = _make_publisher(settings, to, waits=readings is None, folder=folder)
     health.watch([], publisher)
     log.info("reading log directories", cluster=cluster.name, broker=reader.broker)
     run_sidecar(reader, publisher, metrics, stop, settings.collect.checkpoint_seconds, readings)

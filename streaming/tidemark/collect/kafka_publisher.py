@@ -1,8 +1,9 @@
 """Publishes records to the event topic: an idempotent producer behind a bounded queue.
 
-Observing never waits for Kafka. Records that do not fit the queue are dropped, oldest first; their
-partitions are reported as missed. A record that was not acknowledged is sent again, by a new
-producer: kafka-python's idempotent producer does not recover after a batch expired.
+Observing never waits for Kafka. During an outage records wait in a spool, if there is one. Those
+that do not fit are dropped, oldest first; their partitions are reported as missed. A record that
+was not acknowledged is sent again, by a new producer: kafka-python's idempotent producer does not
+recover after a batch expired.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import structlog
@@ -20,6 +20,8 @@ from kafka import errors as kafka_errors
 from tidemark.collect.metadata_image import TopicPartition
 from tidemark.collect.pack import EventRecord
 from tidemark.collect.publish import Publisher
+from tidemark.collect.spool import Spool
+from tidemark.collect.waiting import Taken, WaitingRecords, size_of
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.client import close_producer, make_producer, reason_of
@@ -29,13 +31,17 @@ from tidemark.settings import Settings
 log = structlog.get_logger()
 
 # Bytes of records not yet given to the client (about four minutes of 10,000 busy partitions,
-# uncompressed), and given but not yet acknowledged.
+# uncompressed) where there is no spool, and given but not yet acknowledged.
 QUEUE_BYTES: Final = 64 * 1024 * 1024
 IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
 DELIVERY_MS: Final = 15_000
 # Without an acknowledgement for so long, the producer is replaced although nothing failed.
 STUCK_SECONDS: Final = 20.0
 RETRY_SECONDS: Final = 1.0
+# Before records go to the spool although the producer works: it is slower than the passes.
+SPOOL_AFTER_BYTES: Final = 16 * 1024 * 1024
+# Between two lines about dropped records.
+LOG_SECONDS: Final = 60.0
 # The record itself is at fault: it would fail again.
 REFUSALS: Final = (
     kafka_errors.MessageSizeTooLargeError,
@@ -54,8 +60,12 @@ class KafkaPublisher(Publisher):
         make: Any = make_producer,
         queue_bytes: int = QUEUE_BYTES,
         prepare: Callable[[], None] = lambda: None,
+        spool: Spool | None = None,
     ) -> None:
-        """`prepare` makes the topic usable; it is called until it first succeeds."""
+        """`prepare` makes the topic usable; it is called until it first succeeds.
+
+        `close` closes the spool.
+        """
         super().__init__(settings.topics.partitions)
         self._prepare: Callable[[], None] | None = prepare
         self._attempts = Attempts("to publish events")
@@ -63,11 +73,10 @@ class KafkaPublisher(Publisher):
         self._connect_at = 0.0
         self._settings = settings
         self._make = make
-        self._queue_bytes = queue_bytes
-        self._queue: deque[EventRecord] = deque()
-        self._queued = 0
+        memory = queue_bytes if spool is None else min(queue_bytes, SPOOL_AFTER_BYTES)
+        self._waiting = WaitingRecords(memory, spool)
         # Records of the present producer without an acknowledgement, by the order of sending.
-        self._unacknowledged: dict[int, EventRecord] = {}
+        self._unacknowledged: dict[int, Taken] = {}
         self._in_flight = 0
         # How many records were sent, and when the oldest of those without acknowledgement was.
         self._sent = 0
@@ -75,6 +84,10 @@ class KafkaPublisher(Publisher):
         # Why the present producer cannot go on.
         self._failure: BaseException | None = None
         self._missed: dict[str, set[TopicPartition]] = {}
+        # Dropped since the last line about it, and when that was (monotonic).
+        self._dropped = 0
+        self._dropped_at = -math.inf
+        self._was_spooled = False
         self._changed = threading.Condition(threading.RLock())
         self._closing_at = math.inf
         self._thread = threading.Thread(target=self._run, name="tidemark-publish", daemon=True)
@@ -82,10 +95,8 @@ class KafkaPublisher(Publisher):
 
     def put(self, records: list[EventRecord]) -> None:
         with self._changed:
-            for record in records:
-                self._queue.append(record)
-                self._queued += _size(record)
-            self._bound_queue()
+            self._lose(self._waiting.put(records))
+            self._log_spool()
             self._changed.notify_all()
 
     def take_missed(self, cluster: str) -> set[TopicPartition]:
@@ -97,24 +108,40 @@ class KafkaPublisher(Publisher):
             self._closing_at = time.monotonic() + seconds
             self._changed.notify_all()
         self._thread.join(seconds + 1.0)
+        with self._changed:
+            spool = self._waiting.spool
+            if spool is not None:
+                # For the next start.
+                self._lose(self._waiting.give_back(self._take_unacknowledged()))
+                spool.close()
 
-    def _bound_queue(self) -> None:
-        """Drops the oldest observations first; pass records only when no observation is left."""
-        for only_droppable in (True, False):
-            if self._queued <= self._queue_bytes:
-                return
-            kept: deque[EventRecord] = deque()
-            for record in self._queue:
-                if self._queued > self._queue_bytes and (record.droppable or not only_droppable):
-                    self._queued -= _size(record)
-                    self._lose(record)
-                else:
-                    kept.append(record)
-            self._queue = kept
+    def spool_bytes(self) -> int:
+        with self._changed:
+            return 0 if self._waiting.spool is None else self._waiting.spool.size
 
-    def _lose(self, record: EventRecord) -> None:
-        self.dropped += 1
-        self._missed.setdefault(record.cluster, set()).update(record.partitions)
+    def _lose(self, records: Iterable[EventRecord]) -> None:
+        for record in records:
+            self.dropped += 1
+            self._dropped += 1
+            self._missed.setdefault(record.cluster, set()).update(record.partitions)
+        now = time.monotonic()
+        if self._dropped and now - self._dropped_at >= LOG_SECONDS:
+            log.warning(
+                "records that waited for Kafka are dropped",
+                records=self._dropped,
+                meaning="their passes are missed or incomplete",
+                cure="collect.spool_directory and collect.spool_bytes give room for an outage",
+            )
+            self._dropped, self._dropped_at = 0, now
+
+    def _log_spool(self) -> None:
+        """Once that records wait on disk, and once that they no longer do."""
+        is_spooled = self._waiting.is_spooled
+        if is_spooled and not self._was_spooled:
+            log.warning("records wait on disk for Kafka", bytes=self.spool_bytes())
+        elif self._was_spooled and not is_spooled:
+            log.info("the records that waited on disk are published")
+        self._was_spooled = is_spooled
 
     def _run(self) -> None:
         producer: Any = None
@@ -123,13 +150,13 @@ class KafkaPublisher(Publisher):
                 close_producer(producer, 0.0)
                 self._take_back()
                 producer = None
-            is_needed = bool(self._queue) or self._prepare is not None
+            is_needed = not self._waiting.is_empty or self._prepare is not None
             if producer is None and is_needed and time.monotonic() >= self._connect_at:
                 producer = self._connect()
             if producer is None:
                 self._wait(RETRY_SECONDS)
-            elif (record := self._next()) is not None:
-                self._send(producer, record)
+            elif (taken := self._next()) is not None:
+                self._send(producer, taken)
         if producer is not None:
             close_producer(producer, max(self._closing_at - time.monotonic(), 0.1))
 
@@ -137,7 +164,7 @@ class KafkaPublisher(Publisher):
         """Whether it is closed, and nothing waits or the time is over."""
         with self._changed:
             now = time.monotonic()
-            is_empty = not self._queue and self._failure is None
+            is_empty = self._waiting.is_empty and self._failure is None
             return now >= self._closing_at or (self._closing_at < math.inf and is_empty)
 
     def _must_replace(self) -> bool:
@@ -150,40 +177,48 @@ class KafkaPublisher(Publisher):
     def _take_back(self) -> None:
         """What the producer did not deliver comes first again."""
         with self._changed:
-            waiting = [record for _, record in sorted(self._unacknowledged.items())]
             log.warning(
                 "records are not acknowledged, sending them again",
                 reason=reason_of(self._failure or TimeoutError()),
-                records=len(waiting),
+                records=len(self._unacknowledged),
             )
-            self._unacknowledged, self._in_flight, self._failure = {}, 0, None
-            self._queue.extendleft(reversed(waiting))
-            self._queued += sum(map(_size, waiting))
-            self._bound_queue()
+            self._lose(self._waiting.give_back(self._take_unacknowledged()))
+            self._log_spool()
+            self._failure = None
+
+    def _take_unacknowledged(self) -> list[Taken]:
+        taken = [each for _, each in sorted(self._unacknowledged.items())]
+        self._unacknowledged, self._in_flight = {}, 0
+        return taken
 
     def _wait(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait(seconds)
 
-    def _next(self) -> EventRecord | None:
+    def _next(self) -> Taken | None:
         """The next record to send; null when there is none for now."""
         with self._changed:
-            if not self._queue or self._in_flight >= IN_FLIGHT_BYTES:
-                self._changed.wait(0.5)
-            if self._failure or not self._queue or self._in_flight >= IN_FLIGHT_BYTES:
-                return None
-            record = self._queue.popleft()
-            self._queued -= _size(record)
-            return record
+            if self._failure is None and self._in_flight < IN_FLIGHT_BYTES:
+                taken = self._waiting.take()
+                if taken is not None and taken[0].group < self.groups:
+                    return taken
+                if taken is not None:
+                    # Of a spool from before the topic had this number of partitions.
+                    self._waiting.settle(taken[1])
+                    self._lose([taken[0]])
+                    return None
+            self._changed.wait(0.5)
+            return None
 
-    def _send(self, producer: Any, record: EventRecord) -> None:
+    def _send(self, producer: Any, taken: Taken) -> None:
+        record = taken[0]
         with self._changed:
             self._sent += 1
             number = self._sent
             if not self._unacknowledged:
                 self._sent_at = time.monotonic()
-            self._unacknowledged[number] = record
-            self._in_flight += _size(record)
+            self._unacknowledged[number] = taken
+            self._in_flight += size_of(record)
         try:
             future = producer.send(
                 self._settings.topics.replica_state,
@@ -203,21 +238,26 @@ class KafkaPublisher(Publisher):
         An answer to a producer that was replaced counts for nothing: its record was sent again.
         """
         with self._changed:
-            record = self._unacknowledged.get(number)
-            if record is None:
+            taken = self._unacknowledged.get(number)
+            if taken is None:
                 return
+            record = taken[0]
+            is_refused = isinstance(error, REFUSALS)
             if error is None:
                 self.published += 1
                 self.published_at = time.monotonic()
-            elif isinstance(error, REFUSALS):
-                self._lose(record)
+            elif is_refused:
+                self._lose([record])
             else:
                 self._failure = self._failure or error
-            if error is None or isinstance(error, REFUSALS):
+            if error is None or is_refused:
                 del self._unacknowledged[number]
-                self._in_flight -= _size(record)
+                self._in_flight -= size_of(record)
+                self._waiting.settle(taken[1])
+                if taken[1] is not None:
+                    self._log_spool()
             self._changed.notify_all()
-        if isinstance(error, REFUSALS):
+        if is_refused:
             partitions = len(record.partitions)
             log.warning("record not published", reason=reason_of(error), partitions=partitions)
 
@@ -251,6 +291,9 @@ class KafkaPublisher(Publisher):
             self._connect_at = time.monotonic() + self._attempts.failed(error)
             if producer is not None:
                 close_producer(producer, 0.0)
+            with self._changed:
+                self._lose(self._waiting.spill())
+                self._log_spool()
             return None
         self._attempts.succeeded()
         return producer
@@ -260,8 +303,3 @@ class KafkaPublisher(Publisher):
 
     def is_alive(self) -> bool:
         return self._thread.is_alive()
-
-
-def _size(record: EventRecord) -> int:
-    # The payload, and the size of the record around it.
-    return len(record.payload) + 64 * (len(record.partitions) + 8)

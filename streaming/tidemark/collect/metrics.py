@@ -23,6 +23,7 @@ class CollectMetrics:
         self._fast_answers = registry.counter("tidemark_collect_fast_high_watermark_answers_total")
         self._published = registry.counter("tidemark_collect_records_published_total")
         self._dropped = registry.counter("tidemark_collect_records_dropped_total")
+        self._spool_bytes = registry.gauge("tidemark_collect_spool_bytes")
         self._file_errors = registry.gauge("tidemark_collect_log_directory_errors")
         self._jmx_up = registry.gauge("tidemark_collect_jmx_up")
         self._metadata_log_up = registry.gauge("tidemark_collect_metadata_log_up")
@@ -55,6 +56,7 @@ class CollectMetrics:
         self._counted = published, dropped = publisher.published, publisher.dropped
         self._published.inc(max(0, published - published_before))
         self._dropped.inc(max(0, dropped - dropped_before))
+        self._spool_bytes.set(publisher.spool_bytes())
 
     def jmx_read(self, cluster: str, broker: int, is_read: bool) -> None:
         """Notes how the newest read of a JMX endpoint ended. From any thread."""

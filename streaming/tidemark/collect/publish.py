@@ -33,6 +33,10 @@ class Publisher:
         """Whether what is put is still taken."""
         return True
 
+    def spool_bytes(self) -> int:
+        """How much waits on disk."""
+        return 0
+
     def put(self, records: list[EventRecord]) -> None:
         raise NotImplementedError
 

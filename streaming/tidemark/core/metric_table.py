@@ -117,6 +117,11 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_collect_records_published_total": "Records acknowledged by Kafka.",
         "tidemark_collect_records_dropped_total": "Records that could not be published.",
     },
+    ("collect", "gauge", "bytes", ()): {
+        "tidemark_collect_spool_bytes": (
+            "Records on disk that wait for Kafka (collect.spool_directory)."
+        ),
+    },
     ("collect", "gauge", "files", _BROKER): {
         "tidemark_collect_log_directory_errors": (
             "Files and folders of a broker's log directories that the last reading could not use."

@@ -14,6 +14,8 @@ from tidemark.settings.maintenance import Maintenance
 # The bounds exclude .inf and .nan, and what clocks, sockets and Java cannot represent.
 MAX_FLOAT: Final = 1e9
 MAX_INT: Final = 2**31 - 1
+# Room for some passes of a large cluster.
+MIN_SPOOL_BYTES: Final = 16 * 1024 * 1024
 PositiveFloat = Annotated[float, Meta(gt=0, le=MAX_FLOAT)]
 PositiveInt = Annotated[int, Meta(ge=1, le=MAX_INT)]
 # A part of a topic name, or the name under which a receiver's progress is kept.
@@ -111,6 +113,9 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     # An unchanged partition is published once in this time.
     thin_seconds: PositiveFloat = 30.0
     compression: Literal["gzip", "none"] = "gzip"
+    # A folder for events that wait while the event topic is away, and its bound. Null: in memory.
+    spool_directory: str | None = None
+    spool_bytes: Annotated[int, Meta(ge=MIN_SPOOL_BYTES, le=MAX_INT)] = 256 * 1024 * 1024
     # Between two readings of the checkpoint files, with --log-dirs.
     checkpoint_seconds: PositiveFloat = 5.0
     # The time between two reads of a JMX endpoint, and for a whole answer.
