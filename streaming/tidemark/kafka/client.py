@@ -18,6 +18,7 @@ from kafka.net.selector import NetworkSelector
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
+from tidemark.kafka.bounded_batches import bound_batches
 from tidemark.kafka.oauth import with_token_provider
 from tidemark.kafka.options import check_packages, client_options
 from tidemark.kafka.tls import check_tls
@@ -90,7 +91,11 @@ def close_producer(producer: Any, seconds: float) -> None:
 
 
 def make_consumer(connection: Connection, *topics: str, **options: Any) -> Any:
-    """A KafkaConsumer subscribed to `topics`, if any; the caller closes it."""
+    """A KafkaConsumer subscribed to `topics`, if any; the caller closes it.
+
+    In place of a batch that unpacks beyond a bound it gives one record with an UnreadableBatch.
+    """
+    bound_batches()
     return _make(KafkaConsumer, connection, topics, {"allow_auto_create_topics": False, **options})
 
 

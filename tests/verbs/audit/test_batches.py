@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from kafka import codec as codec_library
 
 from tests.verbs.audit.logs import encode, legacy, written
-from tidemark.verbs.audit import unpacking as module
+from tidemark.kafka import unpacking as module
+from tidemark.kafka.unpacking import UnreadableRecordsError
 from tidemark.verbs.audit.batches import DamagedLogError, record_digests, split_batches
-from tidemark.verbs.audit.unpacking import UnreadableRecordsError
 
 
 def test_the_batches_of_a_log_with_their_offsets_epochs_and_crcs() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.verbs.run import tidemark
 from tests.verbs.salvage.logs import CODECS, Sent, batch, log, marker, save, sealed, sent
-from tidemark.verbs.audit import unpacking
+from tidemark.kafka import unpacking
 from tidemark.verbs.salvage import run
 
 PLACE = "orders-0"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tidemark.kafka.unpacking import DamagedRecordsError, UnreadableRecordsError
 from tidemark.verbs.audit.batches import Batch, record_digests
-from tidemark.verbs.audit.unpacking import DamagedRecordsError, UnreadableRecordsError
 
 
 class Copy(NamedTuple):

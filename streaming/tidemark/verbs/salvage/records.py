@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from tidemark.kafka.unpacking import UnreadableRecordsError
 from tidemark.verbs.audit.batches import Batch, DamagedLogError, records
-from tidemark.verbs.audit.unpacking import UnreadableRecordsError
 from tidemark.verbs.salvage.lost_range import LostRange
 from tidemark.verbs.salvage.saved_log import SavedBatch, SavedLog
 

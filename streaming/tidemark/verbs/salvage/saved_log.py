@@ -13,9 +13,9 @@ from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
 
 from tidemark.core.errors import ConfigError
+from tidemark.kafka.unpacking import UnreadableRecordsError
 from tidemark.verbs.audit.batches import Batch, DamagedLogError, parse_batch, records
 from tidemark.verbs.audit.segments import segments_of
-from tidemark.verbs.audit.unpacking import UnreadableRecordsError
 from tidemark.verbs.salvage.heads import Fault, Found, whole_heads
 from tidemark.verbs.salvage.lost_range import LostRange
 

@@ -32,11 +32,14 @@ class DamagedRecordsError(UnreadableRecordsError):
     """They cannot be read by anyone."""
 
 
-def unpack(data: bytes, codec: int) -> bytes:
-    """The bytes that Kafka's compression `codec` packed. Raises UnreadableRecordsError."""
+def unpack(data: bytes, codec: int, bound: int | None = None) -> bytes:
+    """The bytes that Kafka's compression `codec` packed: up to `bound`, or MAX_UNPACKED_BYTES.
+
+    Raises UnreadableRecordsError.
+    """
     name = name_of(codec)
     try:
-        return _unpack(data, name)
+        return _unpack(data, name, MAX_UNPACKED_BYTES if bound is None else bound)
     except UnreadableRecordsError:
         raise
     except Exception as error:
@@ -63,66 +66,71 @@ def check_installed(name: str) -> None:
 
 def check_gzip_size(data: bytes) -> None:
     """Raises UnreadableRecordsError where gzip unpacks beyond the bound."""
-    _gunzip(data)
+    _gunzip(data, MAX_UNPACKED_BYTES)
 
 
-def _unpack(data: bytes, name: str) -> bytes:
+def _unpack(data: bytes, name: str, bound: int) -> bytes:
     if name == "gzip":
-        return _gunzip(data)
+        return _gunzip(data, bound)
     pyarrow = _pyarrow()
     if pyarrow is None:
         check_installed(name)
         unpacked: bytes = getattr(kafka_codec, f"{name}_decode")(data)
         return unpacked
     if name == "snappy":
-        return _unpack_snappy(pyarrow, data)
+        return _unpack_snappy(pyarrow, data, bound)
     with pyarrow.CompressedInputStream(pyarrow.BufferReader(data), name) as stream:
-        found: bytes = stream.read(MAX_UNPACKED_BYTES + 1)
-    _check_size(len(found))
+        found: bytes = stream.read(bound + 1)
+    _check_size(len(found), bound)
     return found
 
 
-def _gunzip(data: bytes) -> bytes:
-    unpacker, found, rest = zlib.decompressobj(wbits=31), bytearray(), data
-    while rest and not unpacker.eof:
-        found += unpacker.decompress(rest, _CHUNK)
-        rest = unpacker.unconsumed_tail
-        _check_size(len(found))
-    if not unpacker.eof:
-        raise DamagedRecordsError("its records are damaged (gzip ends early)")
+def _gunzip(data: bytes, bound: int) -> bytes:
+    """All members, as Java reads them."""
+    found, rest = bytearray(), data
+    while rest:
+        unpacker = zlib.decompressobj(wbits=31)
+        while rest and not unpacker.eof:
+            found += unpacker.decompress(rest, _CHUNK)
+            rest = unpacker.unconsumed_tail
+            _check_size(len(found), bound)
+        found += unpacker.flush()
+        if not unpacker.eof:
+            raise DamagedRecordsError("its records are damaged (gzip ends early)")
+        rest = unpacker.unused_data
     return bytes(found)
 
 
-def _unpack_snappy(pyarrow: Any, data: bytes) -> bytes:
+def _unpack_snappy(pyarrow: Any, data: bytes, bound: int) -> bytes:
     codec = pyarrow.Codec("snappy")
     if not data.startswith(_XERIAL):
-        return _snappy_block(codec, data, 0)
+        return _snappy_block(codec, data, bound)
     found, position = bytearray(), _XERIAL_HEAD
     while position < len(data):
         (size,) = _SIZE.unpack_from(data, position)
         block = data[position + _SIZE.size : position + _SIZE.size + size]
         if size <= 0 or len(block) < size:
             raise DamagedRecordsError("its records are damaged (snappy ends early)")
-        found += _snappy_block(codec, block, len(found))
+        found += _snappy_block(codec, block, bound - len(found))
         position += _SIZE.size + size
     return bytes(found)
 
 
-def _snappy_block(codec: Any, block: bytes, taken: int) -> bytes:
+def _snappy_block(codec: Any, block: bytes, bound: int) -> bytes:
     """A block begins with its unpacked size, in groups of seven bits."""
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             break
-    _check_size(taken + size)
+    _check_size(size, bound)
     unpacked: bytes = codec.decompress(block, decompressed_size=size, asbytes=True)
     return unpacked
 
 
-def _check_size(size: int) -> None:
-    if size > MAX_UNPACKED_BYTES:
-        raise UnreadableRecordsError(f"its records unpack to over {MAX_UNPACKED_BYTES} bytes")
+def _check_size(size: int, bound: int) -> None:
+    if size > bound:
+        raise UnreadableRecordsError(f"its records unpack to over {bound} bytes")
 
 
 def _pyarrow() -> Any:

@@ -1,0 +1,88 @@
+"""A batch that unpacks beyond the bound costs a record that is not readable, and no memory."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import tracemalloc
+from typing import Any
+
+import pytest
+from kafka.record import memory_records
+from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
+
+from tidemark.core.errors import WireError
+from tidemark.core.records import decode_record
+from tidemark.kafka import bounded_batches
+from tidemark.kafka.bounded_batches import UnreadableBatch, bound_batches
+from tidemark.kafka.unpacking import UnreadableRecordsError, unpack
+
+NONE, GZIP = 0, 1
+
+
+@pytest.fixture(autouse=True)
+def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_records, "DefaultRecordBatch", memory_records.DefaultRecordBatch)
+    bound_batches()
+
+
+def batch(values: list[bytes], offset: int, codec: int = GZIP) -> bytes:
+    builder = MemoryRecordsBuilder(2, codec, 1 << 30)
+    for value in values:
+        assert builder.append(1_000, b"key", value, []) is not None
+    builder.close()
+    # The broker assigns offsets; no checksum covers them.
+    return struct.pack(">q", offset) + bytes(builder.buffer())[8:]
+
+
+def records(data: bytes) -> list[Any]:
+    found, all_records = [], MemoryRecords(data)
+    while (each := all_records.next_batch()) is not None:
+        assert each.validate_crc()
+        found += list(each)
+    return found
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+def test_batches_within_the_bound_are_read_as_before(codec: int) -> None:
+    found = records(batch([b"a", b"b"], 5, codec) + batch([b"c"], 7, codec))
+    assert [(each.offset, each.key, each.value) for each in found] == [
+        *((5, b"key", b"a"), (6, b"key", b"b"), (7, b"key", b"c"))
+    ]
+
+
+def test_a_batch_beyond_it_is_one_record_and_the_next_ones_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounded_batches, "MAX_BATCH_BYTES", 1_000_000)
+    bomb = batch([bytes(50_000_000)], 5)
+    data = bomb + batch([b"c"], 6)
+    tracemalloc.start()
+    found = records(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(bomb) < 60_000
+    assert peak < 10_000_000
+    assert [each.offset for each in found] == [5, 6]
+    value = found[0].value
+    assert isinstance(value, UnreadableBatch)
+    assert (value.base_offset, value.last_offset) == (5, 5)
+    assert value.reason == "its records unpack to over 1000000 bytes"
+    with pytest.raises(WireError):
+        decode_record(value)
+
+
+def test_it_stands_for_all_records_of_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_batches, "MAX_BATCH_BYTES", 1_000)
+    found = records(batch([bytes(600), bytes(600)], 10) + batch([b"c"], 12))
+    assert [(each.offset, bytes(each.value)) for each in found] == [
+        (11, b"\0batch of offsets 10 to 11: its records unpack to over 1000 bytes"),
+        (12, b"c"),
+    ]
+
+
+def test_every_member_of_a_gzip_stream_counts() -> None:
+    data = gzip.compress(b"a" * 900) + gzip.compress(b"b" * 900)
+    assert unpack(data, GZIP) == b"a" * 900 + b"b" * 900
+    with pytest.raises(UnreadableRecordsError, match="over 1000 bytes"):
+        unpack(data, GZIP, 1_000)
