@@ -188,11 +188,12 @@ def _judge_harms(record: Path) -> tuple[list[str], list[str]]:
     if not (record / CONTROLLER_LOG).exists():
         return lines, reasons
     with gzip.open(record / CONTROLLER_LOG, "rt", encoding="utf-8") as log:
-        elections = judge_elections([*unclean_elections(log)], alerts, samples)
+        elections = judge_elections([*unclean_elections(log)], alerts, samples, truth)
     lines.append(
         f"unclean elections: a critical alert names {elections.critical}, a warning "
-        f"{elections.warned}, none {elections.unnoticed}"
+        f"{elections.warned}, none {elections.unnoticed.total()}"
     )
+    lines += [f"    {count:6}  {reason}" for reason, count in elections.unnoticed.most_common()]
     return lines, reasons + elections.failures
 
 

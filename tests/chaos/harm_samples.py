@@ -33,15 +33,27 @@ class LeaderRead(NamedTuple):
     has_lineage: bool
 
 
+class InSync(NamedTuple):
+    """The leader and the in-sync set that a pass showed."""
+
+    at: float
+    leader: int | None
+    members: tuple[int, ...]
+
+
 @dataclass
 class Samples:
-    """Of one partition, oldest first. `log_starts`: (time, the highest one so far)."""
+    """Of one partition, oldest first. `log_starts`: (time, the highest one so far).
+
+    `in_sync`: each change.
+    """
 
     readings: list[Reading] = field(default_factory=list)
     leader_reads: list[LeaderRead] = field(default_factory=list)
     log_starts: list[tuple[float, int]] = field(default_factory=list)
     oracle: Oracle = field(default_factory=Oracle)
     topic_id: str | None = None
+    in_sync: list[InSync] = field(default_factory=list)
 
     def log_start(self) -> int:
         return self.log_starts[-1][1] if self.log_starts else 0
@@ -58,6 +70,10 @@ class Samples:
         if leader is not None and leader.leads and leader.leader_epoch == shown.leader_epoch:
             has_lineage = shown.lineage_complete_from is not None
             self.leader_reads.append(LeaderRead(shown.observed_at, shown.leader_epoch, has_lineage))
+        if shown.in_sync_replicas is not None:
+            newest = InSync(shown.observed_at, shown.leader, tuple(shown.in_sync_replicas))
+            if not self.in_sync or self.in_sync[-1][1:] != newest[1:]:
+                self.in_sync.append(newest)
         start = max((s.log_start_offset or 0 for s in shown.samples), default=0)
         if start > self.log_start():
             self.log_starts.append((shown.observed_at, start))

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal
 
-from tests.chaos.harm_samples import Samples
+import pytest
+
+from tests.chaos.harm_samples import InSync, Samples
+from tests.chaos.harm_truth import HarmRecord, HarmTruth, LostRecord
 from tests.chaos.unclean_elections import (
+    IN_SYNC,
+    LOST_NOTHING,
+    NEVER_SAMPLED,
     UNCLEAN,
     Election,
     Judgement,
@@ -20,6 +27,11 @@ LINE = (
 )
 ELECTION = Election(10.0, "89q5", 3, 2, 9)
 SAMPLES = {("t", 3): Samples(topic_id="89q5"), ("u", 3): Samples(topic_id="other")}
+TRUTH = HarmTruth(
+    1,
+    [HarmRecord("power failure", "d", 8.0, 30.0, (8.0,))],
+    [LostRecord(0, "t", 3, 5, 105, 7.0, 0)],
+)
 
 
 def alert(
@@ -53,24 +65,52 @@ def test_the_log_names_the_epoch_before_the_election() -> None:
 
 def test_an_alert_names_the_elections_of_its_epochs() -> None:
     def judge(*alerts: Alert) -> Judgement:
-        return judge_elections([ELECTION], alerts, SAMPLES)
+        return judge_elections([ELECTION], alerts, SAMPLES, TRUTH)
 
-    assert judge(alert("critical"), alert("warning")) == ([], 1, 0, 0)
-    assert judge(alert("warning")) == ([], 0, 1, 0)
-    assert judge() == ([], 0, 0, 1)
-    assert judge(alert("warning", 9, 10), alert("warning", topic="u")) == ([], 0, 0, 1)
+    none, unnoticed = Counter[str](), Counter({IN_SYNC: 1})
+    assert judge(alert("critical"), alert("warning")) == ([], 1, 0, none)
+    assert judge(alert("warning")) == ([], 0, 1, none)
+    assert judge() == ([], 0, 0, unnoticed)
+    assert judge(alert("warning", 9, 10), alert("warning", topic="u")) == ([], 0, 0, unnoticed)
 
 
 def test_without_epochs_in_the_log_the_time_decides() -> None:
     for at, noticed in ((-1.0, False), (1.0, True), (12.5, False)):
         election = ELECTION._replace(leader_epoch=None, at=at)
-        judgement = judge_elections([election], [alert("critical")], SAMPLES)
+        judgement = judge_elections([election], [alert("critical")], SAMPLES, TRUTH)
         assert judgement.critical == noticed
         assert len(judgement.failures) == (not noticed)
 
 
 def test_a_critical_alert_without_an_unclean_election_fails() -> None:
     for false in (alert("critical", 9, 10), alert("critical", 7, 8), alert("critical", topic="u")):
-        failures = judge_elections([ELECTION], [false], SAMPLES).failures
+        failures = judge_elections([ELECTION], [false], SAMPLES, TRUTH).failures
         assert len(failures) == 1
         assert failures[0].endswith("was unclean then: It was.")
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "reason"),
+    [
+        # All brokers were down since: the set may have been anything when the leader was elected.
+        ([InSync(5.0, 1, (1, 2))], IN_SYNC),
+        ([InSync(5.0, 2, ())], IN_SYNC),
+        ([InSync(11.0, 1, (1,))], IN_SYNC),
+        ([InSync(5.0, 1, (1,))], None),
+        ([InSync(4.0, 1, (1, 2)), InSync(5.0, 1, (1,))], None),
+    ],
+)
+def test_what_the_last_sample_shows_to_be_unclean_must_have_an_alert(
+    in_sync: list[InSync], reason: str | None
+) -> None:
+    samples = {("t", 3): Samples(topic_id="89q5", in_sync=in_sync)}
+    judgement = judge_elections([ELECTION], [], samples, TRUTH)
+    assert judgement.unnoticed == (Counter([reason]) if reason else Counter())
+    assert len(judgement.failures) == (reason is None)
+
+
+def test_an_election_that_lost_nothing_or_was_never_sampled_needs_no_alert() -> None:
+    samples = {("t", 3): Samples(topic_id="89q5", in_sync=[InSync(5.0, 1, (1,))])}
+    quiet = judge_elections([ELECTION], [], samples, HarmTruth(1))
+    assert quiet == ([], 0, 0, Counter({LOST_NOTHING: 1}))
+    assert judge_elections([ELECTION], [], {}, TRUTH).unnoticed == Counter({NEVER_SAMPLED: 1})

@@ -7,17 +7,23 @@ The metadata has no such history: only the controller's own log says which elect
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from tests.chaos.harm_samples import Samples
+from tests.chaos.harm_samples import InSync, Samples
+from tests.chaos.harm_truth import HarmTruth
 from tidemark.core.records import Alert
 from tidemark.local.cluster import Place
 
 # Brokers learn of an election after the controller, a busy one some seconds later.
 LEARNT_SECONDS = 5.0
 UNCLEAN = "KafkaUncleanElection"
+# Why an unclean election has no alert.
+NEVER_SAMPLED = "never sampled"
+IN_SYNC = "its leader was in sync when the brokers last answered"
+LOST_NOTHING = "it lost nothing"
 _LINE = re.compile(
     r"(\S+[T ]\S+) INFO Setting new leader for topicId (\S+), partition (\d+) to (\d+) "
     r"using an unclean election(?:\..*?leaderEpoch=(\d+),)?"
@@ -35,15 +41,16 @@ class Election(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """`failures`: a text for each critical alert without an unclean election.
+    """`failures`: a text for each critical alert without an unclean election, and the reverse.
 
-    Then how many unclean elections a critical alert, only a warning, and no alert names.
+    Then how many unclean elections a critical alert, only a warning, and no alert names; these by
+    the reason why no sample shows that they were unclean.
     """
 
     failures: list[str]
     critical: int
     warned: int
-    unnoticed: int
+    unnoticed: Counter[str]
 
 
 def unclean_elections(log: Iterable[str]) -> Iterator[Election]:
@@ -58,8 +65,12 @@ def unclean_elections(log: Iterable[str]) -> Iterator[Election]:
 
 
 def judge_elections(
-    elections: Sequence[Election], alerts: Iterable[Alert], samples: Mapping[Place, Samples]
+    elections: Sequence[Election],
+    alerts: Iterable[Alert],
+    samples: Mapping[Place, Samples],
+    truth: HarmTruth,
 ) -> Judgement:
+    """An election that samples show to be unclean, and that lost records, must have an alert."""
     places = {(shown.topic_id, place[1]): place for place, shown in samples.items()}
     named: dict[Election, set[str]] = {election: set() for election in elections}
     failures = []
@@ -81,8 +92,34 @@ def judge_elections(
                 f"{alert.annotations['description']}"
             )
     critical = sum("critical" in severities for severities in named.values())
-    unnoticed = sum(not severities for severities in named.values())
-    return Judgement(failures, critical, len(named) - critical - unnoticed, unnoticed)
+    unnoticed = Counter[str]()
+    for election in (one for one, severities in named.items() if not severities):
+        place = places.get((election.topic_id, election.partition))
+        if place is None:
+            unnoticed[NEVER_SAMPLED] += 1
+        elif _was_in_sync(election, samples[place].in_sync):
+            unnoticed[IN_SYNC] += 1
+        elif not _lost_records(election, place, truth):
+            unnoticed[LOST_NOTHING] += 1
+        else:
+            failures.append(
+                f"{place[0]}-{place[1]}: no alert names the unclean election of broker "
+                f"{election.leader}, which was outside of the in-sync set that was sampled before"
+            )
+    warned = sum(severities == {"warning"} for severities in named.values())
+    return Judgement(failures, critical, warned, unnoticed)
+
+
+def _was_in_sync(election: Election, in_sync: Sequence[InSync]) -> bool:
+    """Whether the newest sample before it had its leader in the set, or had no set."""
+    before = [shown for shown in in_sync if shown.at <= election.at]
+    return not before or election.leader in (before[-1].leader, *before[-1].members)
+
+
+def _lost_records(election: Election, place: Place, truth: HarmTruth) -> bool:
+    """Whether the fault of that time lost acknowledged records of the partition."""
+    faults = {lost.fault for lost in truth.lost if lost.place == place}
+    return any(truth.faults[n].begin <= election.at <= truth.faults[n].end for n in faults)
 
 
 def _names(alert: Alert, election: Election) -> bool:
