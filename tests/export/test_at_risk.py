@@ -11,7 +11,8 @@ from tests.export.make import key_of, table_of, view
 from tests.export.test_exposition import rendered, samples
 from tidemark.assess.leader_death import if_leader_died
 from tidemark.core.records import ReplicaView, View
-from tidemark_exporters.export.at_risk import AtRisk, measure_at_risk
+from tidemark_exporters.export.at_risk import AtRisk
+from tidemark_exporters.export.partition_status import measure_progress
 from tidemark_exporters.export.table import Table
 
 
@@ -33,14 +34,14 @@ def led(*replicas: ReplicaView, **changes: Any) -> View:
 
 
 def test_the_cost_of_a_death() -> None:
-    assert measure_at_risk(led(replica(2, 104), replica(3))) == AtRisk(1, 0, 3, 50.0)
-    assert measure_at_risk(led(replica(2, 107), replica(3))) == AtRisk(1, 0, 0, 0.0)
+    assert measure_progress(led(replica(2, 104), replica(3))).at_risk == AtRisk(1, 0, 3, 50.0)
+    assert measure_progress(led(replica(2, 107), replica(3))).at_risk == AtRisk(1, 0, 0, 0.0)
     alone = led(replica(2, 60), replica(3, 40), in_sync_replicas=[1])
-    assert measure_at_risk(alone) == AtRisk(1, 40, 7, 50.0)
-    assert measure_at_risk(led(replica(2), in_sync_replicas=None)) is None
-    assert measure_at_risk(led(replica(2), missed_passes=1)) is None
+    assert measure_progress(alone).at_risk == AtRisk(1, 40, 7, 50.0)
+    assert measure_progress(led(replica(2), in_sync_replicas=None)).at_risk is None
+    assert measure_progress(led(replica(2), missed_passes=1)).at_risk is None
     silent = view(replicas=[replica(1, error="refused"), replica(2), replica(3)])
-    assert measure_at_risk(silent) is None
+    assert measure_progress(silent).at_risk is None
 
 
 @st.composite
@@ -68,7 +69,7 @@ def views(draw: st.DrawFn) -> View:
 @given(views())
 def test_the_short_way_counts_as_the_assessment_does(seen: View) -> None:
     """Most partitions are measured without it."""
-    death, measured = if_leader_died(seen), measure_at_risk(seen)
+    death, measured = if_leader_died(seen), measure_progress(seen).at_risk
     if death is None or measured is None:
         assert (death is None) == (measured is None)
         return

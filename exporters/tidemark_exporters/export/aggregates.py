@@ -96,14 +96,13 @@ class PartitionAggregate:
         self.known_uncommitted += sign * status.knows_uncommitted
         self.known_uncommitted_ms += sign * status.knows_uncommitted_ms
 
-    def update(self, key: str, progress: PartitionProgress) -> None:
-        """Replaces the progress of a partition."""
+    def put(self, key: str, behind: PartitionProgress | None) -> None:
+        """Replaces the progress of a partition; None: it is not behind."""
         self._totals = None
-        lag_records, lag_ms, uncommitted, uncommitted_ms, *_ = progress
-        if lag_records or lag_ms or uncommitted or uncommitted_ms:
-            self.behind[key] = progress
-        else:
+        if behind is None:
             self.behind.pop(key, None)
+        else:
+            self.behind[key] = behind
 
     @property
     def reassignment(self) -> Reassignment:

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tidemark.assess.watermarks import high_watermark_lag
 from tidemark.core.metric_table import METRICS
 from tidemark.settings import Export
 from tidemark_exporters.export.aggregates import PartitionAggregate
 from tidemark_exporters.export.cluster_series import Series, cluster_series, count_alerts
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.metric_values import (
-    FOLLOWER_VALUES,
+    HIGH_WATERMARK_LAG_VALUES,
     PARTITION_VALUES,
     REPLICA_UP,
     REPLICA_VALUES,
@@ -185,8 +186,9 @@ class Renderer:
             if name == REPLICA_UP:
                 values = [None if miss else up for miss, up in zip(missed, values, strict=True)]
             self._put(name, labels, values)
-        for name, value_with in FOLLOWER_VALUES.items():
-            self._put(name, labels, (value_with(v, r) for v in views for r in v.replicas))
+        lags = [high_watermark_lag(view, each) for view in views for each in view.replicas]
+        for name, value_with in HIGH_WATERMARK_LAG_VALUES.items():
+            self._put(name, labels, map(value_with, lags, replicas))
 
     def _assemble(self, dropped: dict[str, int]) -> Exposition:
         gauges = [m for name, m in self._rendered.items() if METRICS[name].kind == "gauge"]

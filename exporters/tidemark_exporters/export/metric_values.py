@@ -6,7 +6,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Final
 
-from tidemark.assess.watermarks import high_watermark_lag, low_watermark
+from tidemark.assess.watermarks import low_watermark
 from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 
@@ -20,11 +20,6 @@ def to_seconds(milliseconds: float | None) -> float | None:
 
 def _flag(value: bool | None) -> int | None:
     return None if value is None else int(value)
-
-
-def _high_watermark_lag_seconds(view: View, replica: ReplicaView) -> float | None:
-    lag = high_watermark_lag(view, replica)
-    return lag and to_seconds(replica.high_watermark_lag_ms)
 
 
 def _count(values: list[int] | None) -> int | None:
@@ -137,9 +132,11 @@ REPLICA_VALUES: Final[dict[str, Callable[[ReplicaView], Value]]] = {
     # Left out by the renderer when the last pass missed the partition.
     REPLICA_UP: lambda r: int(r.error is None),
 }
-# Those that need the partition's view too.
-FOLLOWER_VALUES: Final[dict[str, Callable[[View, ReplicaView], Value]]] = {
-    "tidemark_replica_high_watermark_lag_records": high_watermark_lag,
-    "tidemark_replica_high_watermark_lag_seconds": _high_watermark_lag_seconds,
+# Of a replica whose high watermark is behind the leader's by a number of records; None: unknown.
+HIGH_WATERMARK_LAG_VALUES: Final[dict[str, Callable[[int | None, ReplicaView], Value]]] = {
+    "tidemark_replica_high_watermark_lag_records": lambda lag, _: lag,
+    "tidemark_replica_high_watermark_lag_seconds": lambda lag, r: (
+        lag and to_seconds(r.high_watermark_lag_ms)
+    ),
 }
-SERIES_PER_REPLICA: Final = len(REPLICA_VALUES) + len(FOLLOWER_VALUES)
+SERIES_PER_REPLICA: Final = len(REPLICA_VALUES) + len(HIGH_WATERMARK_LAG_VALUES)

@@ -13,8 +13,8 @@ from tidemark.assess.candidates import LAG_LIMIT_MS, Candidates, candidates_of
 from tidemark.assess.risky_configuration import PartitionRisks, partition_risks
 from tidemark.assess.safe_to_stop import Effect, stop_effect
 from tidemark.assess.watermarks import above_log_end
-from tidemark.core.records import View
-from tidemark_exporters.export.at_risk import AtRisk, measure_at_risk
+from tidemark.core.records import ReplicaView, View
+from tidemark_exporters.export.at_risk import AtRisk, first_in_line, measure_at_risk
 
 # Placements of healthy partitions that are judged once: in-sync set, replicas, minimum.
 MAX_PLACEMENTS: Final = 20_000
@@ -82,6 +82,11 @@ class PartitionProgress(NamedTuple):
     # Followers that are about to leave the in-sync set: broker, milliseconds at the earliest.
     removals: tuple[tuple[int, float], ...] = ()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether a lag or uncommitted records are known and above 0."""
+        return bool(self.lag_records or self.lag_ms or self.uncommitted or self.uncommitted_ms)
+
 
 def measure_progress(view: View) -> PartitionProgress:
     lag_records: int | None = None
@@ -89,14 +94,20 @@ def measure_progress(view: View) -> PartitionProgress:
     followers: tuple[FollowerLag, ...] = ()
     checkpoints: tuple[CheckpointDistance, ...] = ()
     removals: tuple[tuple[int, float], ...] = ()
-    leader = view.leader
+    leader, next_leader = view.leader, first_in_line(view)
+    led: ReplicaView | None = None
+    successor: ReplicaView | None = None
     for replica in view.replicas:
         broker, files = replica.broker, replica.checkpoint
         if files is not None:
             behind, unflushed = files.behind_records, files.unflushed_records
             if behind is not None or unflushed is not None:
                 checkpoints += ((broker, behind, unflushed),)
-        if broker != leader:
+        if broker == leader:
+            led = led or replica
+        else:
+            if broker == next_leader:
+                successor = successor or replica
             records, milliseconds = replica.lag_records, replica.lag_ms
             if records is not None:
                 if lag_records is None or records > lag_records:
@@ -116,7 +127,7 @@ def measure_progress(view: View) -> PartitionProgress:
         view.uncommitted_ms,
         followers,
         checkpoints,
-        measure_at_risk(view),
+        measure_at_risk(view, led, successor),
         removals,
     )
 

@@ -26,6 +26,8 @@ from tidemark_exporters.export.partition_status import (
 Pair = tuple[str, object]
 # Statuses that rows share; most partitions of a cluster have one of a few hundred.
 MAX_SHARED = 20_000
+# Of a partition that is not in the table.
+NO_PROGRESS = PartitionProgress()
 # The clocks of collectors and exporter agree to less.
 AHEAD_SECONDS = 30.0
 
@@ -182,29 +184,29 @@ class Table:
         some = row or previous
         assert some is not None
         cluster = some.cluster
-        progress = row.progress if row is not None else PartitionProgress()
-        self.cluster_aggregates[cluster].update(key, progress)
-        self.topic_aggregates[cluster, some.topic].update(key, progress)
-        before = previous.progress if previous is not None else PartitionProgress()
+        progress = row.progress if row is not None else NO_PROGRESS
+        before = previous.progress if previous is not None else NO_PROGRESS
+        behind = progress if progress.is_behind else None
+        self.cluster_aggregates[cluster].put(key, behind)
+        self.topic_aggregates[cluster, some.topic].put(key, behind)
         if before.checkpoints != progress.checkpoints:
             for distances, sign in ((before.checkpoints, -1), (progress.checkpoints, 1)):
                 for distance in distances:
                     self.broker_aggregates[cluster, distance[0]].checkpoints.count(
                         key, distance, sign
                     )
-        self._put_risks(key, cluster, before, progress)
-        old = before.followers
-        if _same_lags_are_known(old, progress.followers):
-            for lag, after in zip(old, progress.followers, strict=True):
-                if lag != after:
-                    broker, _, _ = after
-                    self.broker_aggregates[cluster, broker].update(key, after)
+        if before.at_risk != progress.at_risk or before.removals != progress.removals:
+            self._put_risks(key, cluster, before, progress)
+        old, new = before.followers, progress.followers
+        changed = _changed_lags(old, new)
+        if changed is not None:
+            for follower in changed:
+                self.broker_aggregates[cluster, follower[0]].update(key, follower)
             return
         # All removals before any addition: a follower may be at another place in the list now.
-        for followers, sign in ((old, -1), (progress.followers, 1)):
+        for followers, sign in ((old, -1), (new, 1)):
             for follower in followers:
-                broker, _, _ = follower
-                self.broker_aggregates[cluster, broker].count_follower(key, follower, sign)
+                self.broker_aggregates[cluster, follower[0]].count_follower(key, follower, sign)
 
     def _put_risks(
         self, key: str, cluster: str, before: PartitionProgress, progress: PartitionProgress
@@ -236,17 +238,25 @@ def is_listed(broker: View, cluster: View | None) -> bool:
     return not outcomes or str(broker.broker) in outcomes
 
 
-def _same_lags_are_known(old: tuple[FollowerLag, ...], new: tuple[FollowerLag, ...]) -> bool:
-    """Whether both have the same followers, each with the same lags known: the usual case."""
+def _changed_lags(
+    old: tuple[FollowerLag, ...], new: tuple[FollowerLag, ...]
+) -> list[FollowerLag] | None:
+    """The lags that changed, where both have the same followers and the same lags are known.
+
+    That is the usual case; else None.
+    """
     if len(old) != len(new):
-        return False
-    for (broker, records, lag_ms), (new_broker, new_records, new_lag_ms) in zip(
-        old, new, strict=True
-    ):
-        if (
-            broker != new_broker
-            or (records is None) != (new_records is None)
-            or (lag_ms is None) != (new_lag_ms is None)
-        ):
-            return False
-    return True
+        return None
+    changed = []
+    for before, after in zip(old, new, strict=True):
+        if before != after:
+            broker, records, lag_ms = before
+            new_broker, new_records, new_lag_ms = after
+            if (
+                broker != new_broker
+                or (records is None) != (new_records is None)
+                or (lag_ms is None) != (new_lag_ms is None)
+            ):
+                return None
+            changed.append(after)
+    return changed
