@@ -11,6 +11,12 @@ from tidemark.collect.admin_queries import Quorum, QuorumReplica
 from tidemark.collect.connection import NoAnswerError
 from tidemark.collect.event_loop import EventLoop
 from tidemark.collect.inventory import Inventory
+from tidemark.collect.metadata_image import (
+    EligibleReplicas,
+    MetadataImage,
+    PartitionMetadata,
+    TopicMetadata,
+)
 from tidemark.collect.metadata_reader import MetadataReader
 from tidemark.settings import Cluster, Collect
 
@@ -102,3 +108,30 @@ def test_a_broker_with_an_old_image_is_asked_last(quorum: FakeQuorum) -> None:
 def test_a_quorum_that_never_answered_is_unknown(quorum: FakeQuorum) -> None:
     quorum.answer = None
     assert [quorum.ask(broker, 30.0 * broker) for broker in (1, 2, 3)] == [None, None, None]
+
+
+def test_eligible_replicas_are_read_again_only_where_they_may_have_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(name="c")
+    inventory = Inventory(cluster, 1)
+    both = PartitionMetadata(1, 4, (1, 2), (1, 2), 0)
+    topics = {name: TopicMetadata(None, 0, {0: both}) for name in ("same", "elected", "shrunk")}
+    inventory.apply([MetadataImage(1, 0.0, "c", 1, {}, topics)])
+    inventory.set_eligible({(name, 0): EligibleReplicas([], [], 4, (2, 1)) for name in topics})
+    reader = MetadataReader(EventLoop(), {}, inventory, cluster, Collect())
+    asked: list[set[str]] = []
+    monkeypatch.setattr(reader, "choose", lambda _: [None])
+    monkeypatch.setattr(reader, "_list_reassignments", lambda *_: None)
+    monkeypatch.setattr(
+        reader, "_query", lambda name, *given: asked.append(given[-1]) if name == "eligible" else 0
+    )
+    live: Any = {1: None}
+    reader.start_queries(live, 100.0, images_due=False)
+    assert asked == []
+    topics["elected"] = TopicMetadata(None, 0, {0: both._replace(leader=2, leader_epoch=5)})
+    topics["shrunk"] = TopicMetadata(None, 0, {0: both._replace(in_sync=(1,))})
+    inventory.apply([MetadataImage(1, 1.0, "c", 1, {}, topics)])
+    reader.start_queries(live, 200.0, images_due=False)
+    assert asked == [{"elected", "shrunk"}]
+    reader.close()

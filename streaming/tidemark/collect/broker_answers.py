@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+from operator import ne
 from typing import NamedTuple
 
 from tidemark.collect.codecs.fetch import FetchEntry
@@ -34,9 +36,16 @@ class BrokerAnswers:
         self.broker = broker
         self.size = size
         self.led = frozenset(led)
-        self.clear()
+        self._reset()
+        # The answers of the pass before: `changed` compares with them.
+        self._before = self._columns()
 
     def clear(self) -> None:
+        """For the next pass."""
+        self._before = self._columns()
+        self._reset()
+
+    def _reset(self) -> None:
         # ListOffsets: the replica's log end offset, and the high watermark under the leader's
         # fence.
         self.latest: list[OffsetEntry | None] = [None] * self.size
@@ -57,6 +66,8 @@ class BrokerAnswers:
         # whether the broker answers that at all.
         self.whole_lineages: set[int] = set()
         self.has_epoch_end_offsets = False
+        # Slots with anything besides their entries in `latest`, `committed` and `fetched`.
+        self.unusual: set[int] = set()
         self.latest_times: RequestTimes | None = None
         self.followers_times: RequestTimes | None = None
         self.asked_again_times: RequestTimes | None = None
@@ -64,6 +75,31 @@ class BrokerAnswers:
         self.outcome: str | None = None
         # Whether the broker's ListOffsets has a fence (v4).
         self.fenced = True
+
+    @property
+    def has_epochs_in_fetch(self) -> bool:
+        """Whether Fetch shows the leader's newest epoch, under a fence: since Kafka 2.7."""
+        return self.fenced and not self.has_epoch_end_offsets
+
+    def note_unusual(self) -> None:
+        """Once all answers of the pass are there."""
+        self.unusual = {
+            *self.epochless,
+            *self.claims,
+            *self.unreadable,
+            *self.asked_again,
+            *self.lineages,
+        }
+
+    def _columns(self) -> tuple[Sequence[object], ...]:
+        return self.latest, self.fetched, self.committed
+
+    def changed(self) -> Iterator[int]:
+        """The slots with another answer than in the pass before, some more than once."""
+        for before, now in zip(self._before, self._columns(), strict=True):
+            # Entries of an answer that was not decoded again are the same objects.
+            if before != now:
+                yield from compress(range(self.size), map(ne, before, now))
 
     @property
     def last_times(self) -> RequestTimes | None:

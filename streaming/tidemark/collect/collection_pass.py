@@ -229,7 +229,7 @@ class PassRunner:
         self._must_plan = False
         hosted: dict[int, list[WatchedPartition]] = {b: [] for b in self.inventory.brokers}
         for watched in self.inventory.partitions.values():
-            watched.slots, watched.quiet_answers = {}, None
+            watched.slots, watched.is_settled = {}, False
             for broker in watched.metadata.replicas:
                 hosted.setdefault(broker, []).append(watched)
         self._plans = {broker: BrokerPlan(broker, found) for broker, found in hosted.items()}
@@ -246,6 +246,8 @@ class PassRunner:
         sampled = await sample_brokers(
             self.loop, live, self._plans, lineage_due, self._timeout, self._patience_seconds
         )
+        for plan in self._plans.values():
+            plan.note_answers()
         took = [
             answers.latest_times.answered_at - begun
             for answers in sampled.values()

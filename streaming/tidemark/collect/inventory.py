@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
 from tidemark.collect.broker_counts import BrokerCounts, count_partitions
@@ -44,6 +45,13 @@ class MetadataChanges:
     reassigned: bool = False
 
 
+class SettledTopic(NamedTuple):
+    """A topic whose partitions all have leaders and this metadata."""
+
+    metadata: TopicMetadata
+    partitions: list[WatchedPartition]
+
+
 class Inventory:
     """Watched partitions. `groups`: the number of Kafka partitions of the event topic."""
 
@@ -59,6 +67,10 @@ class Inventory:
         self._allow = [re.compile(pattern) for pattern in cluster.topics_allow]
         self._deny = [re.compile(pattern) for pattern in cluster.topics_deny]
         self._wanted: dict[str, bool] = {}
+        # How many watched partitions each topic has.
+        self._sizes = Counter[str]()
+        # The topics whose newest metadata is that of all their partitions.
+        self._settled: dict[str, SettledTopic] = {}
         self._counts: dict[int, BrokerCounts] | None = None
         self._only_current_broker: int | None = None
         self._stopped: frozenset[int] = frozenset()
@@ -74,7 +86,7 @@ class Inventory:
         return self._wanted[topic]
 
     def topics(self) -> set[str]:
-        return {topic for topic, _ in self.partitions}
+        return set(self._sizes)
 
     def apply(
         self,
@@ -90,36 +102,86 @@ class Inventory:
         changes = MetadataChanges()
         self._only_current_broker, self._stopped = only_current_broker, frozenset(stopped)
         known = self.topics()
-        self._counts = None
         self.listed = {name for image in images for name in image.topics}
         for image in sorted(images, key=lambda image: image.at):
             self.brokers.update(image.brokers)
             self.cluster_id = image.cluster_id or self.cluster_id
             self.controller = image.controller
         self._forget_brokers(images)
-        current = [image for image in images if not self._is_behind(image, images)] or images
+        settled = self._settled_in(images)
+        current = [i for i in images if not self._is_behind(i, images, settled)] or images
+        self._refresh(settled, current)
         listed = {name for image in current for name, t in image.topics.items() if t.partitions}
         complete: dict[str, set[int]] = {}
-        for name in filter(self.wants, listed):
+        reports_of: dict[str, list[tuple[MetadataImage, TopicMetadata]]] = {}
+        for name in filter(self.wants, listed - settled):
             found = [image for image in current if name in image.topics]
             reports = [(i, i.topics[name]) for i in found if not i.topics[name].error]
             numbers = {number for _, topic in reports for number in topic.partitions}
             for number in filter(partial(self.is_own, name), numbers):
                 self._apply_partition(name, number, reports, changes)
+            reports_of[name] = reports
             if name not in known:
-                changes.new_topics.add(name)
+                # A shard may have no partition of it.
+                changes.new_topics |= {name} & self._sizes.keys()
             elif len(reports) >= 2:
                 complete[name] = numbers
-        # A topic that was created again may have fewer partitions.
-        changes.recreated += self._remove(
-            (topic, number)
-            for topic, number in self.partitions
-            if topic in complete and number not in complete[topic]
-        )
+        if complete:
+            # A topic that was created again may have fewer partitions.
+            changes.recreated += self._remove(
+                (topic, number)
+                for topic, number in self.partitions
+                if topic in complete and number not in complete[topic]
+            )
+        if reports_of:
+            self._counts = None
+            self._settle(reports_of)
         if len({image.broker for image in images if image.broker >= 0}) >= 2:
             changes.absent = known - self.listed
         changes.replan |= bool(changes.recreated)
         return changes
+
+    def _settled_in(self, images: list[MetadataImage]) -> set[str]:
+        """The settled topics of which every image shows the metadata that is known."""
+        return {
+            name
+            for name, settled in self._settled.items()
+            if all(image.topics.get(name) is settled.metadata for image in images)
+        }
+
+    def _refresh(self, settled: set[str], images: list[MetadataImage]) -> None:
+        """The metadata of settled topics was read again, and is the same."""
+        agreeing = sorted({image.broker for image in images if image.broker >= 0})
+        newest = max(image.at for image in images) if images else 0.0
+        read_at = {image.broker: image.at for image in sorted(images, key=lambda i: i.at)}
+        for name in settled:
+            for watched in self._settled[name].partitions:
+                watched.metadata_from = agreeing
+                # As `newest_of`: the leader's own image comes first.
+                watched.metadata_at = read_at.get(watched.metadata.leader, newest)
+
+    def _settle(self, reports_of: Mapping[str, list[tuple[MetadataImage, TopicMetadata]]]) -> None:
+        """Notes which of the topics that were just applied are settled now.
+
+        That is: all reports are one object (`codecs.metadata`), which is what all partitions of the
+        topic have, and each partition has a leader.
+        """
+        for name, reports in reports_of.items():
+            self._settled.pop(name, None)
+            if not reports or any(topic is not reports[0][1] for _, topic in reports):
+                continue
+            topic = reports[0][1]
+            found = [
+                watched
+                for number, metadata in topic.partitions.items()
+                if (watched := self.partitions.get((name, number))) is not None
+                and watched.metadata == metadata
+                and watched.topic_id == topic.topic_id
+                and watched.leader is not None
+            ]
+            own = sum(map(partial(self.is_own, name), topic.partitions))
+            if len(found) == own == self._sizes[name]:
+                self._settled[name] = SettledTopic(topic, found)
 
     def _is_epoch_back(
         self, watched: WatchedPartition, newest: PartitionReport, reports: list[PartitionReport]
@@ -145,14 +207,16 @@ class Inventory:
             or group_of(self._cluster.name, topic, number, shards) == self._cluster.shard
         )
 
-    def _is_behind(self, image: MetadataImage, images: list[MetadataImage]) -> bool:
+    def _is_behind(
+        self, image: MetadataImage, images: list[MetadataImage], settled: set[str]
+    ) -> bool:
         """Whether an image is older than another, or than the inventory, by any leader epoch.
 
         Then the rest of it is older too: in-sync replicas, which change within an epoch, may be out
-        of date.
+        of date. The `settled` topics are the same in all images and in the inventory.
         """
         for name, topic in image.topics.items():
-            if not self.wants(name):
+            if name in settled or not self.wants(name):
                 continue
             others = [
                 other.topics[name].partitions
@@ -172,10 +236,11 @@ class Inventory:
 
     def _forget_brokers(self, images: list[MetadataImage]) -> None:
         """Keeps a broker that no image lists only while a watched partition is assigned to it."""
-        listed = {broker for image in images for broker in image.brokers}
-        assigned = {b for watched in self.partitions.values() for b in watched.metadata.replicas}
-        for broker in set(self.brokers) - listed - assigned:
-            del self.brokers[broker]
+        unlisted = set(self.brokers).difference(*(image.brokers for image in images))
+        if unlisted:
+            assigned = {b for w in self.partitions.values() for b in w.metadata.replicas}
+            for broker in unlisted - assigned:
+                del self.brokers[broker]
 
     def _apply_partition(
         self,
@@ -211,6 +276,7 @@ class Inventory:
         if watched is None:
             group = self.group_of(topic, number)
             watched = WatchedPartition(topic, number, newest.topic_id, group, metadata)
+            self._sizes[topic] += (topic, number) not in self.partitions
             self.partitions[topic, number] = watched
             changes.replan = True
         elif metadata.leader_epoch < watched.metadata.leader_epoch:
@@ -231,14 +297,17 @@ class Inventory:
 
     def set_eligible(self, found: dict[TopicPartition, EligibleReplicas]) -> None:
         for place, eligible in found.items():
-            if place in self.partitions:
-                self.partitions[place].eligible = eligible
+            watched = self.partitions.get(place)
+            if watched is not None and watched.eligible != eligible:
+                watched.eligible, watched.is_settled = eligible, False
 
     def set_reassignments(self, found: dict[TopicPartition, Reassignment]) -> None:
         """All other partitions are under no reassignment."""
         none = Reassignment()
         for place, watched in self.partitions.items():
-            watched.reassignment = found.get(place, none)
+            reassignment = found.get(place, none)
+            if watched.reassignment != reassignment:
+                watched.reassignment, watched.is_settled = reassignment, False
 
     def set_configurations(self, found: dict[str, TopicConfiguration]) -> None:
         for (topic, _), watched in self.partitions.items():
@@ -246,6 +315,8 @@ class Inventory:
                 # Equal ones are shared: comparing them is cheap for every partition.
                 if found[topic] == watched.configuration:
                     found[topic] = watched.configuration
+                else:
+                    watched.is_settled = False
                 watched.configuration, watched.has_unsent = found[topic], True
 
     def set_sizes(self, broker: int, found: dict[TopicPartition, int]) -> None:
@@ -265,7 +336,13 @@ class Inventory:
         return self._remove((topic, n) for topic, n in self.partitions if topic in topics)
 
     def _remove(self, places: Iterable[TopicPartition]) -> list[WatchedPartition]:
-        return [self.partitions.pop(place) for place in list(places)]
+        removed = [self.partitions.pop(place) for place in list(places)]
+        for watched in removed:
+            self._settled.pop(watched.topic, None)
+            self._sizes[watched.topic] -= 1
+            if not self._sizes[watched.topic]:
+                del self._sizes[watched.topic]
+        return removed
 
     def counts(self, broker: int) -> BrokerCounts:
         """Counted once after each change of the metadata."""

@@ -1,18 +1,16 @@
 """One broker's image of the cluster metadata, which may be older than another broker's.
 
-Mirrors MetadataResponse and DescribeTopicPartitionsResponse. Asking never creates a topic.
+Mirrors MetadataResponse and DescribeTopicPartitionsResponse.
 """
 
 from __future__ import annotations
 
 import base64
-import time
 import uuid
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin import DescribeTopicPartitionsRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from tidemark.collect.connection import BrokerConnection
 
@@ -78,7 +76,7 @@ class EligibleReplicas(NamedTuple):
     def is_of(self, metadata: PartitionMetadata) -> bool:
         """Whether no election or change of the in-sync set lies between this and the metadata."""
         return self.leader_epoch == metadata.leader_epoch and (
-            set(self.in_sync) == set(metadata.in_sync)
+            self.in_sync == metadata.in_sync or set(self.in_sync) == set(metadata.in_sync)
         )
 
 
@@ -87,47 +85,6 @@ def topic_id_text(value: Any) -> str | None:
     if not isinstance(value, uuid.UUID) or value.int == 0:
         return None
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
-async def read_metadata(
-    connection: BrokerConnection, seconds: float, names: list[str] | None = None
-) -> MetadataImage:
-    """All topics, or those named. Raises NoAnswerError."""
-    topic_class = MetadataRequest.MetadataRequestTopic
-    request = MetadataRequest(
-        topics=None if names is None else [topic_class(name=name) for name in names],
-        allow_auto_topic_creation=False,
-        include_cluster_authorized_operations=False,
-        include_topic_authorized_operations=False,
-    )
-    answer = await connection.ask(request, seconds)
-    return MetadataImage(
-        broker=connection.broker,
-        at=time.monotonic(),
-        cluster_id=getattr(answer, "cluster_id", None) or None,
-        controller=answer.controller_id if answer.controller_id is not None else -1,
-        brokers={
-            node.node_id: BrokerAddress(node.host, node.port, node.rack or None)
-            for node in answer.brokers
-        },
-        topics={topic.name: _topic(topic) for topic in answer.topics if topic.name},
-    )
-
-
-def _topic(topic: Any) -> TopicMetadata:
-    partitions = {
-        p.partition_index: PartitionMetadata(
-            p.leader_id,
-            -1 if p.leader_epoch is None else p.leader_epoch,
-            tuple(p.replica_nodes),
-            tuple(p.isr_nodes),
-            p.error_code,
-            # Such an answer has no epoch either.
-            bool(p.isr_nodes) or p.leader_id >= 0 or p.leader_epoch not in (None, -1),
-        )
-        for p in topic.partitions
-    }
-    return TopicMetadata(topic_id_text(topic.topic_id), topic.error_code, partitions)
 
 
 async def read_eligible_replicas(

@@ -21,6 +21,7 @@ from tidemark.collect.admin_queries import (
     read_quorum,
     read_reassignments,
 )
+from tidemark.collect.codecs.metadata import MetadataDecoder
 from tidemark.collect.connection import BrokerConnection, ConnectionPool, NoAnswerError
 from tidemark.collect.event_loop import EventLoop
 from tidemark.collect.inventory import Inventory
@@ -29,8 +30,8 @@ from tidemark.collect.metadata_image import (
     MetadataImage,
     TopicPartition,
     read_eligible_replicas,
-    read_metadata,
 )
+from tidemark.collect.read_metadata import read_metadata, read_metadata_of
 from tidemark.collect.refusals import (
     QUORUM,
     REASSIGNMENTS,
@@ -77,6 +78,7 @@ class MetadataReader:
         # Topics that two brokers, asked by name, do not know.
         self.deleted: set[str] = set()
         self.refusals = Refusals()
+        self._decoder = MetadataDecoder()
         self._loop = loop
         self._inventory = inventory
         self._settings = settings
@@ -137,7 +139,9 @@ class MetadataReader:
         """Starts to read two images. The Futures end with the reads."""
         self._images_at = time.monotonic()
         return [
-            self._query(f"image {c.broker}", c, read_metadata, partial(self._add_image, c))
+            self._query(
+                f"image {c.broker}", c, read_metadata, partial(self._add_image, c), self._decoder
+            )
             for c in self.choose(live)
         ]
 
@@ -154,7 +158,7 @@ class MetadataReader:
         if now - self._queries_at >= settings.metadata_seconds:
             self._queries_at = now
             self._list_reassignments(live, connection)
-            topics = inventory.topics()
+            topics = {w.topic for w in inventory.partitions.values() if w.eligible_is_due}
         if topics:
             self._query(
                 "eligible", connection, read_eligible_replicas, inventory.set_eligible, topics
@@ -292,7 +296,7 @@ class MetadataReader:
         missing = set(topics)
         for connection in connections[:2]:
             ready = await self._ready(connection)
-            image = await read_metadata(ready, ANSWER_SECONDS, sorted(topics))
+            image = await read_metadata_of(ready, sorted(topics), ANSWER_SECONDS)
             missing = {
                 name
                 for name in missing

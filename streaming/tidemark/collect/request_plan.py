@@ -52,6 +52,10 @@ class Subset:
         for index, entry in self.by_slot(response).items():
             into[index] = entry
 
+    def pick(self, entries: list[E | None]) -> list[E | None]:
+        """The entries of these slots, in the order of the request. Not to be changed."""
+        return entries if self._whole else [entries[i] for i in self.indices]
+
     def by_slot(self, response: TopicEntries[E]) -> dict[int, E]:
         """The entries that were asked for."""
         return {
@@ -76,7 +80,9 @@ class BrokerPlan:
         self.answers = BrokerAnswers(broker, len(self.slots), led)
         for index, watched in enumerate(self.slots):
             watched.slots[broker] = (self.answers, index)
+        # A change of them makes another plan.
         self._leader_epochs = [-1 if w.leader_epoch is None else w.leader_epoch for w in self.slots]
+        self.fences = [self._leader_epochs[i] for i in self.led.indices]
         # Replicas without a record of their newest epoch: slot -> (leader epoch, log end offset)
         # when last seen.
         self.without_newest_epoch: dict[int, tuple[int, int]] = {}
@@ -85,6 +91,12 @@ class BrokerPlan:
         self._formerly_led = [i for i in followed if self.slots[i].former_leader == broker]
         self._list_offsets: dict[tuple[int, int], ListOffsetsTemplate] = {}
         self._asked_again: tuple[Subset, int, ListOffsetsTemplate] | None = None
+
+    def note_answers(self) -> None:
+        """Once all answers of the pass are there: their partitions may have to be observed."""
+        self.answers.note_unusual()
+        for index in self.answers.changed():
+            self.slots[index].is_settled = False
 
     def list_offsets(self, replica_id: int, version: int) -> ListOffsetsTemplate:
         """DEBUG_REPLICA: log end offsets of all replicas; CONSUMER: high watermarks of leaders."""

@@ -17,7 +17,6 @@ from tidemark.collect.codecs import epoch_end_offset, legacy_fetch
 from tidemark.collect.codecs.epoch_end_offset import OFFSET_FOR_LEADER_EPOCH, EpochEndOffset
 from tidemark.collect.codecs.fetch import (
     BEYOND,
-    NO_FETCH,
     OFFSET_OUT_OF_RANGE,
     TOPIC_AUTHORIZATION_FAILED,
     VERSION,
@@ -34,7 +33,7 @@ from tidemark.collect.codecs.list_offsets import (
     OFFSET,
     ListOffsetsTemplate,
 )
-from tidemark.collect.codecs.wire import ERROR_CODE, FETCH, LIST_OFFSETS, RawResponse
+from tidemark.collect.codecs.wire import ERROR_CODE, FETCH, LIST_OFFSETS, UNANSWERED, RawResponse
 from tidemark.collect.connection import BrokerConnection, NoAnswerError
 from tidemark.collect.event_loop import Barrier
 from tidemark.collect.leader_epoch_walk import read_leader_epochs
@@ -112,9 +111,7 @@ class Sampler:
         answers.fenced = version >= 4
         if plan.led.indices:
             template = plan.list_offsets(CONSUMER, version)
-            epochs = (plan.slots[i].leader_epoch for i in plan.led.indices)
-            fences = [-1 if epoch is None else epoch for epoch in epochs]
-            response, _ = await self._ask(template.request(fences))
+            response, _ = await self._ask(template.request(plan.fences))
             plan.led.place(template.decode(response.body), answers.committed)
         template = plan.list_offsets(DEBUG_REPLICA, version)
         response, answers.latest_times = await self._ask(template.request())
@@ -192,7 +189,9 @@ class Sampler:
         """The error codes of Fetch by slot."""
         fetched = self.plan.answers.fetched
         errors = {
-            i: error for i in subset.indices if (error := (fetched[i] or NO_FETCH)[ERROR_CODE])
+            i: error
+            for i, entry in zip(subset.indices, subset.pick(fetched), strict=True)
+            if (error := UNANSWERED if entry is None else entry[ERROR_CODE])
         }
         denied = (i for i, error in errors.items() if error == TOPIC_AUTHORIZATION_FAILED)
         self.plan.answers.unreadable.update(denied)
@@ -206,6 +205,11 @@ class Sampler:
         """
         latest, epochless = self.plan.answers.latest, self.plan.answers.epochless
         without_newest_epoch = self.plan.without_newest_epoch
+        entries = subset.pick(latest)
+        if not without_newest_epoch:
+            epochs = [e[LEADER_EPOCH] for e in entries if e is not None and not e[ERROR_CODE]]
+            if len(epochs) == len(entries) and min(epochs) >= 0:
+                return epochs, epochs, [BEYOND] * len(epochs)
         last_fetched, fences, offsets = [], [], []
         for index in subset.indices:
             _, error, end, epoch = latest[index] or NO_OFFSET

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from zlib import crc32
 
 from tidemark.collect.admin_queries import ALL_REPLICAS, Reassignment, TopicConfiguration
 from tidemark.collect.broker_answers import BrokerAnswers
@@ -53,18 +53,23 @@ class WatchedPartition:
     fast_high_watermarks: FastHighWatermarks | None = None
     # Sizes or the topic's configuration were read, and no observation since has them.
     has_unsent: bool = False
-    # The state of a quiet partition in its last published observation, the answers that gave it,
-    # and when the next observation is due (monotonic).
+    # The state of a quiet partition in its last published observation, and when the next
+    # observation is due (monotonic).
     quiet_state: object = None
-    quiet_answers: list[Any] | None = None
     due_at: float = 0.0
+    # It was quiet, and neither an answer nor what else an observation shows has changed since.
+    is_settled: bool = False
+    # A fraction in [0, 1) that differs between partitions.
+    spread: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.lineage = LineageSchedule(self.metadata.replicas)
+        self.spread = (crc32(f"{self.topic}/{self.number}".encode()) & 0xFFFF) / 0x10000
 
     def update(self, metadata: PartitionMetadata) -> bool:
         """Takes newer metadata. Returns whether leader, epoch or replicas changed."""
         before = self.metadata
+        self.is_settled &= metadata == before
         # Before Kafka 2.1, metadata has no leader epoch.
         is_led_anew = metadata.leader_epoch < 0 and metadata.leader != before.leader
         if metadata.leader_epoch != before.leader_epoch or is_led_anew:
@@ -83,8 +88,7 @@ class WatchedPartition:
 
     def forget_quiet_state(self) -> None:
         """The next observation is published, however quiet the partition is."""
-        self.quiet_state = self.quiet_answers = None
-        self.has_unsent = True
+        self.quiet_state, self.is_settled, self.has_unsent = None, False, True
 
     def add_fast_high_watermark(self, at: float, offset: int) -> None:
         """A reading under the fence of the leader epoch. `at`: Unix seconds."""
@@ -108,6 +112,14 @@ class WatchedPartition:
     def all_in_sync(self) -> bool:
         metadata = self.metadata
         return metadata.in_sync_known and len(metadata.in_sync) == len(metadata.replicas)
+
+    @property
+    def eligible_is_due(self) -> bool:
+        """Whether the eligible leader replicas may have changed since they were read.
+
+        While all replicas are in sync, none is only eligible (KIP-966).
+        """
+        return not (self.all_in_sync and self.eligible.is_of(self.metadata))
 
     @property
     def throttled_replicas(self) -> list[int] | None:

@@ -16,8 +16,9 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from tidemark.collect.admin_queries import TopicConfiguration, read_configurations
 from tidemark.collect.connection import BrokerConnection, ConnectionPool, NoAnswerError
 from tidemark.collect.event_loop import EventLoop
-from tidemark.collect.metadata_image import MetadataImage, read_metadata
+from tidemark.collect.metadata_image import MetadataImage
 from tidemark.collect.observer import error_name
+from tidemark.collect.read_metadata import read_metadata_of
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import OK
 from tidemark.kafka.client import checked_options
@@ -132,7 +133,7 @@ class BrokerSource:
             connection = self._connections.get(-1 - number, *parse_address(server))
             try:
                 await self._connect(connection)
-                self._image = await read_metadata(connection, ANSWER_SECONDS)
+                self._image = await read_metadata_of(connection, None, ANSWER_SECONDS)
             except NoAnswerError:
                 continue
             return self._image

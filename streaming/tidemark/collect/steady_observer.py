@@ -1,0 +1,202 @@
+"""Observations of partitions whose replicas all answered without an error: nearly all, each pass.
+
+`Observer` builds the same from the same answers, and from all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from tidemark.collect.broker_answers import BrokerAnswers, RequestTimes
+from tidemark.collect.metadata_image import EligibleReplicas
+from tidemark.collect.watched_partition import WatchedPartition
+from tidemark.core.events import OK, Observation, Replica
+
+_NOT_READ: Final = EligibleReplicas()
+
+
+class SteadyObservation(NamedTuple):
+    """An observation, and its content without times where the partition is quiet."""
+
+    observation: Observation
+    quiet_state: object
+
+
+class _Times(NamedTuple):
+    """Of one set of replicas under one leader: when they were asked and had answered.
+
+    `replicas` are ms since the start of the pass. Null: the leader was not sampled at a time that
+    counts.
+    """
+
+    replicas: tuple[tuple[float, float], ...]
+    leader_before_at: float | None
+    leader_after_at: float | None
+
+
+class SteadyObserver:
+    """For one pass. `wall`: Unix seconds of a monotonic time, `started`: of the pass."""
+
+    def __init__(self, wall: Callable[[float], float], started: float) -> None:
+        self._wall = wall
+        self._started = started
+        self._times: dict[tuple[int, tuple[int, ...]], _Times | None] = {}
+
+    def observe(self, watched: WatchedPartition, now: float) -> SteadyObservation | None:
+        """Null for a partition with anything unusual: `Observer` has to look at it."""
+        metadata, leader, leader_epoch = watched.metadata, watched.leader, watched.leader_epoch
+        replicas, slots, lineage = metadata.replicas, watched.slots, watched.lineage
+        if leader is None or leader_epoch is None or lineage.reads_left or lineage.check:
+            return None
+        times = self._times_of(leader, replicas, slots)
+        if times is None:
+            return None
+        answers, index = slots[leader]
+        entry = answers.committed[index]
+        if entry is None or entry[1] or entry[2] < 0:
+            return None
+        committed = entry[2]
+        _, _, before, known = answers.latest[index] or (0, 0, -1, -1)
+        _, _, _, _, _, newest_epoch, after = answers.fetched[index] or (0, 0, 0, 0, 0, -1, -1)
+        if before < 0 or known != leader_epoch:
+            return None
+        adding, removing = watched.reassignment.adding, watched.reassignment.removing
+        is_quiet = watched.all_in_sync and not adding and not removing
+        ends, samples, states = watched.log_end_offsets, [], []
+        for broker, (requested_ms, answered_ms) in zip(replicas, times.replicas, strict=True):
+            answers, index = slots[broker]
+            latest, fetched = answers.latest[index], answers.fetched[index]
+            if latest is None or fetched is None:
+                return None
+            _, latest_error, _, known = latest
+            _, error, high_watermark, last_stable_offset, log_start_offset, _, end = fetched
+            if (
+                error
+                or latest_error
+                or high_watermark < 0
+                or last_stable_offset < 0
+                or log_start_offset < 0
+                or end < ends.get(broker, 0)
+                or not 0 <= known <= leader_epoch
+                or (broker != leader and answers.committed[index] is not None)
+                or index in answers.unusual
+            ):
+                return None
+            ends[broker] = end
+            if is_quiet:
+                is_quiet = (
+                    end == high_watermark == last_stable_offset == committed
+                    and known == leader_epoch
+                )
+            leads = True if broker == leader else None
+            states.append((broker, log_start_offset, known, leads))
+            samples.append(
+                Replica(
+                    broker=broker,
+                    log_end_offset=end,
+                    high_watermark=high_watermark,
+                    log_start_offset=log_start_offset,
+                    last_stable_offset=last_stable_offset,
+                    leader_epoch=known,
+                    leads=leads,
+                    requested_ms=requested_ms,
+                    answered_ms=answered_ms,
+                )
+            )
+        eligible = watched.eligible if watched.eligible.is_of(metadata) else _NOT_READ
+        observation = Observation(
+            topic=watched.topic,
+            partition=watched.number,
+            observed_at=self._wall(now),
+            topic_id=watched.topic_id,
+            leader=leader,
+            leader_epoch=leader_epoch,
+            leaderless=watched.leaderless,
+            replicas=list(replicas),
+            in_sync_replicas=list(metadata.in_sync) if metadata.in_sync_known else None,
+            eligible_leader_replicas=eligible.eligible,
+            last_known_eligible_leader_replicas=eligible.last_known,
+            adding=list(adding),
+            removing=list(removing),
+            effective_min_in_sync_replicas=watched.effective_min_in_sync,
+            metadata_from=watched.metadata_from,
+            metadata_at=self._wall(watched.metadata_at),
+            samples=samples,
+            leader_log_end_offset_before=None if times.leader_before_at is None else before,
+            leader_log_end_offset_after=None if times.leader_after_at is None else after,
+            leader_before_at=times.leader_before_at,
+            leader_after_at=times.leader_after_at,
+            committed=committed,
+            lineage=[(newest_epoch, after)],
+            lineage_complete_from=newest_epoch,
+        )
+        if not is_quiet:
+            return SteadyObservation(observation, None)
+        return SteadyObservation(observation, quiet_state(watched, committed, states))
+
+    def _times_of(
+        self,
+        leader: int,
+        replicas: tuple[int, ...],
+        slots: dict[int, tuple[BrokerAnswers, int]],
+    ) -> _Times | None:
+        """Null where a broker did not answer all requests, or is too old for them."""
+        key = (leader, replicas)
+        if key not in self._times:
+            self._times[key] = self._find_times(leader, replicas, slots)
+        return self._times[key]
+
+    def _find_times(
+        self,
+        leader: int,
+        replicas: tuple[int, ...],
+        slots: dict[int, tuple[BrokerAnswers, int]],
+    ) -> _Times | None:
+        found: dict[int, RequestTimes] = {}
+        for broker in replicas:
+            answers, _ = slots.get(broker, (None, 0))
+            if answers is None or answers.outcome != OK or not answers.has_epochs_in_fetch:
+                return None
+            times = answers.leaders_times if broker == leader else answers.followers_times
+            if times is None:
+                return None
+            found[broker] = times
+        if leader not in found:
+            return None
+        asked, (leaders, _) = found[leader], slots[leader]
+        first = leaders.latest_times
+        if first is None:
+            return None
+        ms = {b: (self._ms(t.requested_at), self._ms(t.answered_at)) for b, t in found.items()}
+        followers = [ms[broker] for broker in replicas if broker != leader]
+        before_ms, after_ms = self._ms(first.answered_at), self._ms(asked.requested_at)
+        is_before = all(requested_ms >= before_ms for requested_ms, _ in followers)
+        is_after = all(answered_ms <= after_ms for _, answered_ms in followers)
+        return _Times(
+            tuple(ms[broker] for broker in replicas),
+            self._wall(first.answered_at) if is_before else None,
+            self._wall(asked.answered_at) if is_after else None,
+        )
+
+    def _ms(self, monotonic: float) -> float:
+        return round((monotonic - self._started) * 1000, 3)
+
+
+def quiet_state(
+    watched: WatchedPartition,
+    committed: int | None,
+    replicas: Sequence[tuple[int, int | None, int | None, bool | None]],
+) -> object:
+    """The content of an observation of a quiet partition without times.
+
+    Of each replica: broker, log start offset, leader epoch, and whether it leads.
+    """
+    return (
+        watched.metadata,
+        watched.topic_id,
+        watched.eligible,
+        watched.configuration,
+        committed,
+        replicas,
+    )
