@@ -40,7 +40,13 @@ from tidemark.reduce.group_state import decode_group, encode_group
 from tidemark.reduce.judge import EMPTY, DecodedPartition
 from tidemark.reduce.pass_fold import PassFold
 from tidemark.reduce.rows import RawRecord, Row, dead_letter_row, tombstone
-from tidemark.reduce.schedule import CHANGED, EACH_PASS, refresh_at
+from tidemark.reduce.schedule import (
+    CHANGED,
+    EACH_PASS,
+    moving_seconds,
+    refresh_at,
+    refresh_seconds,
+)
 from tidemark.reduce.views import partition_digest
 
 UnsampledEvent = MetadataChange | Checkpoint | Audit
@@ -130,7 +136,7 @@ class Fold(PassFold):
                 flags = fold_offsets(before, event, batch.pass_number, partition.flags)
                 if flags is not None:
                     partition.flags = flags
-                    self._reschedule(partition)
+                    self._reschedule(partition, cluster)
                     return
         after = evolve(before, event, *source, batch.pass_number, cluster)
         if before is not None and before.collector != batch.collector:
@@ -181,17 +187,25 @@ class Fold(PassFold):
         elif partition.flags & activity.JUDGED_EACH_PASS:
             self.state.due[key] = EACH_PASS
         else:
-            self.state.due[key] = refresh_at(key, after.published_at)
+            seconds = refresh_seconds(after, partition.flags, cluster.partitions)
+            self.state.due[key] = refresh_at(key, after.published_at, seconds)
 
-    def _reschedule(self, partition: DecodedPartition) -> None:
+    def _reschedule(self, partition: DecodedPartition, cluster: ClusterState) -> None:
         """When to judge a partition of which only offsets moved; its meaning did not change."""
-        due = self.state.due.get(partition.key)
+        key, state = partition.key, partition.state
+        due = self.state.due.get(key)
         if due == CHANGED:
             return
         if partition.flags & activity.JUDGED_EACH_PASS:
-            self.state.due[partition.key] = EACH_PASS
-        elif due is None or due == EACH_PASS:
-            self.state.due[partition.key] = refresh_at(partition.key, partition.state.published_at)
+            self.state.due[key] = EACH_PASS
+        elif (
+            due is None
+            or due == EACH_PASS
+            # It was quiet, and moves again.
+            or due - state.published_at > 1.5 * moving_seconds(cluster.partitions)
+        ):
+            seconds = refresh_seconds(state, partition.flags, cluster.partitions)
+            self.state.due[key] = refresh_at(key, state.published_at, seconds)
 
     def _delete(self, batch: Batch, event: PartitionDeleted) -> None:
         key = partition_key(batch.cluster, event.topic, event.partition)

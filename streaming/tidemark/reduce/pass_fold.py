@@ -20,7 +20,14 @@ from tidemark.evolve.departures import count_in_sync
 from tidemark.reduce.decoded_group import DecodedGroup
 from tidemark.reduce.judge import DecodedPartition
 from tidemark.reduce.rows import view_row
-from tidemark.reduce.schedule import CHANGED, EACH_PASS, is_unseen, refresh_at
+from tidemark.reduce.schedule import (
+    CHANGED,
+    EACH_PASS,
+    MAX_REFRESH_SECONDS,
+    is_unseen,
+    refresh_at,
+    refresh_seconds,
+)
 from tidemark.reduce.views import (
     REASSERT_SECONDS,
     REFRESH_SECONDS,
@@ -30,7 +37,7 @@ from tidemark.reduce.views import (
 )
 
 # No view is due later than this after a pass; a later time is one of a clock that was ahead.
-LATEST_SECONDS: Final = 2 * max(REFRESH_SECONDS, REASSERT_SECONDS)
+LATEST_SECONDS: Final = 2 * max(MAX_REFRESH_SECONDS, REASSERT_SECONDS)
 
 
 class PassFold(DecodedGroup):
@@ -104,10 +111,16 @@ class PassFold(DecodedGroup):
             context = self._judge.context(partition, cluster, now, event.period_ms)
             self._publish_alerts(self._judge.judge_states(partition, context, missed=missed))
         changed = missed or had_alerts or bool(state.alerts)
-        self._publish_view(partition, now, changed or self.state.due.get(key) == CHANGED)
+        changed = changed or self.state.due.get(key) == CHANGED
+        self._publish_view(partition, now, cluster.partitions, changed=changed)
 
-    def _publish_view(self, partition: DecodedPartition, now: float, changed: bool) -> None:
-        """Publishes the view where it is due; `changed`: its meaning may have changed."""
+    def _publish_view(
+        self, partition: DecodedPartition, now: float, partitions: int | None, *, changed: bool
+    ) -> None:
+        """Publishes the view where it is due; `changed`: its meaning may have changed.
+
+        `partitions`: how many the cluster has.
+        """
         state, key = partition.state, partition.key
         if state.published_at > now:
             # By a clock that was ahead.
@@ -115,9 +128,10 @@ class PassFold(DecodedGroup):
         digest = partition_digest(state) if changed else state.published_digest
         fresh = newest_reading(state) > state.published_at
         firing = any(alert.firing for alert in state.alerts)
+        seconds = refresh_seconds(state, partition.flags, partitions)
         if (
             digest != state.published_digest
-            or (fresh and now >= refresh_at(key, state.published_at))
+            or (fresh and now >= refresh_at(key, state.published_at, seconds))
             or (firing and now - state.published_at >= REASSERT_SECONDS)
         ):
             self.rows.append(view_row(self.view(key, now)))
@@ -125,7 +139,7 @@ class PassFold(DecodedGroup):
         if partition.flags & activity.JUDGED_EACH_PASS:
             self.state.due[key] = EACH_PASS
         elif fresh:
-            self.state.due[key] = refresh_at(key, state.published_at)
+            self.state.due[key] = refresh_at(key, state.published_at, seconds)
         elif firing:
             self.state.due[key] = state.published_at + REASSERT_SECONDS
         else:

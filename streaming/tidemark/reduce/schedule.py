@@ -18,16 +18,43 @@ EACH_PASS: Final = 0.0
 CHANGED: Final = -1.0
 
 
-def refresh_at(key: str, published_at: float) -> float:
-    """When a view is due: at its own moment within every ten seconds, so that views spread.
+# Views of a cluster's healthy partitions, refreshed in a second on average: above 10,000 of them
+# each is refreshed less often. A change of its meaning is published at the next pass.
+REFRESHED_PER_SECOND: Final = 1_000
+MAX_REFRESH_SECONDS: Final = 300.0
+# The same, of a healthy partition in which no offset moved: only the time of its sample is new.
+QUIET_SECONDS: Final = 60.0
 
-    A pass can arrive up to five seconds after that moment. If the next moment is less than half an
-    interval away, the one after it is used.
+
+def moving_seconds(partitions: int | None) -> float:
+    """The time between two views of a healthy partition, in a cluster of so many."""
+    needed = (partitions or 0) / REFRESHED_PER_SECOND
+    return min(MAX_REFRESH_SECONDS, max(REFRESH_SECONDS, needed))
+
+
+def refresh_seconds(state: PartitionState, flags: Activity, partitions: int | None) -> float:
+    """The time between two views whose meaning is the same.
+
+    LAG alone is healthy: a sample taken while records are on their way to the followers.
     """
-    phase = crc32(key.encode()) % 10_000 / 1000.0
-    moment = phase + REFRESH_SECONDS * (floor((published_at - phase) / REFRESH_SECONDS) + 1)
-    near = moment - published_at < REFRESH_SECONDS / 2
-    return moment + REFRESH_SECONDS if near else moment
+    if flags & ~activity.LAG or state.alerts:
+        return REFRESH_SECONDS
+    seconds = moving_seconds(partitions)
+    newest = max([state.high_watermark_moved_at, *(c.observed_at for c in state.checkpoints)])
+    moved = flags & activity.LAG or newest > state.published_at
+    return seconds if moved else max(QUIET_SECONDS, seconds)
+
+
+def refresh_at(key: str, published_at: float, seconds: float = REFRESH_SECONDS) -> float:
+    """When a view is due: at its own moment within every interval, so that views spread.
+
+    A pass can arrive up to half an interval after that moment. If the next moment is less than half
+    an interval away, the one after it is used.
+    """
+    phase = crc32(key.encode()) % 10_000 / 10_000 * seconds
+    moment = phase + seconds * (floor((published_at - phase) / seconds) + 1)
+    near = moment - published_at < seconds / 2
+    return moment + seconds if near else moment
 
 
 def is_unseen(state: PartitionState, flags: Activity, event: Pass) -> bool:
