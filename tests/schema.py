@@ -9,7 +9,8 @@ import tidemark.core
 from tests.config_schema import FILE, configuration_schema
 from tidemark.core.codec import json_schema
 
-SCHEMA = Path(tidemark.core.__file__).parent / "replica-state.v1.schema.json"
+CORE = Path(tidemark.core.__file__).parent
+SCHEMAS = {version: CORE / f"replica-state.v{version}.schema.json" for version in (1, 2)}
 
 
 def write(path: Path, schema: object) -> None:
@@ -17,5 +18,6 @@ def write(path: Path, schema: object) -> None:
 
 
 if __name__ == "__main__":
-    write(SCHEMA, json_schema())
+    for version, path in SCHEMAS.items():
+        write(path, json_schema(version))
     write(FILE, configuration_schema())

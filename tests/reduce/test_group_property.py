@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.event_strategies import batches
 from tests.reduce.histories import DETECTION, histories
 from tests.scenarios.scenario import Scenario
-from tidemark.core.codec import encode_batch
+from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import Batch
 from tidemark.core.partition import decode_state, encode_state
 from tidemark.reduce.group import fold_group
@@ -69,6 +69,16 @@ def test_state_decodes_to_what_was_encoded(records: list[RawRecord]) -> None:
     assert encode_group(group) == blob
     for partition in group.partitions.values():
         assert encode_state(decode_state(partition)) == partition
+
+
+@settings(max_examples=20)
+@given(histories())
+def test_both_versions_of_the_events_give_the_same_rows_and_state(records: list[RawRecord]) -> None:
+    compact = [
+        record._replace(value=encode_batch(decode_batch(record.value or b""), 2))
+        for record in records
+    ]
+    assert fold(compact) == fold(records)
 
 
 @given(st.lists(batches, max_size=4))

@@ -123,7 +123,12 @@ class PassRunner:
         self.number += 1
         self._started = time.monotonic()
         self._packer = Packer(
-            self.cluster.name, self._settings.collector, self._epoch, self.number, self._groups
+            self.cluster.name,
+            self._settings.collector,
+            self._epoch,
+            self.number,
+            self._groups,
+            self._settings.event_version,
         )
         patience = max(2 * self._slowest_seconds, PATIENCE_SECONDS)
         self._patience_seconds = min(patience, self._timeout)

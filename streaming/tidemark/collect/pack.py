@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from tidemark.collect.metadata_image import TopicPartition
-from tidemark.core.codec import encode_event
+from tidemark.core.codec import encode_event, encode_head
 from tidemark.core.events import MAX_BYTES, MAX_EVENTS, VERSION, Event, Observation, Pass, Ranges
 
 MAX_MISSED_BYTES: Final = 64 * 1024
@@ -38,25 +38,23 @@ class Packer:
     """Packs the events of one pass. Each of the `groups` (Kafka partitions) keeps their order."""
 
     def __init__(
-        self, cluster: str, collector: str, collector_epoch: int, pass_number: int, groups: int
+        self,
+        cluster: str,
+        collector: str,
+        collector_epoch: int,
+        pass_number: int,
+        groups: int,
+        version: int = VERSION,
     ) -> None:
-        self._cluster = cluster
-        head = {
-            "v": VERSION,
-            "cluster": cluster,
-            "collector": collector,
-            "collector_epoch": collector_epoch,
-            "pass": pass_number,
-        }
-        # The head of a Batch, up to its events.
-        self._head = msgspec.json.encode(head)[:-1] + b',"events":['
+        self._cluster, self._version = cluster, version
+        self._head = encode_head(cluster, collector, collector_epoch, pass_number, version)
         self._max_size = MAX_BYTES - len(self._head) - 2
         self._open = [_OpenRecord() for _ in range(groups)]
         self._records: list[EventRecord] = []
 
     def add(self, group: int, event: Event) -> None:
         """An event of a partition of `group`."""
-        data = encode_event(event)
+        data = encode_event(event, self._version)
         record = self._open[group]
         if len(record.events) == MAX_EVENTS or record.size + len(data) + 1 > self._max_size:
             self._close(group)
