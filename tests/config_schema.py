@@ -33,7 +33,7 @@ def configuration_schema() -> dict[str, Any]:
         _describe({**root, "$defs": definitions}, path, text)
     # A section that the file leaves empty has its defaults.
     for name, kind in root["properties"].items():
-        if name != "log_format":
+        if "log_" not in name:
             description = kind.pop("description", None)
             root["properties"][name] = {"anyOf": [kind, {"type": "null"}]}
             if description is not None:

@@ -9,18 +9,12 @@ from pathlib import Path
 import click
 
 from tidemark.core.errors import ConfigError
-from tidemark.logs import configure_logs
-from tidemark.settings import load_settings
+from tidemark.kafka.command_options import config_option, load_long_running, log_options
 
 
 @click.command("export", help="Serve metrics, the status page and its API, and deliver alerts.")
-@click.option(
-    "--config",
-    "config",
-    type=click.Path(path_type=Path),
-    envvar="TIDEMARK_CONFIG",
-    help="YAML configuration file. Default: $TIDEMARK_CONFIG.",
-)
+@config_option
+@log_options
 @click.option("--no-notify", is_flag=True, help="Metrics and status page only: deliver no alert.")
 @click.option(
     "--only-notify",
@@ -32,7 +26,10 @@ from tidemark.settings import load_settings
     is_flag=True,
     help="Print what would be sent now, by receiver, and exit. Sends and commits nothing.",
 )
-def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_notify: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="With --dry-run-notify: one JSON object.")
+def export(
+    config: Path | None, no_notify: bool, only_notify: bool, dry_run_notify: bool, as_json: bool
+) -> None:
     """Runs until SIGTERM or SIGINT, and ends within 10 s of it.
 
     Raises ConfigError (exit 2), ClusterError and TidemarkError (exit 1), one line each.
@@ -40,17 +37,18 @@ def export(config: Path | None, no_notify: bool, only_notify: bool, dry_run_noti
     if no_notify and (only_notify or dry_run_notify):
         other = "--only-notify" if only_notify else "--dry-run-notify"
         raise ConfigError(f"--no-notify and {other} leave nothing to do; give one of them.")
-    settings = load_settings(config)
+    if as_json and not dry_run_notify:
+        raise ConfigError("--json needs --dry-run-notify.")
+    settings = load_long_running(config)
     if only_notify and not settings.notify.routes:
         raise ConfigError(
             "--only-notify: the configuration has no receivers; list them under notify.receivers "
             "or notify.alertmanagers."
         )
-    configure_logs(settings.log_format)
     if dry_run_notify:
         from tidemark_exporters.notify.dry_run import dry_run
 
-        dry_run(settings, click.echo)
+        dry_run(settings, click.echo, as_json=as_json)
         return
     # Now and not with the first signed post: cli names the extra that it belongs to.
     import standardwebhooks  # noqa: F401

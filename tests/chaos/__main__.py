@@ -36,7 +36,7 @@ from tests.chaos.unclean_elections import judge_elections, unclean_elections
 from tidemark.core.errors import TidemarkError
 from tidemark.core.text import counted, utc
 from tidemark.jvm.jars import KAFKA_VERSION
-from tidemark.kafka.client import quiet_client_logs
+from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.local.layout import Layout
 from tidemark.local.versions import VERSIONS
 

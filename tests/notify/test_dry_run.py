@@ -37,6 +37,8 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         views: list[tuple[str, View]],
         alerts: list[Alert],
         commits: dict[int, Commit] | None = None,
+        *,
+        as_json: bool = False,
     ) -> list[str]:
         stage = Stage()
         for key, each in views:
@@ -47,7 +49,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         store = ReadOnlyStore()
         store.commits = commits or {}
         lines: list[str] = []
-        dry_run(settings, lines.append, lambda *_: store)
+        dry_run(settings, lines.append, lambda *_: store, as_json=as_json)
         return lines
 
     return run
@@ -96,6 +98,16 @@ def test_it_shows_the_receivers_of_each_open_alert_and_the_posts_to_each_receive
     ]
     assert "pager: 1 post would be sent" in lines
     assert "main: 1 post would be sent" in lines
+
+
+def test_json_is_one_object(play: Play) -> None:
+    fired = alert("KafkaOffline", severity="critical")
+    views = [("a", view(alerts=[open_alert(fired)]))]
+    (line,) = play(routed(), views, [fired], as_json=True)
+    shown = json.loads(line)
+    assert shown["open"][0]["receivers"] == ["pager", "main"]
+    assert shown["open"][0]["labels"]["alertname"] == "KafkaOffline"
+    assert {name: len(posts) for name, posts in shown["posts"].items()} == {"pager": 1, "main": 1}
 
 
 def test_delivered_alerts_are_not_shown_again(play: Play) -> None:

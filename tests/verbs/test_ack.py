@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any, Self
 
@@ -161,6 +162,15 @@ def test_ack_sends_waits_and_confirms(log: Log, loss: Alert, sent: list[bytes]) 
     assert (event.fingerprint, event.by, event.comment) == (loss.fingerprint, "ada", "known")  # type: ignore[union-attr]
     log.alerts += decode_alerts(log.later)
     assert "is already closed: acked at 2023-11-14T22:13:" in run(loss.fingerprint).out
+    assert len(sent) == 1
+
+
+def test_json_has_alert_records(log: Log, loss: Alert, sent: list[bytes]) -> None:
+    listed = json.loads(run("--json").out)["open"]
+    assert loss.fingerprint in [each["fingerprint"] for each in listed]
+    done = json.loads(run(loss.fingerprint, "--by", "ada", "--wait", "0", "--json").out)
+    assert [each["fingerprint"] for each in done.pop("sent")] == [loss.fingerprint]
+    assert done == {"by": "ada", "closed": [], "already_closed": []}
     assert len(sent) == 1
 
 

@@ -48,6 +48,8 @@ def dry_run(
     settings: Settings,
     echo: Echo,
     make_store: Callable[[Settings, dict[int, int], str], OffsetStore] = kafka_store,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Reads both topics to their ends. Raises ConfigError, ClusterError or TidemarkError."""
     if not settings.notify.routes:
@@ -68,6 +70,10 @@ def dry_run(
     delivery.tick(newest, lambda: open_alerts)
     for sender in delivery.senders:
         sender.post_due(sender.addresses[0])
+    if as_json:
+        firing = [as_firing(alert) for alert in open_alerts]
+        echo(json.dumps(_document(settings, delivery, firing, recorders, now)))
+        return
     _show_open(settings, delivery, [as_firing(alert) for alert in open_alerts], now, echo)
     for (recorder,) in recorders.values():
         _show_posts(recorder, now, echo)
@@ -109,6 +115,30 @@ def _records(reader: TopicReader) -> Iterable[tuple[Message, object]]:
                 f"topic {reader.topic} could not be read to its end within {READ_SECONDS:.0f} s."
             )
     reader.close()
+
+
+def _document(
+    settings: Settings,
+    delivery: Delivery,
+    alerts: list[Alert],
+    recorders: dict[str, list[_Recorder]],
+    now: float,
+) -> dict[str, Any]:
+    """The open alerts with their receivers, and each receiver's posts."""
+    routes = settings.notify.routes
+    return {
+        "maintenance": delivery.windows.open(now),
+        "open": [
+            {
+                "labels": alert.labels,
+                "starts_at": alert.starts_at,
+                "receivers": [each.name for each in routes if wants(each, alert)],
+                "held_back_by": delivery.windows.mute(alert, now),
+            }
+            for alert in sorted(alerts, key=lambda alert: alert.starts_at)
+        ],
+        "posts": {recorder.name: recorder.bodies for (recorder,) in recorders.values()},
+    }
 
 
 def _show_open(

@@ -34,10 +34,16 @@ from tidemark.collect.watchdog import (
     watchdog_client,
 )
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka.client import check_reachable, checked_options, quiet_client_logs
+from tidemark.kafka.client import check_reachable, checked_options
+from tidemark.kafka.command_options import (
+    command_config_option,
+    config_option,
+    load_long_running,
+    log_options,
+)
+from tidemark.kafka.completion import complete_clusters
 from tidemark.kafka.topics import ensure_topics
-from tidemark.logs import configure_logs
-from tidemark.settings import Settings, load_settings
+from tidemark.settings import Settings
 from tidemark.web.health import Health
 from tidemark.web.http_client import Client
 from tidemark.web.server import WebServer
@@ -50,17 +56,14 @@ FLUSH_SECONDS: Final = 4.0
 
 
 @click.command("collect", help="Observe clusters and publish replica-state events.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    envvar="TIDEMARK_CONFIG",
-    help="YAML configuration file. Default: $TIDEMARK_CONFIG.",
-)
+@config_option
+@command_config_option
 @click.option("--bootstrap", metavar="HOST:PORT,…", help="Watch this cluster, without a file.")
 @click.option(
     "--cluster",
     "name",
     help="Name of the --bootstrap cluster, or the only configured cluster to watch.",
+    shell_complete=complete_clusters,
 )
 @click.option(
     "--to",
@@ -82,8 +85,10 @@ FLUSH_SECONDS: Final = 4.0
     metavar="DIR",
     help="Read a copy of a node's __cluster_metadata-0 and end; JSON lines on standard output.",
 )
+@log_options
 def collect(
     config: Path | None,
+    command_config: Path | None,
     bootstrap: str | None,
     name: str | None,
     to: str,
@@ -91,8 +96,7 @@ def collect(
     log_dirs: str | None = None,
     metadata_dir: Path | None = None,
 ) -> None:
-    quiet_client_logs()
-    settings = load_settings(config)
+    settings = load_long_running(config, command_config)
     if metadata_dir is not None:
         write_metadata_folder(metadata_dir, settings, name, LinePublisher())
         return
@@ -103,7 +107,6 @@ def collect(
         _read_log_directories(settings, parse_log_dirs(log_dirs), name, to, passes, epoch)
         return
     settings = select_clusters(settings, bootstrap, name)
-    configure_logs(settings.log_format)
     # A wrong option is no outage: waiting does not mend it.
     for connection in [*settings.clusters, *([] if to == "-" else [settings.kafka])]:
         checked_options(connection)
@@ -182,7 +185,6 @@ def _read_log_directories(
     epoch: int,
 ) -> None:
     """The sidecar: it needs the Kafka of the event topic only, and with `--to -` none."""
-    configure_logs(settings.log_format)
     cluster = choose_cluster(settings, name)
     groups = 1 if to == "-" else settings.topics.partitions
     reader = LogDirectoriesReader(paths, cluster, settings.collect.collector, groups, epoch)

@@ -30,7 +30,7 @@ from tidemark.demo.scenes import SCRIPT, DemoRun
 from tidemark.demo.services import WATCHED, Services
 from tidemark.jvm.jars import broker_jars, connector_jars
 from tidemark.jvm.java import find_java
-from tidemark.kafka.client import quiet_client_logs
+from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.local.cluster import BROKERS, LocalCluster
 from tidemark.local.load_producer import LoadProducer, read_partitions
 from tidemark.local.probe import Probe

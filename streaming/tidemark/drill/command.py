@@ -22,7 +22,7 @@ from tidemark.drill.drills.table import DRILLS, NOT_PLAYED, find_drill
 from tidemark.drill.judge import Result
 from tidemark.drill.report import as_table, document, exit_code, junit
 from tidemark.drill.run import run_drill
-from tidemark.kafka.client import quiet_client_logs
+from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.local.versions import kafka_version
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from kafka.net.selector import NetworkSelector
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.kafka.bounded_batches import bound_batches
+from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.kafka.oauth import with_token_provider
 from tidemark.kafka.options import check_packages, client_options
 from tidemark.kafka.tls import check_tls
@@ -29,11 +29,6 @@ MAX_ANSWER_BYTES: Final = 100_000_000
 BOOTSTRAP_SECONDS: Final = 10.0
 # How long to wait for further bootstrap servers once one has answered.
 LINGER_SECONDS: Final = 0.3
-
-
-def quiet_client_logs() -> None:
-    """Silences kafka-python's log: it repeats with tracebacks what our errors say in one line."""
-    logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 
 
 def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:

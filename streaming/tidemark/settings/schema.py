@@ -243,3 +243,6 @@ class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
     notify: Notify = field(default_factory=Notify)
     detect: Detection = field(default_factory=Detection)
     log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    # Also log what kafka-python reports, at this level and worse.
+    kafka_client_log_level: Literal["none", "error", "warning", "info", "debug"] = "none"

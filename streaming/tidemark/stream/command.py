@@ -14,9 +14,9 @@ import click
 
 from tidemark.core.errors import ClusterError, ConfigError, TidemarkError
 from tidemark.kafka.attempts import Attempts
+from tidemark.kafka.command_options import config_option, load_long_running, log_options
 from tidemark.kafka.topics import ensure_topics
-from tidemark.logs import configure_logs
-from tidemark.settings import Settings, load_settings
+from tidemark.settings import Settings
 from tidemark.stream.failures import describe_failure, java_causes, start_causes
 from tidemark.stream.health import StreamHealth
 from tidemark.stream.outage import is_outage
@@ -33,13 +33,8 @@ RUN: Final = "to go on from the checkpoint"
 
 
 @click.command("stream")
-@click.option(
-    "--config",
-    "config",
-    type=click.Path(path_type=Path),
-    envvar="TIDEMARK_CONFIG",
-    help="YAML configuration file. Default: $TIDEMARK_CONFIG.",
-)
+@config_option
+@log_options
 @click.option(
     "--checkpoint",
     help="Where the query keeps its progress and state (stream.checkpoint), on any Hadoop file "
@@ -48,8 +43,7 @@ RUN: Final = "to go on from the checkpoint"
 @click.option("--once", is_flag=True, help="Process what the topic holds now, then end.")
 def stream(config: Path | None, checkpoint: str | None, once: bool) -> None:
     """Fold events into views and alerts with Spark Structured Streaming."""
-    settings = load_settings(config, flags={"stream.checkpoint": checkpoint})
-    configure_logs(settings.log_format)
+    settings = load_long_running(config, flags={"stream.checkpoint": checkpoint})
     run(settings, once)
 
 

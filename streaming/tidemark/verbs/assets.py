@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -16,11 +17,15 @@ def assets() -> None:
     """List or write the dashboards, rules, documentation and examples that come with Tidemark."""
 
 
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+
+
 @assets.command("list")
-def list_command() -> None:
+@_json
+def list_command(as_json: bool) -> None:
     """Print the path of each file."""
-    for path, _ in list_assets():
-        click.echo(path)
+    paths = [path for path, _ in list_assets()]
+    click.echo(json.dumps({"files": paths}) if as_json else "\n".join(paths))
 
 
 @assets.command()
@@ -32,7 +37,8 @@ def list_command() -> None:
     f"anchor. Default: {RUNBOOK_URL}, which `tidemark export` serves.",
 )
 @click.option("--force", is_flag=True, help="Replace files that exist and differ.")
-def export(folder: Path, runbook_url: str | None, force: bool) -> None:
+@_json
+def export(folder: Path, runbook_url: str | None, force: bool, as_json: bool) -> None:
     """Write the files into FOLDER, below the paths that `tidemark assets list` prints.
 
     Exit status: 0 written, 1 a file exists with another content and --force is not given.
@@ -59,7 +65,10 @@ def export(folder: Path, runbook_url: str | None, force: bool) -> None:
             target.write_bytes(content)
     except OSError as error:
         raise TidemarkError(f"cannot write {error.filename}: {error.strerror}.") from None
-    click.echo(f"{len(wanted)} files written to {folder}")
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), "files": sorted(map(str, wanted))}))
+    else:
+        click.echo(f"{len(wanted)} files written to {folder}")
 
 
 def _differs(path: Path, content: bytes) -> bool:

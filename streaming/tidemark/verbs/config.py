@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
+import msgspec
 
 import tidemark.settings
 from tidemark import __version__
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.settings import Settings, load_settings, misspelt_variables
-from tidemark.verbs.options import config_option
+from tidemark.kafka.command_options import command_config_option, config_option, load_with
+from tidemark.kafka.completion import complete_receivers
+from tidemark.settings import Settings, misspelt_variables
 
 SCHEMA: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json")
 
 
 @click.command("check-config")
 @config_option
+@command_config_option
 @click.option(
     "--reach",
+    "with_reach",
     is_flag=True,
     help="Also connect to every Kafka and JMX endpoint in it, and list what the user may do there, "
     "by API, and risky configurations of the clusters.",
 )
 @click.option(
     "--acls",
+    "with_acls",
     is_flag=True,
     help="Print the kafka-acls.sh commands that grant the rights of each cluster and verb.",
 )
@@ -39,10 +45,20 @@ SCHEMA: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json
     help="Print the JSON Schema of the configuration, for editors, and exit.",
 )
 @click.option(
-    "--test-receiver", metavar="NAME", help="Also send a test notification to this receiver."
+    "--test-receiver",
+    metavar="NAME",
+    help="Also send a test notification to this receiver.",
+    shell_complete=complete_receivers,
 )
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def check_config(
-    config: Path | None, reach: bool, acls: bool, schema: bool, test_receiver: str | None
+    config: Path | None,
+    command_config: Path | None,
+    with_reach: bool,
+    with_acls: bool,
+    schema: bool,
+    test_receiver: str | None,
+    as_json: bool,
 ) -> None:
     """Check the configuration file, the environment variables and the client options.
 
@@ -54,25 +70,74 @@ def check_config(
     # `tidemark version` also works without kafka-python.
     from tidemark.verbs.check_files import check_files
 
-    settings = load_settings(config)
+    settings = load_with(config, command_config)
     check_files(settings)
     if test_receiver is not None:
         _require_receiver(settings, test_receiver)
-    for name, option in misspelt_variables(os.environ):
-        click.echo(f"{name} is no option and is ignored; did you mean {option}?", err=True)
-    watched = ", ".join(cluster.name for cluster in settings.clusters) or "none"
-    click.echo(f"ok: {config or 'defaults and environment'}; watched clusters: {watched}")
-    if acls:
+    report = _Report(config, settings, as_json=as_json)
+    try:
+        if with_acls:
+            report.show_acls(settings)
+        if with_reach:
+            report.show_reach(settings)
+        if test_receiver is not None:
+            report.test_receiver(settings, test_receiver)
+    finally:
+        if as_json:
+            click.echo(json.dumps(report.document))
+
+
+class _Report:
+    """What a check found: printed as it comes, or kept for one JSON document."""
+
+    def __init__(self, config: Path | None, settings: Settings, *, as_json: bool) -> None:
+        self._as_json = as_json
+        names = [cluster.name for cluster in settings.clusters]
+        misspelt = list(misspelt_variables(os.environ))
+        self.document: dict[str, Any] = {
+            "config": None if config is None else str(config),
+            "clusters": names,
+            "misspelt_variables": dict(misspelt),
+        }
+        for name, option in misspelt:
+            self._echo(f"{name} is no option and is ignored; did you mean {option}?", err=True)
+        watched = ", ".join(names) or "none"
+        self._echo(f"ok: {config or 'defaults and environment'}; watched clusters: {watched}")
+
+    def _echo(self, line: str, *, err: bool = False) -> None:
+        if not self._as_json:
+            click.echo(line, err=err)
+
+    def show_acls(self, settings: Settings) -> None:
         from tidemark.verbs.acls import all_commands
 
+        self.document["acls"] = []
         for line in all_commands(settings):
-            click.echo(line)
-    if reach:
-        from tidemark.verbs.reach import check_reach
+            self.document["acls"].append(line)
+            self._echo(line)
 
-        check_reach(settings)
-    if test_receiver is not None:
-        _test_receiver(settings, test_receiver)
+    def show_reach(self, settings: Settings) -> None:
+        from tidemark.verbs.reach import raise_failures, reach
+
+        found = []
+        self.document["reach"] = []
+        for each in reach(settings):
+            found.append(each)
+            self.document["reach"].append(msgspec.to_builtins(each))
+            for line in each.lines():
+                self._echo(line, err=each.error is not None)
+        raise_failures(found)
+
+    def test_receiver(self, settings: Settings, name: str) -> None:
+        # The exporters are installed only where they run.
+        from tidemark_exporters.notify.receiver_check import send_test_notification
+
+        success, lines = send_test_notification(settings, name)
+        self.document["test_receiver"] = {"name": name, "delivered": success, "details": lines}
+        for line in lines:
+            self._echo(line, err=not line.startswith("ok: "))
+        if not success:
+            raise TidemarkError(f"receiver `{name}` did not take the test notification.")
 
 
 def _require_receiver(settings: Settings, name: str) -> None:
@@ -84,25 +149,18 @@ def _require_receiver(settings: Settings, name: str) -> None:
         )
 
 
-def _test_receiver(settings: Settings, name: str) -> None:
-    # The exporters are installed only where they run.
-    from tidemark_exporters.notify.receiver_check import send_test_notification
-
-    success, lines = send_test_notification(settings, name)
-    for line in lines:
-        click.echo(line, err=not line.startswith("ok: "))
-    if not success:
-        raise TidemarkError(f"receiver `{name}` did not take the test notification.")
-
-
 @click.command("version")
-def version() -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def version(as_json: bool) -> None:
     """Print the versions that a bug report needs."""
-    click.echo(f"tidemark {__version__}")
-    click.echo(f"python {platform.python_version()}")
+    found: dict[str, str | None] = {"tidemark": __version__, "python": platform.python_version()}
     for package in ("pyspark", "kafka-python"):
         try:
-            found = version_of(package)
+            found[package] = version_of(package)
         except PackageNotFoundError:
-            found = "not installed"
-        click.echo(f"{package} {found}")
+            found[package] = None
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for name, number in found.items():
+        click.echo(f"{name} {number or 'not installed'}")

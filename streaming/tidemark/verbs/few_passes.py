@@ -14,7 +14,8 @@ from tidemark.collect.refusals import ASKED
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import Batch
-from tidemark.kafka.client import check_reachable, quiet_client_logs
+from tidemark.kafka.client import check_reachable
+from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.settings import Cluster, Collect, Settings
 
 # The first pass starts reads that only a later pass reports: minimum in-sync replicas, eligible

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import click
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from tidemark.collect.jmx.endpoint import scrape
 from tidemark.collect.jmx.figures import ScrapeError
@@ -13,53 +15,59 @@ from tidemark.verbs.rights import api_lines, own_topic_lines
 from tidemark.verbs.risks import examine, risk_lines
 
 
-def check_reach(settings: Settings) -> None:
-    """Connects to each Kafka in turn and reports on all of them.
+class Reached(msgspec.Struct):
+    """A Kafka or JMX endpoint: `error` is None where it answers. `details` are rights and risks."""
 
-    Raises TidemarkError where a connection fails.
-    """
+    kind: str
+    name: str
+    error: str | None = None
+    details: list[str] = []
+
+    def lines(self) -> list[str]:
+        """For standard output where it answers, else for standard error."""
+        if self.error is not None:
+            return [*(f"  {line}" for line in self.details), f"{self.name}: {self.error}"]
+        done = "answers" if self.kind == "kafka" else "is read"
+        return [f"ok: {self.name} {done}", *(f"  {line}" for line in self.details)]
+
+
+def reach(settings: Settings) -> Iterator[Reached]:
+    """Connects to each Kafka in turn, then reads each JMX endpoint once."""
     connections = [("kafka (Tidemark's own topics)", settings.kafka)]
     connections += [(f"cluster {cluster.name}", cluster) for cluster in settings.clusters]
-    failed = 0
     for name, connection in connections:
+        found = Reached("kafka", name)
         try:
             check_reachable(connection)
-            click.echo(f"ok: {name} answers")
-            if isinstance(connection, Cluster):
-                _report_cluster(connection, settings)
-            else:
-                for line in own_topic_lines(settings):
-                    click.echo(f"  {line}")
+            found.details = (
+                _cluster_lines(connection, settings)
+                if isinstance(connection, Cluster)
+                else list(own_topic_lines(settings))
+            )
         except TidemarkError as error:
-            failed += 1
-            click.echo(f"{name}: {error}", err=True)
-    unread = _unread_endpoints(settings)
-    if failed:
-        raise TidemarkError(f"{failed} of {len(connections)} Kafka connections failed.")
-    if unread:
-        raise TidemarkError(f"{unread} JMX endpoints cannot be read.")
-
-
-def _unread_endpoints(settings: Settings) -> int:
-    """Reads each JMX endpoint once and reports on all of them."""
-    unread = 0
+            found.error = str(error)
+        yield found
     for cluster in settings.clusters:
         for endpoint in cluster.jmx:
-            name = f"JMX of broker {endpoint.broker} of cluster {cluster.name}"
+            found = Reached("jmx", f"JMX of broker {endpoint.broker} of cluster {cluster.name}")
             try:
                 reader = scrape(endpoint, settings.collect.jmx_timeout_seconds)
                 reader.event(endpoint.broker, 0.0)
-                click.echo(f"ok: {name} is read")
             except ScrapeError as error:
-                unread += 1
-                click.echo(f"{name}: {error}", err=True)
-    return unread
+                found.error = str(error)
+            yield found
 
 
-def _report_cluster(cluster: Cluster, settings: Settings) -> None:
-    """Prints the rights on a cluster, and its risky configurations. They are no error."""
+def raise_failures(found: Sequence[Reached]) -> None:
+    """Raises TidemarkError where a connection failed."""
+    kafka = [each for each in found if each.kind == "kafka"]
+    if failed := sum(each.error is not None for each in kafka):
+        raise TidemarkError(f"{failed} of {len(kafka)} Kafka connections failed.")
+    if unread := sum(each.error is not None for each in found):
+        raise TidemarkError(f"{unread} JMX endpoints cannot be read.")
+
+
+def _cluster_lines(cluster: Cluster, settings: Settings) -> list[str]:
+    """The rights on a cluster, and its risky configurations. They are no error."""
     found = examine(cluster, settings)
-    for line in api_lines(cluster, found.answered, found.refused):
-        click.echo(f"  {line}")
-    for line in risk_lines(found.views):
-        click.echo(f"  {line}")
+    return [*api_lines(cluster, found.answered, found.refused), *risk_lines(found.views)]

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
 from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert
 from tidemark.core.text import rfc3339, table, utc
-from tidemark.kafka.client import choose_connection, quiet_client_logs
+from tidemark.kafka.client import choose_connection
+from tidemark.kafka.command_options import (
+    bootstrap_option,
+    command_config_option,
+    config_option,
+    load_with,
+)
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.settings import Settings
 from tidemark.verbs.ack.selection import (
@@ -25,12 +33,6 @@ from tidemark.verbs.ack.selection import (
 )
 from tidemark.verbs.alert_records import decode_alerts
 from tidemark.verbs.event_topic import send_to_event_topic
-from tidemark.verbs.options import (
-    bootstrap_option,
-    command_config_option,
-    config_option,
-    load_with,
-)
 
 
 @click.command("ack")
@@ -48,6 +50,7 @@ from tidemark.verbs.options import (
     show_default=True,
     help="Seconds to wait until the stream has closed the alert.",
 )
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, of alert records.")
 def ack(
     selector: str | None,
     config: Path | None,
@@ -56,12 +59,12 @@ def ack(
     by: str | None,
     comment: str | None,
     seconds: float,
+    as_json: bool,
 ) -> None:
     """Close an event alert, such as a loss or an unclean election.
 
     The prefix of a fingerprint is enough. Without an argument, list the open event alerts.
     """
-    quiet_client_logs()
     settings = load_with(config, command_config)
     settings.kafka = choose_connection(settings, bootstrap)
     by = by if by is not None else _login_name()
@@ -71,17 +74,31 @@ def ack(
     with TopicReader(settings.kafka, settings.topics.alerts) as log:
         newest = newest_alerts(decode_alerts(values(log.read_to_end())))
         if selector is None:
-            _list(open_events(newest))
+            _list(open_events(newest), as_json=as_json)
             return
         selected = select_alerts(newest, selector)
+        to_close = [alert for alert in selected if is_open(alert)]
+        echo = _silent if as_json else click.echo
         for alert in selected:
             if not is_open(alert):
                 ended = f"{alert.reason or 'resolved'} at {rfc3339(alert.ends_at or alert.at)}"
-                click.echo(f"{describe(alert)} is already closed: {ended}.")
-        to_close = [alert for alert in selected if is_open(alert)]
+                echo(f"{describe(alert)} is already closed: {ended}.")
+        waiting: list[Alert] = []
         if to_close:
             _send(settings, [ack_record(alert, by, comment, time.time()) for alert in to_close])
-            _confirm(log, to_close, by, seconds)
+            waiting = _confirm(log, to_close, by, seconds, echo)
+        if as_json:
+            closed = [alert for alert in to_close if alert not in waiting]
+            before = [alert for alert in selected if not is_open(alert)]
+            _print_json(by=by, closed=closed, already_closed=before, sent=waiting)
+
+
+def _silent(_line: str) -> None:
+    """In place of lines, with --json."""
+
+
+def _print_json(**document: Any) -> None:
+    click.echo(msgspec.json.encode(document))
 
 
 def _login_name() -> str:
@@ -92,7 +109,10 @@ def _login_name() -> str:
         raise ConfigError("this user has no login name; give one with --by NAME.") from None
 
 
-def _list(alerts: Sequence[Alert]) -> None:
+def _list(alerts: Sequence[Alert], *, as_json: bool) -> None:
+    if as_json:
+        _print_json(open=alerts)
+        return
     rows = [
         (
             a.fingerprint,
@@ -115,8 +135,14 @@ def _send(settings: Settings, records: list[bytes]) -> None:
     )
 
 
-def _confirm(log: TopicReader, alerts: Sequence[Alert], by: str, seconds: float) -> None:
-    """Reports for each alert whether the stream closed it in time."""
+def _confirm(
+    log: TopicReader,
+    alerts: Sequence[Alert],
+    by: str,
+    seconds: float,
+    echo: Callable[[str], None],
+) -> list[Alert]:
+    """Reports for each alert whether the stream closed it in time; returns those that are open."""
     waiting = {alert.fingerprint: alert for alert in alerts}
     deadline = time.monotonic() + seconds
     while waiting and time.monotonic() < deadline:
@@ -124,9 +150,10 @@ def _confirm(log: TopicReader, alerts: Sequence[Alert], by: str, seconds: float)
             alert = waiting.get(record.fingerprint)
             if alert is not None and not is_open(record) and record.at >= alert.at:
                 del waiting[record.fingerprint]
-                click.echo(f"closed: {describe(alert)}, {record.reason or 'resolved'} by {by}.")
+                echo(f"closed: {describe(alert)}, {record.reason or 'resolved'} by {by}.")
     for alert in waiting.values():
-        click.echo(
+        echo(
             f"sent: {describe(alert)}, by {by}. The stream has not closed it yet; "
             "is `tidemark stream` running?"
         )
+    return list(waiting.values())

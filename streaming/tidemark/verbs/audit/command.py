@@ -15,6 +15,14 @@ import msgspec
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
+from tidemark.kafka.command_options import (
+    bootstrap_option,
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_with,
+)
+from tidemark.kafka.completion import complete_topics
 from tidemark.settings import Settings
 from tidemark.verbs.audit.brokers import BrokerSource
 from tidemark.verbs.audit.folders import FolderSource
@@ -26,13 +34,6 @@ from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, au
 from tidemark.verbs.audit.source import Place
 from tidemark.verbs.audit.windows import Window, sample, whole
 from tidemark.verbs.few_passes import live_cluster
-from tidemark.verbs.options import (
-    bootstrap_option,
-    cluster_option,
-    command_config_option,
-    config_option,
-    load_with,
-)
 from tidemark.verbs.progress import progress_bar
 
 FINDING: Final = 3
@@ -40,7 +41,7 @@ _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9}))?")
 
 
 @click.command("audit")
-@click.argument("places", metavar="[TOPIC[:PARTITION]]…", nargs=-1)
+@click.argument("places", metavar="[TOPIC[:PARTITION]]…", nargs=-1, shell_complete=complete_topics)
 @config_option
 @command_config_option
 @bootstrap_option

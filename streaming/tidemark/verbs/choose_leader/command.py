@@ -17,11 +17,19 @@ from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client import choose_connection
-from tidemark.settings import Cluster, Collect, Settings, load_settings
+from tidemark.kafka.command_options import (
+    bootstrap_option,
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_with,
+    refuse_both,
+)
+from tidemark.kafka.completion import complete_topics
+from tidemark.settings import Cluster, Collect, Settings
 from tidemark.verbs.choose_leader.report import as_text, document
 from tidemark.verbs.choose_leader.stored_view import read_stored_view, with_earlier_samples
 from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
-from tidemark.verbs.options import bootstrap_option, cluster_option, config_option, refuse_both
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
 
@@ -31,9 +39,10 @@ MAX_SECONDS: Final = 6.0
 
 
 @click.command("choose-leader")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.argument("partition", type=click.IntRange(min=0))
 @config_option
+@command_config_option
 @bootstrap_option
 @cluster_option
 @click.option("--from", "source", metavar="FILE|-", help="Judge the end of a recording instead.")
@@ -42,6 +51,7 @@ def choose_leader(
     topic: str,
     partition: int,
     config: Path | None,
+    command_config: Path | None,
     bootstrap: str | None,
     name: str | None,
     source: str | None,
@@ -54,7 +64,7 @@ def choose_leader(
 
     Exit status: 0 a choice loses no committed record, 3 none is proven to.
     """
-    settings = load_settings(config)
+    settings = load_with(config, command_config)
     servers = None
     refuse_both(source, bootstrap)
     if source is not None:

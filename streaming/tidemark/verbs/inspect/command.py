@@ -16,6 +16,14 @@ from tidemark.collect.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATIO
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.kafka.client import choose_connection
+from tidemark.kafka.command_options import (
+    bootstrap_option,
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_with,
+)
+from tidemark.kafka.completion import complete_topics
 from tidemark.settings import Cluster, Collect
 from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
 from tidemark.verbs.inspect.coordinator import list_coordinated
@@ -24,20 +32,13 @@ from tidemark.verbs.inspect.log_directories import show_log_directories
 from tidemark.verbs.inspect.losses import LossFilter, parse_since
 from tidemark.verbs.inspect.losses_command import show_losses
 from tidemark.verbs.inspect.replica_table import heading, replica_table
-from tidemark.verbs.options import (
-    bootstrap_option,
-    cluster_option,
-    command_config_option,
-    config_option,
-    load_with,
-)
 
 # min.insync.replicas may be unreadable for lack of a permission: stop waiting for it.
 MAX_PASSES: Final = 8
 
 
 @click.command("inspect")
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=complete_topics)
 @click.argument("partition", type=click.IntRange(min=0), required=False)
 @config_option
 @command_config_option

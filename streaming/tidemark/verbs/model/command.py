@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
+from typing import Any
 
 import click
 
@@ -37,8 +38,12 @@ def model() -> None:
 
 
 @model.command("list")
-def list_all() -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def list_all(as_json: bool) -> None:
     """List scenarios, protocols and invariants."""
+    if as_json:
+        click.echo(json.dumps(_catalogue()))
+        return
     scenarios = [(scenario.name, ", ".join(scenario.protocols)) for scenario in SCENARIOS.values()]
     width = min(LIST_WIDTH, shutil.get_terminal_size((LIST_WIDTH, 0)).columns)
     protocols = [(protocol.name, protocol.releases) for protocol in PROTOCOLS.values()]
@@ -54,6 +59,22 @@ def list_all() -> None:
     click.echo("\nInvariants (--invariant I):")
     for invariant in INVARIANTS.values():
         click.echo(f"  {invariant.name}: {invariant.statement} Holds: {invariant.holds_where}.")
+
+
+def _catalogue() -> dict[str, list[dict[str, Any]]]:
+    return {
+        "scenarios": [
+            {"name": each.name, "question": each.question, "protocols": list(each.protocols)}
+            for each in SCENARIOS.values()
+        ],
+        "protocols": [
+            {"name": each.name, "releases": each.releases} for each in PROTOCOLS.values()
+        ],
+        "invariants": [
+            {"name": each.name, "statement": each.statement, "holds_where": each.holds_where}
+            for each in INVARIANTS.values()
+        ],
+    }
 
 
 model.add_command(show)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import click
@@ -37,6 +38,7 @@ MIN_WIDTH = 60
     type=click.IntRange(MIN_WIDTH),
     help="Columns of the table. Default: those of the terminal.",
 )
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: the whole table.")
 def show(
     name: str,
     protocol: str | None,
@@ -46,6 +48,7 @@ def show(
     hidden: str | None,
     alerts: bool,
     width: int | None,
+    as_json: bool,
 ) -> None:
     """Show a scenario as a table of steps and drawings of the logs.
 
@@ -57,6 +60,12 @@ def show(
     scenario = SCENARIOS[name]
     run = scenario.run(protocol, min_isr)
     left_out = _hidden(hidden, run)
+    if as_json:
+        heading, *body = without(table_cells(run), left_out)
+        rows_by_column = [dict(zip(heading, row, strict=True)) for row in body]
+        document = {"name": name, "question": scenario.question, "steps": rows_by_column}
+        click.echo(json.dumps(document, ensure_ascii=False))
+        return
     if steps is None and logs is None:
         lines = render_scenario(scenario, protocol, min_isr, width, left_out)
     else:

@@ -12,8 +12,8 @@ from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, DeadLetter
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collect_seldom
+from tidemark.kafka.command_options import config_option
 from tidemark.settings import load_settings, read_document
-from tidemark.verbs.options import config_option
 from tidemark.verbs.recording import check_sources, read_lines
 from tidemark.verbs.replay.episodes import Episodes, compare, summary
 from tidemark.verbs.replay.reducer import LineReducer, unreadable_letter

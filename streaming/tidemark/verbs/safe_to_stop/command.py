@@ -16,6 +16,15 @@ from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import View
 from tidemark.core.text import duration
 from tidemark.detect.thresholds import Detection
+from tidemark.kafka.command_options import (
+    bootstrap_option,
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_with,
+    refuse_both,
+)
+from tidemark.kafka.completion import complete_brokers
 from tidemark.settings import Cluster, Collect
 from tidemark.verbs.few_passes import (
     MIN_PASSES,
@@ -23,14 +32,6 @@ from tidemark.verbs.few_passes import (
     few_passes,
     live_cluster,
     refusal_lines,
-)
-from tidemark.verbs.options import (
-    bootstrap_option,
-    cluster_option,
-    command_config_option,
-    config_option,
-    load_with,
-    refuse_both,
 )
 from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
@@ -47,7 +48,13 @@ PROGRESS_SECONDS: Final = 5.0
 
 
 @click.command("safe-to-stop")
-@click.argument("brokers", type=click.IntRange(min=0), nargs=-1, metavar="BROKER…")
+@click.argument(
+    "brokers",
+    type=click.IntRange(min=0),
+    nargs=-1,
+    metavar="BROKER…",
+    shell_complete=complete_brokers,
+)
 @config_option
 @command_config_option
 @bootstrap_option

@@ -10,11 +10,17 @@ from typing import IO, Final
 import click
 
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.settings import Settings, load_settings
+from tidemark.kafka.command_options import (
+    bootstrap_option,
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_with,
+)
+from tidemark.settings import Settings
 from tidemark.verbs.audit.source import Place
 from tidemark.verbs.inspect.losses import LossFilter, read_losses
 from tidemark.verbs.inspect.losses_command import alerts_of_file, alerts_of_topic
-from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
 from tidemark.verbs.salvage.folders import saved_folders
 from tidemark.verbs.salvage.lost_range import LostRange, ranges_of
 from tidemark.verbs.salvage.produce import Target, check_target
@@ -34,6 +40,7 @@ _offset = click.IntRange(0, 2**63 - 1)
     type=click.Path(path_type=Path),
 )
 @config_option
+@command_config_option
 @click.option("--losses", is_flag=True, help="Look for the losses in Tidemark's topic of alerts.")
 @click.option("--alerts", metavar="FILE|-", help="Losses in a file of events or alerts instead.")
 @click.option("--exposed", is_flag=True, help="With losses: also the range above each, of acks=1.")
@@ -55,6 +62,7 @@ _offset = click.IntRange(0, 2**63 - 1)
     show_default=True,
     help="A table shows the first records only.",
 )
+@click.option("--json", "as_json", is_flag=True, help="The same as --format jsonl.")
 @click.option(
     "--values",
     type=click.Choice(["base64", "text"]),
@@ -85,6 +93,7 @@ _offset = click.IntRange(0, 2**63 - 1)
 def salvage(
     folders: tuple[Path, ...],
     config: Path | None,
+    command_config: Path | None,
     losses: bool,
     alerts: str | None,
     exposed: bool,
@@ -93,6 +102,7 @@ def salvage(
     epoch: int | None,
     named: str | None,
     form: str,
+    as_json: bool,
     values: str,
     output: Path | None,
     topic: str | None,
@@ -116,7 +126,8 @@ def salvage(
 
     Exit status: 0 every offset has its record, 3 some have none, 1 no record was found.
     """
-    settings = load_settings(config)
+    settings = load_with(config, command_config)
+    form = "jsonl" if as_json else form
     place = None if named is None else _parse_place(named)
     _check_options(losses or alerts is not None, exposed, start, end, epoch)
     _check_sending(topic, execute or to_original or open_transactions, to_partition, output)

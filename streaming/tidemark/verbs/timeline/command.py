@@ -13,10 +13,15 @@ import msgspec
 
 from tidemark.core.errors import ConfigError
 from tidemark.kafka.client import choose_connection
+from tidemark.kafka.command_options import (
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_with,
+)
+from tidemark.kafka.completion import complete_topics
 from tidemark.model.scenarios.layout import WIDTH
-from tidemark.settings import load_settings
 from tidemark.verbs.inspect.losses import parse_since
-from tidemark.verbs.options import cluster_option, config_option
 from tidemark.verbs.progress import progress_bar
 from tidemark.verbs.timeline.report import Subject, as_json, as_markdown, as_text
 from tidemark.verbs.timeline.source import Wanted, of_recordings, of_topics
@@ -26,9 +31,10 @@ MIN_WIDTH: Final = 60
 
 
 @click.command("timeline")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.argument("partition", type=click.IntRange(0, 2**31 - 1))
 @config_option
+@command_config_option
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT,…",
@@ -59,6 +65,7 @@ def timeline(
     topic: str,
     partition: int,
     config: Path | None,
+    command_config: Path | None,
     bootstrap: str | None,
     name: str | None,
     sources: tuple[str, ...],
@@ -75,7 +82,7 @@ def timeline(
 
     Events come from Tidemark's topics (24 hours), or from recordings with --from.
     """
-    settings = load_settings(config)
+    settings = load_with(config, command_config)
     if as_md and is_json:
         raise ConfigError("--markdown and --json exclude each other.")
     if sources and bootstrap is not None:

@@ -16,10 +16,16 @@ import click
 
 from tidemark.core.errors import ConfigError
 from tidemark.garbage_collector import collect_seldom
-from tidemark.logs import configure_logs
+from tidemark.kafka.command_options import (
+    bootstrap_option,
+    cluster_option,
+    command_config_option,
+    config_option,
+    load_long_running,
+    log_options,
+)
 from tidemark.settings import Settings, load_settings, parse_address
 from tidemark.verbs.few_passes import live_cluster
-from tidemark.verbs.options import bootstrap_option, cluster_option, config_option
 from tidemark.verbs.recording import STDIN
 from tidemark.verbs.top.live import LiveCluster, RowSink
 from tidemark.verbs.top.messages import Messages
@@ -41,6 +47,7 @@ FIRST_PASS: Final = 2
 
 @click.command("top")
 @config_option
+@command_config_option
 @bootstrap_option
 @cluster_option
 @click.option(
@@ -63,8 +70,10 @@ FIRST_PASS: Final = 2
 )
 @click.option("--passes", type=click.IntRange(min=1), help="End after this many passes.")
 @click.option("--plain", is_flag=True, help="Blocks of text on a terminal, too.")
+@log_options
 def top(
     config: Path | None,
+    command_config: Path | None,
     bootstrap: str | None,
     name: str | None,
     listen: str | None,
@@ -83,7 +92,7 @@ def top(
     no notification and keeps nothing over a restart: `tidemark collect`, `stream` and `export` do.
     """
     collect_seldom()
-    settings = load_settings(config)
+    settings = load_long_running(config, command_config)
     _choose_runbooks(settings, listen)
     is_screen = not plain and _is_terminal()
     if source is not None:
@@ -124,8 +133,6 @@ def _watch(
     messages = Messages()
     if is_screen:
         messages.take_over_logs()
-    else:
-        configure_logs(settings.log_format)
     if listen is not None:
         parse_address(listen)
     recorder = None if record is None else Recorder(record)

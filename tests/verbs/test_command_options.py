@@ -1,0 +1,102 @@
+"""What every verb has: the same --config, --command-config beside --bootstrap, and --json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.verbs.run import tidemark
+from tidemark import __version__
+from tidemark.assets import list_assets
+from tidemark.cli import COMMANDS, cli
+from tidemark.model.scenarios import SCENARIOS
+
+# They run until they are stopped, or for minutes with a live table: their results are records,
+# metrics, or a file (demo-report.json).
+LONG_RUNNING = {"collect", "stream", "top", "demo"}
+
+
+def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for each, inner in command.commands.items():
+            yield from leaves(inner, f"{name} {each}")
+    else:
+        yield name, command
+
+
+def verbs() -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(cli)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        yield from leaves(command, name)
+
+
+VERBS = dict(verbs())
+
+
+def options(command: click.Command) -> dict[str, click.Option]:
+    return {
+        flag: each
+        for each in command.params
+        if isinstance(each, click.Option)
+        for flag in each.opts
+    }
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_options_with_one_meaning_have_one_name_and_one_text(verb: str) -> None:
+    found = options(VERBS[verb])
+    assert "--json" in found or verb in LONG_RUNNING
+    if "--bootstrap" in found:
+        assert "--command-config" in found and "--config" in found
+    if "--config" in found:
+        assert found["--config"].envvar == "TIDEMARK_CONFIG"
+        assert "Default: $TIDEMARK_CONFIG." in (found["--config"].help or "")
+    if verb in {"collect", "stream", "export", "top"}:
+        assert {"--log-level", "--log-format", "--kafka-client-log-level"} <= found.keys()
+
+
+def test_json_of_the_verbs_without_kafka(tmp_path: Path) -> None:
+    assert json.loads(tidemark("version", "--json").out)["tidemark"] == __version__
+    assert json.loads(tidemark("assets", "list", "--json").out) == {
+        "files": [path for path, _ in list_assets()]
+    }
+    written = json.loads(tidemark("assets", "export", str(tmp_path / "a"), "--json").out)
+    assert len(written["files"]) == len(list(list_assets()))
+    listed = json.loads(tidemark("model", "list", "--json").out)
+    assert [each["name"] for each in listed["scenarios"]] == list(SCENARIOS)
+    name = next(iter(SCENARIOS))
+    shown = json.loads(tidemark("model", "show", name, "--json").out)
+    assert shown["name"] == name and shown["steps"][0].keys() == shown["steps"][-1].keys()
+
+
+def test_json_of_check_config_is_one_object_also_where_nothing_answers(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "kafka: {bootstrap_servers: ['127.0.0.1:1']}\nclusters: [{name: a, "
+        "bootstrap_servers: ['127.0.0.1:1']}]",
+        encoding="utf-8",
+    )
+    checked = json.loads(tidemark("check-config", "--config", str(path), "--json").out)
+    assert checked == {"config": str(path), "clusters": ["a"], "misspelt_variables": {}}
+    found = tidemark("check-config", "--config", str(path), "--reach", "--acls", "--json", code=1)
+    reached = json.loads(found.out)["reach"]
+    assert [each["name"] for each in reached] == ["kafka (Tidemark's own topics)", "cluster a"]
+    assert all("refused the connection" in each["error"] for each in reached)
+    assert json.loads(found.out)["acls"]
+
+
+def test_a_verb_with_bootstrap_reads_the_properties_file(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("security.protocol=SASL_SSLL\n", encoding="utf-8")
+    for verb, command in VERBS.items():
+        if "--command-config" in options(command):
+            topic = ["orders", "0"] if verb in {"timeline", "choose-leader", "inspect"} else []
+            given = {"safe-to-stop": ["1"], "salvage": [str(tmp_path), "--losses"]}.get(verb, topic)
+            end = tidemark(*verb.split(), *given, "--command-config", str(tmp_path), code=2)
+            assert "--command-config: cannot read" in end.err, verb
