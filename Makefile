@@ -22,7 +22,7 @@ demo: setup ## Runs the whole product on a real cluster of this machine: faults,
 	@$(bin)/tidemark demo
 
 drills: setup ## Runs every drill on real brokers, writes drills-results.json; then 5 minutes of each chaos
-	@$(bin)/tidemark drill all --json $(DRILL_ARGS) > drills-results.json
+	@$(bin)/tidemark drill all --jobs 2 --json $(DRILL_ARGS) > drills-results.json
 	@$(bin)/python -m tests.chaos --seconds 300 --replication-factor 3 $(CHAOS_ARGS)
 	@$(bin)/python -m tests.chaos --hostile --seconds 300 $(CHAOS_ARGS)
 

@@ -7,6 +7,8 @@ import pytest
 from tests.drill.examples import PLACE, acknowledged, loss, marks, received
 from tidemark.drill.drill import Drill, Expected
 from tidemark.drill.judge import Check, Result, Seen, judge
+from tidemark.drill.notifications import Notification
+from tidemark.drill.stage import Shown
 from tidemark.drill.truth import Truth, establish
 from tidemark.jvm.jars import KAFKA_VERSION
 
@@ -26,6 +28,37 @@ def test_an_expected_alert_passes_with_its_times() -> None:
     first, *others = judge(DRILL, KAFKA_VERSION, seen)
     assert first == Check("KafkaOffline", "PASSED", "fired", 3.0, 2.0, 7.0)
     assert {check.verdict for check in others} == {"PASSED"}
+
+
+def test_the_time_to_the_webhook_counts_from_when_the_condition_could_be_seen() -> None:
+    drill = replace(DRILL, expected=(Expected("COMMITTED_DATA_LOSS", KILL),))
+    lost = loss(0, 1, 98.0)._replace(received_at=104.0)
+    fingerprint = lost.alert.fingerprint
+    seen = Seen(
+        [lost],
+        marks(KILL),
+        TRUTH,
+        first_seen=lambda *_: 101.0,
+        notifications=[
+            Notification("another", "firing", 104.1),
+            Notification(fingerprint, "firing", 104.5, in_update=True),
+            Notification(fingerprint, "firing", 120.0),
+        ],
+        # The leader before the fault, the new one, a later one.
+        served=[90.0, 102.0, 110.0],
+    )
+    check = judge(drill, KAFKA_VERSION, seen)[0]
+    assert (check.seconds_to_webhook, check.seconds_from_leader) == (3.5, 2.5)
+    assert not check.in_update
+    late = replace(seen, notifications=[Notification(fingerprint, "firing", 114.0, in_update=True)])
+    check = judge(drill, KAFKA_VERSION, late)[0]
+    assert (check.seconds_to_webhook, check.in_update) == (13.0, True)
+
+
+def test_what_a_step_compared_is_a_check() -> None:
+    shown = [Shown("offsets", True, "equal"), Shown("files", False, "differ")]
+    found = verdicts(DRILL, OFFLINE, shown=shown)
+    assert (found["offsets"], found["files"]) == ("PASSED", "FAILED")
 
 
 @pytest.mark.parametrize(

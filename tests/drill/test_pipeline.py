@@ -12,7 +12,7 @@ from tidemark.collect.pack import EventRecord
 from tidemark.core.codec import encode_batch
 from tidemark.core.errors import ClusterError
 from tidemark.drill.pipeline import Pipeline
-from tidemark.drill.run import sampled_high_watermarks
+from tidemark.drill.recording import read_recording
 
 TRACE = (ROOT / "tests/testdata/traces/unclean.jsonl").read_text(encoding="utf-8")
 
@@ -53,7 +53,7 @@ def test_alerts_come_with_their_time_and_the_recording_replays_to_the_same(
     assert "KafkaCommittedDataLoss" in {alert.labels["alertname"] for alert in alerts}
     replayed = replay(tmp_path / "events.jsonl", 1)
     assert {a.id for a in alerts} == {a.id for a in replayed}
-    sampled = sampled_high_watermarks(tmp_path / "events.jsonl")
+    sampled = read_recording(tmp_path / "events.jsonl").sampled
     assert all(offset >= 0 for readings in sampled.values() for _, offset in readings)
     assert sampled
 

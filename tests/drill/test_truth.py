@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.drill.examples import PLACE, acknowledged, loss
 from tidemark.drill.claims import Claims
 from tidemark.drill.pipeline import ReceivedAlert
-from tidemark.drill.truth import Truth, establish, ranges
+from tidemark.drill.truth import Removed, Truth, establish, ranges
 
 # Offsets 0 to 4 were acknowledged, one a second from 10.0 on; 3 and 4 hold other records now.
 ACKED = [acknowledged(offset, offset, 10.0 + offset) for offset in range(5)]
@@ -83,3 +83,31 @@ def test_ranges_cover_the_offsets_and_nothing_else(offsets: set[int]) -> None:
     found = ranges(list(offsets))
     assert {offset for start, end in found for offset in range(start, end)} == offsets
     assert all(end < start for (_, end), (start, _) in itertools.pairwise(found))
+
+
+def removed(log: dict[int, int], removed: Removed) -> list[int]:
+    found = establish(ACKED, {1: {PLACE: log}}, {PLACE: 1}, removed)
+    return [record.offset for record in found.lost.get(PLACE, [])]
+
+
+def test_what_was_deleted_below_the_log_start_is_not_lost() -> None:
+    assert removed({3: 3}, Removed({PLACE: 3})) == [4]
+
+
+def test_what_was_acknowledged_before_the_topic_was_created_again_is_not_lost() -> None:
+    assert removed({}, Removed(since=13.0)) == [3, 4]
+
+
+def test_a_compacted_log_may_lack_records_whose_key_is_newer() -> None:
+    # Record ids 0 and 19 have the same key.
+    records = [acknowledged(0, 0, 1.0), acknowledged(1, 1, 2.0), acknowledged(2, 19, 3.0)]
+    log = {2: 19}
+    for compacted, lost in ((False, [0, 1]), (True, [1])):
+        found = establish(records, {1: {PLACE: log}}, {PLACE: 1}, Removed(compacted=compacted))
+        assert [record.offset for record in found.lost[PLACE]] == lost
+
+
+def test_compacted_replicas_differ_only_where_both_have_a_record() -> None:
+    logs = {1: {PLACE: {0: 1, 2: 3}}, 2: {PLACE: {0: 1, 1: 2, 2: 4}}}
+    found = establish([], logs, {PLACE: 1}, Removed(compacted=True))
+    assert found.diverged == {PLACE: [2]}

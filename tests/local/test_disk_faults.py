@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -9,7 +10,13 @@ from tests.local.test_faults import Recorder
 from tests.local.test_replica_logs import PLACE, batch, folder
 from tidemark.core.errors import ClusterError
 from tidemark.local.cluster import LocalCluster
-from tidemark.local.disk_faults import DiskFull, LostCheckpoint, PageCacheLoss, PowerFailure
+from tidemark.local.disk_faults import (
+    DiskFull,
+    LostCheckpoint,
+    PageCacheLoss,
+    PowerFailure,
+    SmallDisk,
+)
 from tidemark.local.faults import Fault, run_fault
 from tidemark.local.replica_logs import CHECKPOINT, read_record_ids
 
@@ -67,3 +74,17 @@ def test_a_disk_is_filled_only_where_it_is_a_file_system_of_its_own(tmp_path: Pa
     with pytest.raises(ClusterError, match="no file system of its own"):
         cluster.run(DiskFull(cluster.local, 1, tmp_path, limit_bytes=100))
     assert not (tmp_path / "filler").exists()
+
+
+def test_a_small_disk_without_root_is_one_line_that_names_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = SimpleNamespace(
+        returncode=32, stderr="mount: permission denied.\n  dmesg(1) has more.\n"
+    )
+    monkeypatch.setattr("tidemark.local.disk_faults.subprocess.run", lambda *_, **__: said)
+    with pytest.raises(ClusterError) as raised, SmallDisk(tmp_path / "disk", 1 << 20):
+        pass
+    text = str(raised.value)
+    assert text.endswith("mount: permission denied. Run it as root on Linux.")
+    assert "\n" not in text

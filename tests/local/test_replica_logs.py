@@ -10,7 +10,13 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from tidemark.core.errors import ClusterError
-from tidemark.local.replica_logs import cut_log, read_record_ids, read_replicas
+from tidemark.local.replica_logs import (
+    cut_log,
+    log_start_offset,
+    read_epochs,
+    read_record_ids,
+    read_replicas,
+)
 
 PLACE = ("t", 0)
 
@@ -87,3 +93,18 @@ def test_a_log_with_too_few_records_is_not_cut(tmp_path: Path) -> None:
     log = folder(tmp_path, batch(2, 0, [1])) / "t-0"
     with pytest.raises(ClusterError, match="fewer than 2 records"):
         cut_log(log, 2)
+
+
+def test_the_log_start_is_the_first_offset_of_the_oldest_segment(tmp_path: Path) -> None:
+    log = folder(tmp_path, batch(2, 0, [1])) / "t-0"
+    assert log_start_offset(tmp_path, PLACE) == 0
+    (log / "00000000000000000000.log").rename(log / "00000000000000000007.log")
+    assert log_start_offset(tmp_path, PLACE) == 7
+    assert log_start_offset(tmp_path, ("other", 0)) is None
+
+
+def test_epochs_are_read_from_their_file(tmp_path: Path) -> None:
+    log = folder(tmp_path, batch(2, 0, [1])) / "t-0"
+    assert read_epochs(tmp_path, PLACE) == []
+    (log / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n3 120\n", encoding="utf-8")
+    assert read_epochs(tmp_path, PLACE) == [(0, 0), (3, 120)]

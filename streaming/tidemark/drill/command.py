@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import time
 from collections.abc import Iterable, Sequence
@@ -12,7 +11,6 @@ from types import FrameType
 from typing import NoReturn
 
 import click
-import structlog
 from rich.console import Console
 
 from tidemark.core.errors import ConfigError
@@ -20,9 +18,10 @@ from tidemark.core.text import table
 from tidemark.drill.drill import Drill
 from tidemark.drill.drills.table import DRILLS, NOT_PLAYED, find_drill
 from tidemark.drill.judge import Result
+from tidemark.drill.quiet import quiet_logs
 from tidemark.drill.report import as_table, document, exit_code, junit
 from tidemark.drill.run import run_drill
-from tidemark.kafka.client_log import quiet_client_logs
+from tidemark.drill.side_by_side import MAX_JOBS, Row, run_side_by_side
 from tidemark.local.versions import kafka_version
 
 
@@ -68,6 +67,13 @@ _junit = click.option(
     metavar="FILE",
     help="Also write the checks as JUnit XML.",
 )
+_jobs = click.option(
+    "--jobs",
+    type=click.IntRange(1, MAX_JOBS),
+    default=1,
+    metavar="N",
+    help="Run so many side by side, each with brokers of its own. Default: 1.",
+)
 _record = click.option(
     "--record",
     type=click.Path(path_type=Path, file_okay=False),
@@ -82,15 +88,17 @@ _record = click.option(
 @_json
 @_junit
 @_record
+@_jobs
 def run(
     names: tuple[str, ...],
     version: str | None,
     as_json: bool,
     junit_file: Path | None,
     record: Path | None,
+    jobs: int,
 ) -> int:
     """Run drills by name."""
-    return _run([find_drill(name) for name in names], version, as_json, junit_file, record)
+    return _run([find_drill(name) for name in names], version, as_json, junit_file, record, jobs)
 
 
 @drill.command("all")
@@ -98,14 +106,19 @@ def run(
 @_json
 @_junit
 @_record
+@_jobs
 def run_all(
-    version: str | None, as_json: bool, junit_file: Path | None, record: Path | None
+    version: str | None,
+    as_json: bool,
+    junit_file: Path | None,
+    record: Path | None,
+    jobs: int,
 ) -> int:
     """Run every drill, on each of its versions."""
     chosen: Iterable[Drill] = DRILLS.values()
     if version is not None:
         chosen = [d for d in chosen if version in d.versions]
-    return _run(list(chosen), version, as_json, junit_file, record)
+    return _run(list(chosen), version, as_json, junit_file, record, jobs)
 
 
 def _run(
@@ -114,20 +127,20 @@ def _run(
     as_json: bool,
     junit_file: Path | None,
     record: Path | None,
+    jobs: int,
 ) -> int:
     if version is not None:
         _check_version(drills, version)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit)
-    quiet_client_logs()
-    # The collector reports refused answers, which brokers give while they start.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    quiet_logs()
     # Progress goes to standard error: standard output has the result.
     console = Console(stderr=True, markup=False, highlight=False)
     plan = [(d, v) for d in drills for v in d.versions if version in (None, v)]
-    results = [
-        _one(console, f"{n} of {len(plan)}", *each, record) for n, each in enumerate(plan, 1)
-    ]
+    if jobs > 1:
+        results = _side_by_side(console, plan, jobs, record)
+    else:
+        results = [_one(console, n, len(plan), row, record) for n, row in enumerate(plan)]
     if junit_file is not None:
         junit_file.write_bytes(junit(results))
     if as_json:
@@ -138,23 +151,52 @@ def _run(
     return exit_code(results)
 
 
-def _one(console: Console, of: str, drill: Drill, version: str, record: Path | None) -> Result:
+def _folder(row: Row, record: Path | None) -> Path | None:
+    return None if record is None else record / f"{row[0].name}-{row[1]}"
+
+
+def _one(console: Console, number: int, of: int, row: Row, record: Path | None) -> Result:
     began = time.monotonic()
-    folder = None if record is None else record / f"{drill.name}-{version}"
+    drill, version = row
     with console.status(f"{drill.name}: start") as status:
 
         def say(text: str) -> None:
-            line = f"[{time.monotonic() - began:5.1f} s] {drill.name} on {version} ({of}): {text}"
+            line = f"[{time.monotonic() - began:5.1f} s] {drill.name} on {version}: {text}"
             if console.is_interactive:
-                status.update(line)
+                status.update(f"{number + 1} of {of} {line}")
             else:
                 console.print(line, soft_wrap=True)
 
-        result = run_drill(drill, version, folder, say)
-    console.print(f"{drill.name} on {version}: {result.verdict} in {result.seconds:.0f} s")
+        result = run_drill(drill, version, _folder(row, record), say)
+    _print_result(console, f"{number + 1} of {of}", result)
+    return result
+
+
+def _side_by_side(
+    console: Console, plan: Sequence[Row], jobs: int, record: Path | None
+) -> list[Result]:
+    ended = 0
+    with console.status(f"{len(plan)} drills, {jobs} side by side") as status:
+
+        def say(line: str) -> None:
+            if console.is_interactive:
+                status.update(f"{ended} of {len(plan)} {line}")
+            else:
+                console.print(line, soft_wrap=True)
+
+        def done(_number: int, result: Result) -> None:
+            nonlocal ended
+            ended += 1
+            _print_result(console, f"{ended} of {len(plan)}", result)
+
+        return run_side_by_side(plan, jobs, lambda row: _folder(row, record), say, done)
+
+
+def _print_result(console: Console, of: str, result: Result) -> None:
+    verdict = f"{result.verdict} in {result.seconds:.0f} s ({of})"
+    console.print(f"{result.name} on {result.version}: {verdict}", soft_wrap=True)
     for finding in result.findings:
         console.print(f"  {finding}", soft_wrap=True)
-    return result
 
 
 def _check_version(drills: Sequence[Drill], version: str) -> None:

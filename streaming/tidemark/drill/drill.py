@@ -113,6 +113,10 @@ class Drill:
     # The controller link of this broker goes through a proxy that can be cut.
     linked_broker: int | None = None
     controllers: int = 1
+    # The records of keys that were written again may be gone.
+    compacted: bool = False
+    # The fault that removes the topic: what was acknowledged before it ends is gone.
+    recreated_by: str | None = None
 
     def lost_on(self, version: str) -> Outcome:
         return self.lost if isinstance(self.lost, str) else self.lost.get(version, "none")

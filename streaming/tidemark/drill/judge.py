@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from tidemark.core.identity import alert_name
 from tidemark.core.text import counted
@@ -12,8 +12,9 @@ from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Thresholds
 from tidemark.drill.claims import Claims, Sampled, suspicions
 from tidemark.drill.drill import Drill, Expected
+from tidemark.drill.notifications import Notification
 from tidemark.drill.pipeline import ReceivedAlert
-from tidemark.drill.stage import Mark
+from tidemark.drill.stage import Mark, Shown
 from tidemark.drill.truth import Truth
 from tidemark_exporters.notify.groups import Groups, is_page
 
@@ -28,16 +29,25 @@ DATED: Final = frozenset(
         *("FOLLOWER_LAG", "BROKER_DOWN", "HW_STALLED", "ISR_CHANGE", "UNDER_REPLICATED"),
     }
 )
+_OF_LEADERS: Final = frozenset({"UNCLEAN_ELECTION", "COMMITTED_DATA_LOSS"})
 # The allowed time beyond the detector's hysteresis, as in the demo.
 _EXTRA_PASSES: Final = 2
 _EXTRA_SECONDS: Final = 2.0
 _LOSS_READS: Final = 2
+# notify.gather_seconds, and a second for the post.
+_GATHERED_SECONDS: Final = 3.0
 _PASS_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that had to hold. Seconds are those of an alert that came."""
+    """One thing that had to hold. Seconds are those of an alert that came.
+
+    `seconds_to_webhook`: from the moment when a client could see the condition to the webhook.
+    `seconds_from_leader`: from the first answer of the new leader to the webhook, of an unclean
+    election or a loss. `in_update`: its cause was notified shortly before, and it waited
+    for the next post.
+    """
 
     name: str
     verdict: Verdict
@@ -45,6 +55,9 @@ class Check:
     seconds_from_fault: float | None = None
     seconds_from_detectable: float | None = None
     allowed_seconds: float | None = None
+    seconds_to_webhook: float | None = None
+    seconds_from_leader: float | None = None
+    in_update: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +75,8 @@ class Result:
     shortfall_records: int | None = None
     shortfall_ms: float | None = None
     error: str | None = None
+    # Lost records that no range claims, by reason.
+    unproven: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -87,6 +102,10 @@ class Seen:
     sampled: Sampled = field(default_factory=dict)
     differences: int | None = None
     first_seen: FirstSeen = field(default=lambda *_: None)
+    notifications: Sequence[Notification] = ()
+    # When a leader of each newer epoch first answered (Unix seconds), ascending.
+    served: Sequence[float] = ()
+    shown: Sequence[Shown] = ()
 
 
 def judge(drill: Drill, version: str, seen: Seen) -> list[Check]:
@@ -95,6 +114,7 @@ def judge(drill: Drill, version: str, seen: Seen) -> list[Check]:
     checks = [_expected(e, seen, thresholds) for e in drill.expected_on(version)]
     checks += _unexpected(drill, version, seen)
     checks += _truth(drill, version, seen)
+    checks += [Check(s.name, "PASSED" if s.holds else "FAILED", s.text) for s in seen.shown]
     if drill.audited:
         checks.append(_audited(seen))
     if drill.causes is not None:
@@ -124,13 +144,61 @@ def _expected(expected: Expected, seen: Seen, thresholds: Thresholds) -> Check:
     if expected.resolves and not _have_resolved(found.values(), seen.alerts):
         return Check(what, "FAILED", "fired and did not resolve", last - mark.at)
     watched = found.get("0") or found.get(None)
-    detectable = None
-    if expected.detector in DATED and watched is not None:
-        since = seen.first_seen(expected.detector, mark.at, expected.broker)
-        # It fired by what was visible before the probe's next sample.
-        detectable = None if since is None else max(0.0, watched.received_at - since)
-    allowed = allowed_seconds(expected.detector, thresholds)
-    return Check(what, "PASSED", "fired", last - mark.at, detectable, allowed)
+    times = _Times() if watched is None else _times(expected, mark.at, watched, seen)
+    return Check(
+        what,
+        "PASSED",
+        "fired",
+        last - mark.at,
+        times.to_alert,
+        allowed_seconds(expected.detector, thresholds),
+        times.to_webhook,
+        times.from_leader,
+        times.in_update,
+    )
+
+
+class _Times(NamedTuple):
+    """Seconds of one alert, as in `Check`."""
+
+    to_alert: float | None = None
+    to_webhook: float | None = None
+    from_leader: float | None = None
+    in_update: bool = False
+
+
+def _times(expected: Expected, fault_at: float, fired: ReceivedAlert, seen: Seen) -> _Times:
+    """It may have fired by what was visible before the probe's next sample: 0 s then."""
+    since = None
+    if expected.detector in DATED:
+        since = seen.first_seen(expected.detector, fault_at, expected.broker)
+    posted = next(
+        (
+            notification
+            for notification in seen.notifications
+            if notification.fingerprint == fired.alert.fingerprint
+            and notification.status == "firing"
+            and notification.received_at >= fired.received_at
+        ),
+        None,
+    )
+    served = None
+    if expected.detector in _OF_LEADERS:
+        served = max(
+            (at for at in seen.served if fault_at <= at <= fired.received_at), default=None
+        )
+    return _Times(
+        _between(since, fired.received_at),
+        None if posted is None else _between(since, posted.received_at),
+        None if posted is None else _between(served, posted.received_at),
+        posted is not None
+        and posted.in_update
+        and posted.received_at - fired.received_at > _GATHERED_SECONDS,
+    )
+
+
+def _between(since: float | None, until: float) -> float | None:
+    return None if since is None else max(0.0, until - since)
 
 
 def _have_resolved(fired: Iterable[ReceivedAlert], alerts: Sequence[ReceivedAlert]) -> bool:

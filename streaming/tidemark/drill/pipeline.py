@@ -1,4 +1,7 @@
-"""The product in one process: a collector, its recording, and the reducer; no Kafka, no Spark."""
+"""The product in one process: a collector, its recording, the reducer, the delivery of alerts.
+
+No Kafka between them, and no Spark.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.pack import EventRecord
 from tidemark.collect.publish import Publisher
 from tidemark.core.errors import ClusterError
-from tidemark.core.records import Alert, DeadLetter, Record, decode_record
+from tidemark.core.records import Alert, DeadLetter, View, decode_record
 from tidemark.detect.thresholds import Detection, Thresholds
+from tidemark.drill.notifications import Notification, Notifications
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
@@ -54,6 +58,7 @@ class Pipeline(Publisher):
         self._passes = 0
         self._thread = threading.Thread(target=self._run, name="reducer", daemon=True)
         self._collectors: dict[str, Collector] = {}
+        self._notifications = Notifications(CLUSTER_NAME)
 
     def start_collector(self, name: str, clock_offset_seconds: float = 0.0) -> None:
         """A collector whose wall clock is ahead by the offset."""
@@ -82,6 +87,10 @@ class Pipeline(Publisher):
         with self._lock:
             return list(self._alerts)
 
+    def notifications(self) -> list[Notification]:
+        """What the webhook got so far, in order."""
+        return self._notifications.received()
+
     def passes(self) -> int:
         """The number of passes that were judged."""
         with self._lock:
@@ -107,6 +116,8 @@ class Pipeline(Publisher):
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join(seconds)
+        if not self._file.closed:
+            self._notifications.close()
         self._file.close()
 
     def _run(self) -> None:
@@ -118,15 +129,15 @@ class Pipeline(Publisher):
                 number += 1
             self._file.flush()
             rows, self._fold.rows = self._fold.rows, []
-            for row in rows:
-                if row.value is not None and row.destination != "partition_views":
-                    self._take(decode_record(row.value))
+            found = [decode_record(row.value) for row in rows if row.value is not None]
+            views = [record for record in found if isinstance(record, View)]
+            self._take([record for record in found if isinstance(record, Alert)], views)
+            letters = (record for record in found if isinstance(record, DeadLetter))
             with self._lock:
+                self._letters += [f"{letter.field}: {letter.reason}" for letter in letters]
                 self._passes += 1
 
-    def _take(self, record: Record) -> None:
+    def _take(self, alerts: Sequence[Alert], views: Sequence[View]) -> None:
         with self._lock:
-            if isinstance(record, Alert):
-                self._alerts.append(ReceivedAlert(record, time.time()))
-            elif isinstance(record, DeadLetter):
-                self._letters.append(f"{record.field}: {record.reason}")
+            self._alerts += [ReceivedAlert(alert, time.time()) for alert in alerts]
+        self._notifications.take(alerts, views)

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from tidemark.core.text import table
 from tidemark.drill.judge import Result
+from tidemark.drill.totals import as_lines, totals
 
 _HEAD = ("DRILL", "KAFKA", "VERDICT", "SECONDS", "ALERTS", "SLOWEST", "LOST", "PROVEN")
 
@@ -23,12 +24,12 @@ def as_table(results: Sequence[Result]) -> list[str]:
         for verdict in ("PASSED", "FAILED", "UNKNOWN")
     }
     lines.append(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    return lines
+    return [*lines, *as_lines(results)]
 
 
 def document(results: Sequence[Result]) -> dict[str, Any]:
     """The JSON form. Times are Unix seconds; a field that is not known is null."""
-    return {"drills": [_document(result) for result in results]}
+    return {"drills": [_document(result) for result in results], "totals": totals(results)}
 
 
 def junit(results: Sequence[Result]) -> bytes:
@@ -89,6 +90,7 @@ def _document(result: Result) -> dict[str, Any]:
         "acknowledged_records": result.acknowledged,
         "lost_records": result.lost,
         "proven_records": result.proven,
+        "not_proven": dict(result.unproven),
         "shortfall_records": result.shortfall_records,
         "shortfall_ms": _rounded(result.shortfall_ms, 0),
         "checks": [
@@ -98,6 +100,9 @@ def _document(result: Result) -> dict[str, Any]:
                 "text": check.text,
                 "seconds_from_fault": _rounded(check.seconds_from_fault),
                 "seconds_from_detectable": _rounded(check.seconds_from_detectable),
+                "seconds_to_webhook": _rounded(check.seconds_to_webhook),
+                "seconds_from_leader": _rounded(check.seconds_from_leader),
+                "in_update": check.in_update,
                 "allowed_seconds": check.allowed_seconds,
             }
             for check in result.checks

@@ -13,21 +13,21 @@ from typing import Final
 from kafka.errors import KafkaError
 from msgspec import json as msgspec_json
 
-from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError, TidemarkError
-from tidemark.core.events import Observation
-from tidemark.drill.claims import Claims, Sampled
+from tidemark.drill.claims import Claims
 from tidemark.drill.drill import OVERRIDES, Drill
 from tidemark.drill.judge import FirstSeen, Result, Seen, judge
 from tidemark.drill.pipeline import COLLECTOR, Pipeline
+from tidemark.drill.recording import Recording, read_recording, served_at
 from tidemark.drill.stage import TOPIC, Stage
-from tidemark.drill.truth import Truth, establish
-from tidemark.local.cluster import BROKERS, LocalCluster, Place
+from tidemark.drill.truth import Removed, Truth, establish
+from tidemark.drill.unproven import reasons
+from tidemark.local.cluster import BROKERS, LocalCluster
 from tidemark.local.disk_faults import SmallDisk
 from tidemark.local.link import Link
 from tidemark.local.load_producer import LoadProducer
 from tidemark.local.probe import Probe
-from tidemark.local.replica_logs import read_record_ids, read_replicas
+from tidemark.local.replica_logs import log_start_offset, read_record_ids, read_replicas
 
 Say = Callable[[str], None]
 
@@ -73,6 +73,7 @@ class _Runner:
         self._drill, self._version, self._folder = drill, version, folder
         self._kept, self._say, self._began = kept, say, time.monotonic()
         self._disk: SmallDisk | None = None
+        self._probe_file = folder / "probe.jsonl"
 
     def run(self) -> Result:
         drill, stage, error = self._drill, None, None
@@ -94,15 +95,19 @@ class _Runner:
                 error = str(problem)
             stage.heal_all()
             stage.pipeline.close()
+        recording = read_recording(self._kept / EVENTS)
         seen = Seen(
             stage.pipeline.alerts(),
             stage.marks,
             truth,
-            sampled_high_watermarks(self._kept / EVENTS),
+            recording.sampled,
             stage.differences,
             first_seen,
+            stage.pipeline.notifications(),
+            self._served(),
+            stage.shown,
         )
-        result = self._result(seen, error)
+        result = self._result(seen, recording, error)
         self._keep(seen, result)
         return result
 
@@ -122,7 +127,7 @@ class _Runner:
         probe = None
         if self._version not in _WITHOUT_PROBE:
             addresses = {broker: cluster.address(broker) for broker in BROKERS}
-            probe = stack.enter_context(Probe(addresses, TOPIC, 0, self._folder / "probe.jsonl"))
+            probe = stack.enter_context(Probe(addresses, TOPIC, 0, self._probe_file))
         pipeline = Pipeline(cluster.bootstrap_servers, self._kept / EVENTS, dict(drill.thresholds))
         stack.callback(pipeline.close)
         pipeline.start()
@@ -170,14 +175,37 @@ class _Runner:
             }
             for broker in self._drill.topic.replicas
         }
-        return establish(stage.load.acknowledged(), replicas, leaders)
+        starts = {
+            place: log_start_offset(stage.cluster.log_directory(leader), place) or 0
+            for place, leader in leaders.items()
+            if leader in BROKERS
+        }
+        removed = Removed(starts, self._begins(stage), self._drill.compacted)
+        return establish(stage.load.acknowledged(), replicas, leaders, removed)
 
-    def _result(self, seen: Seen, error: str | None) -> Result:
+    def _begins(self, stage: Stage) -> float:
+        """When the topic was created again; 0 where it was not."""
+        key = self._drill.recreated_by
+        return 0.0 if key is None else stage.marks[key].healed_at or 0.0
+
+    def _served(self) -> list[float]:
+        if not self._probe_file.exists():
+            return []
+        return served_at(self._probe_file.read_text(encoding="utf-8").splitlines())
+
+    def _result(self, seen: Seen, recording: Recording, error: str | None) -> Result:
         truth = seen.truth
         checks = [] if error is not None else judge(self._drill, self._version, seen)
-        claims = None
+        claims, unproven = None, {}
         if truth is not None:
             claims = Claims.of([received.alert for received in seen.alerts], truth, seen.sampled)
+            unproven = reasons(
+                [*claims.later, *claims.unproven],
+                recording.sampled,
+                recording.log_starts,
+                [mark.at for mark in seen.marks.values()],
+                self._version,
+            )
         return Result(
             self._drill.name,
             self._version,
@@ -190,6 +218,7 @@ class _Runner:
             len(claims.later) if claims and claims.proven else None,
             claims.shortfall_ms if claims else None,
             error,
+            unproven,
         )
 
     def _keep(self, seen: Seen, result: Result) -> None:
@@ -209,17 +238,6 @@ class _Runner:
             lines_of = (f"  {key}: {value}\n" for key, value in self._drill.thresholds.items())
             text = "thresholds:\n" + "".join(lines_of)
             (self._kept / THRESHOLDS).write_text(text, encoding="utf-8")
-
-
-def sampled_high_watermarks(events: Path) -> Sampled:
-    """By partition, each high watermark that the collector read from a leader, and when."""
-    found: dict[Place, list[tuple[float, int]]] = {}
-    for line in events.read_bytes().splitlines():
-        for event in decode_batch(line).events:
-            if isinstance(event, Observation) and event.committed is not None:
-                place = (event.topic, event.partition)
-                found.setdefault(place, []).append((event.observed_at, event.committed))
-    return found
 
 
 def _is_settled(stage: Stage) -> bool:

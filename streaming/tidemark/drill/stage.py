@@ -31,6 +31,14 @@ class Mark(NamedTuple):
     healed_at: float | None = None
 
 
+class Shown(NamedTuple):
+    """A property of the brokers that a step compared."""
+
+    name: str
+    holds: bool
+    text: str
+
+
 class Stage:
     """A cluster under load, watched by the product. `places`: the partitions of the drill."""
 
@@ -48,7 +56,13 @@ class Stage:
         self.marks: dict[str, Mark] = {}
         # What `tidemark audit` found; None: it was not run.
         self.differences: int | None = None
+        # What steps compared on the brokers: name, whether it held, text.
+        self.shown: list[Shown] = []
         self._faults: dict[str, Fault] = {}
+
+    def show(self, name: str, text: str, *, holds: bool) -> None:
+        """Notes what a step compared; it becomes a check of the drill."""
+        self.shown.append(Shown(name, holds, text))
 
     def inject(self, key: str, fault: Fault) -> None:
         self._faults[key] = fault

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidemark.local.cluster import Place
-from tidemark.local.load_producer import AcknowledgedRecord
+from tidemark.local.load_producer import AcknowledgedRecord, record_key
 
 # Half open.
 Range = tuple[int, int]
 # broker -> partition -> offset -> record id
 Replicas = Mapping[int, Mapping[Place, Mapping[int, int]]]
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What the cluster removed in good order: it is not lost.
+
+    Records below `log_starts` of the leaders, those acknowledged before `since` (the topic was
+    created again), and where `compacted` those whose key has a newer record in the log.
+    """
+
+    log_starts: Mapping[Place, int] = field(default_factory=dict)
+    since: float = 0.0
+    compacted: bool = False
+
+    def holds(self, record: AcknowledgedRecord, newest: Mapping[bytes, int]) -> bool:
+        """Whether it may be missing in a log. `newest`: the highest offset of each key there."""
+        if record.acked_at < self.since:
+            return True
+        if record.offset < self.log_starts.get((record.topic, record.partition), 0):
+            return True
+        return self.compacted and record.offset < newest.get(record_key(record.id), 0)
 
 
 @dataclass(frozen=True)
@@ -49,12 +70,17 @@ class Truth:
 
 
 def establish(
-    acknowledged: Sequence[AcknowledgedRecord], replicas: Replicas, leaders: Mapping[Place, int]
+    acknowledged: Sequence[AcknowledgedRecord],
+    replicas: Replicas,
+    leaders: Mapping[Place, int],
+    removed: Removed | None = None,
 ) -> Truth:
     """Compares what was acknowledged with what the logs hold at the end of a drill."""
+    removed = removed or Removed()
     lost: dict[Place, list[AcknowledgedRecord]] = {}
     kept: dict[Place, dict[int, float]] = {}
     held = {place: replicas.get(leader, {}).get(place) for place, leader in leaders.items()}
+    newest = {place: _newest(log or {}) for place, log in held.items()}
     for record in acknowledged:
         place = (record.topic, record.partition)
         log = held.get(place)
@@ -62,12 +88,12 @@ def establish(
             continue
         if log.get(record.offset) == record.id:
             kept.setdefault(place, {})[record.offset] = record.acked_at
-        else:
+        elif not removed.holds(record, newest[place]):
             lost.setdefault(place, []).append(record)
     diverged = {
         place: found
         for place in leaders
-        if (found := _differences([logs[place] for logs in replicas.values() if place in logs]))
+        if (found := _differences(_logs(replicas, place), compacted=removed.compacted))
     }
     unread = [place for place, log in held.items() if log is None]
     return Truth(len(acknowledged), lost, kept, diverged, unread)
@@ -84,8 +110,20 @@ def ranges(offsets: Sequence[int]) -> list[Range]:
     return found
 
 
-def _differences(logs: Sequence[Mapping[int, int]]) -> list[int]:
-    """From the highest first offset on: an older part may be deleted on one replica only."""
+def _logs(replicas: Replicas, place: Place) -> list[Mapping[int, int]]:
+    return [logs[place] for logs in replicas.values() if place in logs]
+
+
+def _newest(log: Mapping[int, int]) -> dict[bytes, int]:
+    """The highest offset of each key of the load."""
+    return {record_key(log[offset]): offset for offset in sorted(log)}
+
+
+def _differences(logs: Sequence[Mapping[int, int]], *, compacted: bool = False) -> list[int]:
+    """From the highest first offset on: an older part may be deleted on one replica only.
+
+    Cleaners run on their own: of compacted logs, only offsets that several hold are compared.
+    """
     if len(logs) < 2:
         return []
     start = max((min(log, default=0) for log in logs), default=0)
@@ -93,7 +131,8 @@ def _differences(logs: Sequence[Mapping[int, int]]) -> list[int]:
     return sorted(
         offset
         for offset in offsets
-        if offset >= start and len({log.get(offset) for log in logs}) > 1
+        if offset >= start
+        and len({log.get(offset) for log in logs if not compacted or offset in log}) > 1
     )
 
 

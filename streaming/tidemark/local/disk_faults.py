@@ -153,6 +153,7 @@ class SmallDisk:
         except OSError as error:
             raise ClusterError(f"cannot run {command[0]}: {error.strerror}.") from None
         if ran.returncode != 0:
+            reason = (ran.stderr.strip().splitlines() or ["it failed"])[0].rstrip(".")
             raise ClusterError(
-                f"cannot {command[0]} {self.folder}: {ran.stderr.strip()}. It needs root on Linux."
+                f"cannot {command[0]} {self.folder}: {reason}. Run it as root on Linux."
             )

@@ -103,6 +103,13 @@ class ChildProcess:
     def is_running(self) -> bool:
         return self.exit_code() is None
 
+    def terminate(self) -> None:
+        """SIGTERM to the program, without waiting for its end."""
+        if self.is_running():
+            self.resume()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
+
     def stop(self, grace_seconds: float = 10.0) -> bool:
         """SIGTERM to the program, then SIGKILL to the rest of its group.
 
@@ -110,9 +117,7 @@ class ChildProcess:
         """
         in_time = True
         if self.is_running():
-            self.resume()
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGTERM)
+            self.terminate()
             try:
                 self._process.wait(grace_seconds)
             except subprocess.TimeoutExpired:

@@ -42,7 +42,7 @@ class _Batch(NamedTuple):
 
 def read_replicas(folder: Path, places: Iterable[Place]) -> dict[Place, ReplicaOnDisk]:
     """The replicas that the folder holds."""
-    watermarks = _checkpoint(folder / CHECKPOINT)
+    watermarks = read_checkpoint(folder / CHECKPOINT)
     return {
         place: ReplicaOnDisk(_log_end_offset(log), watermarks.get(place))
         for place in places
@@ -90,7 +90,21 @@ def log_folder(folder: Path, place: Place) -> Path:
     return folder / f"{place[0]}-{place[1]}"
 
 
-def _checkpoint(file: Path) -> dict[Place, int]:
+def log_start_offset(folder: Path, place: Place) -> int | None:
+    """The first offset of the oldest segment; None where the folder has no such log."""
+    segments = log_folder(folder, place).glob("*.log")
+    return min((int(segment.stem) for segment in segments), default=None)
+
+
+def read_epochs(folder: Path, place: Place) -> list[tuple[int, int]]:
+    """(leader epoch, start offset), ascending (LeaderEpochCheckpointFile)."""
+    file = log_folder(folder, place) / "leader-epoch-checkpoint"
+    lines = file.read_text(encoding="utf-8").splitlines()[2:] if file.exists() else []
+    rows = (line.split() for line in lines)
+    return [(int(epoch), int(offset)) for epoch, offset in rows]
+
+
+def read_checkpoint(file: Path) -> dict[Place, int]:
     """Version, number of lines, then `topic partition offset` (OffsetCheckpointFile)."""
     lines = file.read_text(encoding="utf-8").splitlines()[2:] if file.exists() else []
     rows = (line.split() for line in lines)

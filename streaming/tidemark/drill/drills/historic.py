@@ -40,6 +40,7 @@ _BOTH, _AGAIN = "lose power on both replicas", "kill broker 1 again"
 # ZooKeeper's: the paused controller must keep its session while two brokers start.
 _SESSIONS: Final = {3: {"zookeeper.session.timeout.ms": "60000"}}
 _SECONDS: Final = 90.0
+_CHECKPOINT_SECONDS: Final = 120.0
 
 
 def _registered(stage: Stage, *brokers: int) -> bool:
@@ -101,10 +102,10 @@ HW_TRUNCATION_LOSS: Final = Drill(
     versions=_VERSIONS,
     topic=Topic((1, 2)),
     # The brokers write their checkpoint once, and lose power before they write it again.
-    overrides={"replica.high.watermark.checkpoint.interval.ms": "30000"},
+    overrides={"replica.high.watermark.checkpoint.interval.ms": "60000"},
     broker_overrides=_SESSIONS,
     steps=(
-        wait("broker 2 writes its checkpoint", _has_checkpoint, _SECONDS),
+        wait("broker 2 writes its checkpoint", _has_checkpoint, _CHECKPOINT_SECONDS),
         load(3),
         idle(),
         *_POWER_FAILURE,

@@ -8,6 +8,7 @@ from tidemark.core.errors import ClusterError
 from tidemark.drill.drill import Drill, Expected, Topic
 from tidemark.drill.stage import TOPIC, Stage
 from tidemark.drill.steps import (
+    act,
     alert,
     busy,
     heal,
@@ -22,6 +23,7 @@ from tidemark.drill.steps import (
     wait,
     whole,
 )
+from tidemark.drill.wire import Wire
 from tidemark.local.controller_faults import CutControllerLink
 from tidemark.local.disk_faults import LostCheckpoint, PowerFailure
 from tidemark.local.leader_faults import LeaderMoves
@@ -41,6 +43,17 @@ def _cut(stage: Stage) -> CutControllerLink:
     if stage.link is None:
         raise ClusterError("the drill has no link to cut.")
     return CutControllerLink(stage.link, 1)
+
+
+def _read_committed(stage: Stage) -> None:
+    """A consumer of each isolation level, at the last stable offset."""
+    with Wire(stage, 1, (TOPIC, 0)) as leader:
+        stable = leader.fetch(0).last_stable_offset
+        committed = leader.fetch(stable, committed_only=True)
+        all_records = leader.fetch(stable)
+    text = f"read_committed stops at {stable}, below the high watermark {committed.high_watermark}"
+    holds = committed.end is None and all_records.end is not None
+    stage.show("last stable offset", text, holds=holds and stable < committed.high_watermark)
 
 
 ZOMBIE_LEADER: Final = Drill(
@@ -112,6 +125,7 @@ HANGING_TRANSACTION: Final = Drill(
     steps=(
         inject(_HANG, lambda stage: HangingTransaction(stage.cluster, (TOPIC, 0))),
         alert("LSO_STUCK"),
+        act("read at the last stable offset", _read_committed),
         heal(_HANG),
         resolved("LSO_STUCK"),
         load(2),

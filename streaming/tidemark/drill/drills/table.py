@@ -6,22 +6,29 @@ from typing import Final
 
 from tidemark.core.errors import ConfigError
 from tidemark.drill.drill import Drill
-from tidemark.drill.drills import elections, followers, historic, leaders, routine
+from tidemark.drill.drills import (
+    cleaning,
+    elections,
+    followers,
+    historic,
+    leaders,
+    protocol,
+    routine,
+)
 
 DRILLS: Final[dict[str, Drill]] = {
     drill.name: drill
-    for module in (elections, leaders, followers, routine, historic)
+    for module in (elections, leaders, followers, protocol, routine, cleaning, historic)
     for drill in module.DRILLS
 }
 # Story of `tidemark model list` -> why brokers cannot play it, or which drill does.
 NOT_PLAYED: Final = {
     "uneven-followers": "the order of two fetches within a round is not a client's to choose",
-    "consumer-visibility": "it shows which fetch wakes a consumer; brokers do not report it",
+    "consumer-visibility": "the drill fetch-rounds plays it",
     "request-of-two-partitions": "it shows lists in the purgatory that brokers do not report",
     "purgatory-race": "the race is within one broker, and lasts microseconds",
     "last-stable-offset": "the drill hanging-transaction plays it",
-    "replica-read": "it shows what consumers read; Tidemark watches replicas",
-    "acks-0-1-all": "it shows when a producer gets its answer; Tidemark watches replicas",
+    "acks-0-1-all": "the drill fetch-rounds plays it",
     "hw-truncation-loss-acks-1": "the drill hw-truncation-loss plays it: the replicas do the same",
     "epoch-reply-never-comes": "the drill hw-truncation-loss plays it on 0.11.0.3",
     "fetch-without-leader-epoch": "no released Kafka has this protocol",

@@ -1,0 +1,44 @@
+"""One drill in a process of its own: `python -m tidemark.drill.worker NAME VERSION FILE [DIR]`.
+
+Progress goes to standard output, the result to FILE. SIGTERM ends the drill and its brokers.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import click
+import msgspec
+
+from tidemark.drill.drills.table import find_drill
+from tidemark.drill.quiet import quiet_logs
+from tidemark.drill.run import run_drill
+
+
+def main(arguments: Sequence[str]) -> int:
+    name, version, file, *record = arguments
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, _exit)
+    quiet_logs()
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        click.echo(f"[{time.monotonic() - began:5.1f} s] {name} on {version}: {text}")
+
+    result = run_drill(find_drill(name), version, Path(record[0]) if record else None, say)
+    Path(file).write_bytes(msgspec.json.encode(result))
+    return 0
+
+
+def _exit(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

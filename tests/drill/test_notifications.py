@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tests.drill.examples import loss, received
+from tidemark.drill.notifications import Notification, Notifications
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_loss_is_posted_at_once_and_what_follows_is_an_update() -> None:
+    notifications = Notifications("drill")
+    try:
+        now = time.time()
+        lost = loss(3, 5, now - 5).alert
+        notifications.take([lost], [])
+        wait(lambda: len(notifications.received()) == 1)
+        (first,) = notifications.received()
+        assert first == Notification(lost.fingerprint, "firing", first.received_at)
+        assert first.received_at - now < 15
+        # Another partition's loss belongs to the cause.
+        notifications.take([loss(3, 9, time.time() - 5, partition=1).alert], [])
+        wait(lambda: len(notifications.received()) == 2)
+        assert notifications.received()[1].in_update
+    finally:
+        notifications.close()
+
+
+def test_a_warning_without_a_cause_is_no_update() -> None:
+    notifications = Notifications("drill")
+    try:
+        for broker in (1, 2):
+            alert = received("KafkaBrokerDown", time.time(), partition=None, broker=broker).alert
+            notifications.take([alert], [])
+        wait(lambda: len(notifications.received()) == 2)
+        assert not any(each.in_update for each in notifications.received())
+    finally:
+        notifications.close()
