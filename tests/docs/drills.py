@@ -9,23 +9,32 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import quantiles
 from typing import Any, Final
+
+import yaml
 
 from tests.conftest import ROOT
 from tidemark.drill.drills.table import DRILLS, NOT_PLAYED
+from tidemark.drill.totals import quantile
+from tidemark.drill.unproven import REASONS
 
 PAGE: Final = ROOT / "docs" / "drills.md"
 ROWS: Final = ROOT / "tests" / "testdata" / "drills.json"
-BLOCK: Final = re.compile(r"(<!-- (drills|delays|stories) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+MECHANISMS: Final = ROOT / "tests" / "testdata" / "mechanisms.yaml"
+BLOCK: Final = re.compile(
+    r"(<!-- (drills|delays|losses|mechanisms|stories) -->\n).*?(?=<!-- end -->)", re.DOTALL
+)
 _KEPT: Final = (
     *("verdict", "seconds", "acknowledged_records", "lost_records", "proven_records"),
-    *("shortfall_records", "shortfall_ms"),
+    *("shortfall_records", "shortfall_ms", "not_proven"),
 )
-_CHECK: Final = ("name", "verdict", "seconds_from_fault", "seconds_from_detectable")
+_CHECK: Final = (
+    *("name", "verdict", "seconds_from_fault", "seconds_from_detectable"),
+    *("seconds_to_webhook", "seconds_from_leader", "in_update", "allowed_seconds"),
+)
 
 
 def read_rows() -> dict[str, dict[str, Any]]:
@@ -40,10 +49,8 @@ def merge(rows: dict[str, dict[str, Any]], documents: Sequence[Any]) -> dict[str
         for result in document["drills"]:
             rows[f"{result['name']} {result['kafka_version']}"] = {
                 **{key: result[key] for key in _KEPT},
-                "checks": [
-                    {key: check[key] for key in (*_CHECK, "allowed_seconds")}
-                    for check in result["checks"]
-                ],
+                "faults": len(result["faults"]),
+                "checks": [{key: check[key] for key in _CHECK} for check in result["checks"]],
             }
     order = [f"{drill.name} {version}" for drill in DRILLS.values() for version in drill.versions]
     return {key: rows[key] for key in order if key in rows}
@@ -78,33 +85,82 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def delays_table(rows: dict[str, dict[str, Any]]) -> str:
-    """From the moment that the probe saw a condition to the alert, over all drills."""
-    delays: dict[str, list[float]] = defaultdict(list)
-    allowed: dict[str, float] = {}
+    """From the moment when the probe saw a condition to the alert, and to the webhook."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows.values():
         for check in row["checks"]:
             if check["seconds_from_detectable"] is not None:
-                name = check["name"].split(" ")[0]
-                delays[name].append(check["seconds_from_detectable"])
-                allowed[name] = check["allowed_seconds"]
+                found[check["name"].split(" ")[0]].append(check)
     lines: list[tuple[str, ...]] = [
-        ("Alert", "Alerts", "p50", "p99", "Allowed"),
-        ("---", "--:", "--:", "--:", "--:"),
+        (
+            *("Alert", "Alerts", "To the alert", "To the webhook", "From the new leader"),
+            *("Later", "Allowed"),
+        ),
+        ("---", "--:", "--:", "--:", "--:", "--:", "--:"),
     ]
-    for name, found in sorted(delays.items()):
-        p50, p99 = (f"{_quantile(found, share):.1f} s" for share in (50, 99))
-        lines.append((f"`{name}`", str(len(found)), p50, p99, f"{allowed[name]:.0f} s"))
-    every = [delay for found in delays.values() for delay in found]
-    if every:
-        p50, p99 = (f"{_quantile(every, share):.1f} s" for share in (50, 99))
-        lines.append(("all", str(len(every)), p50, p99, ""))
+    for name, checks in sorted(found.items()):
+        allowed = f"{max(check['allowed_seconds'] for check in checks):.0f} s"
+        lines.append((f"`{name}`", *_delays(checks), allowed))
+    every = [check for checks in found.values() for check in checks]
+    lines.append(("all", *_delays(every), ""))
     return _markdown(lines)
 
 
-def _quantile(values: Sequence[float], percent: int) -> float:
-    if len(values) == 1:
-        return values[0]
-    return quantiles(values, n=100, method="inclusive")[percent - 1]
+def _delays(checks: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    followed = [check for check in checks if "seconds_to_webhook" in check]
+    posted = [
+        check
+        for check in followed
+        if check["seconds_to_webhook"] is not None and not check["in_update"]
+    ]
+    return (
+        str(len(checks)),
+        _percentiles([check["seconds_from_detectable"] for check in checks]),
+        _percentiles([check["seconds_to_webhook"] for check in posted]),
+        _percentiles([check["seconds_from_leader"] for check in posted]),
+        str(len(followed) - len(posted)),
+    )
+
+
+def _percentiles(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    p50, p99 = quantile(known, 50), quantile(known, 99)
+    return "" if p50 is None else f"{p50:.1f} s, {p99:.1f} s"
+
+
+def losses_table(rows: dict[str, dict[str, Any]]) -> str:
+    """The sums over all runs."""
+    reasons: Counter[str] = Counter()
+    counted = [row for row in rows.values() if "not_proven" in row]
+    for row in counted:
+        reasons.update(row["not_proven"])
+    lost = sum(row["lost_records"] for row in counted)
+    counts = (
+        ("runs", len(counted)),
+        ("faults", sum(row["faults"] for row in counted)),
+        ("acknowledged records", sum(row["acknowledged_records"] for row in counted)),
+        ("lost records", lost),
+        ("of them in a proven range", lost - reasons.total()),
+        *((f"of them not proven: {reason}", reasons[reason]) for reason in REASONS),
+    )
+    lines = [("Over all runs", "Number"), ("---", "--:")]
+    return _markdown([*lines, *((name, f"{count:,}") for name, count in counts)])
+
+
+def read_mechanisms() -> list[dict[str, str | None]]:
+    found: list[dict[str, str | None]] = yaml.safe_load(MECHANISMS.read_text(encoding="utf-8"))
+    return found
+
+
+def mechanisms_table(_rows: dict[str, dict[str, Any]]) -> str:
+    found = read_mechanisms()
+    shown = sum(each["drill"] is not None for each in found)
+    lines = [("Mechanism", "Drill"), ("---", "---")]
+    for each in found:
+        drill = f"`{each['drill']}`" if each["drill"] else f"– {each['why']}"
+        lines.append((str(each["mechanism"]), drill))
+    count = f"{len(found)} mechanisms: drills show {shown}, {len(found) - shown} have none.\n\n"
+    return count + _markdown(lines)
 
 
 def stories_table(_rows: dict[str, dict[str, Any]]) -> str:
@@ -117,7 +173,13 @@ def _markdown(lines: Sequence[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-TABLES: Final = {"drills": drills_table, "delays": delays_table, "stories": stories_table}
+TABLES: Final = {
+    "drills": drills_table,
+    "delays": delays_table,
+    "losses": losses_table,
+    "mechanisms": mechanisms_table,
+    "stories": stories_table,
+}
 
 
 def page() -> str:

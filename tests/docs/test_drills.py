@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs.drills import PAGE, page, read_rows
+from tests.docs.drills import PAGE, page, read_mechanisms, read_rows
 from tidemark.drill.drills.table import DRILLS
 
 
@@ -15,3 +15,10 @@ def test_every_drill_has_run_on_each_of_its_versions(drill: object) -> None:
     rows = read_rows()
     name, versions = drill.name, drill.versions  # type: ignore[attr-defined]
     assert {rows[f"{name} {version}"]["verdict"] for version in versions} == {"PASSED"}
+
+
+def test_every_mechanism_has_a_drill_that_exists_or_a_reason() -> None:
+    found = read_mechanisms()
+    assert len({each["mechanism"] for each in found}) == len(found)
+    for each in found:
+        assert each["drill"] in DRILLS or (each["drill"] is None and each["why"]), each
