@@ -94,16 +94,16 @@ def judge_elections(
     critical = sum("critical" in severities for severities in named.values())
     unnoticed = Counter[str]()
     for election in (one for one, severities in named.items() if not severities):
-        place = places.get((election.topic_id, election.partition))
-        if place is None:
+        of = places.get((election.topic_id, election.partition))
+        if of is None:
             unnoticed[NEVER_SAMPLED] += 1
-        elif _was_in_sync(election, samples[place].in_sync):
+        elif _was_in_sync(election, samples[of].in_sync):
             unnoticed[IN_SYNC] += 1
-        elif not _lost_records(election, place, truth):
+        elif not _lost_records(election, of, truth):
             unnoticed[LOST_NOTHING] += 1
         else:
             failures.append(
-                f"{place[0]}-{place[1]}: no alert names the unclean election of broker "
+                f"{of[0]}-{of[1]}: no alert names the unclean election of broker "
                 f"{election.leader}, which was outside of the in-sync set that was sampled before"
             )
     warned = sum(severities == {"warning"} for severities in named.values())
