@@ -70,6 +70,8 @@ def evaluate(
     earlier = newly_suspected(before, after)
     if earlier is not None:
         yield _condition(_election_of(earlier), _before(earlier), context, recorded=recorded)
+    if recorded and election is None and earlier is None and _is_late(before, after, context):
+        yield _recorded_late(after, context)
     loss = after.loss_candidate
     for alert in context.alerts:
         if alert.detector != ID or alert.severity == "critical":
@@ -122,6 +124,37 @@ def _is_recorded(before: PartitionState, after: PartitionState) -> bool:
     if old is not None and (old.recovering or old.offset == new.offset):
         return False
     return after.leader is not None
+
+
+def _is_late(before: PartitionState, after: PartitionState, context: Context) -> bool:
+    """Whether a sample showed the election before its record, and nothing said it was unclean.
+
+    So it is where every broker was away, and the elected one had been in sync before.
+    """
+    if before.metadata_position is None or before.leader_epoch != after.leader_epoch:
+        return False
+    known = (a.evidence_as(ElectionEvidence) for a in context.alerts if a.detector == ID)
+    return all(one.leader_epoch_after != after.leader_epoch for one in known)
+
+
+def _recorded_late(after: PartitionState, context: Context) -> Condition:
+    """The records before it are older than the samples, so the sets before it are unknown."""
+    leader, epoch = after.leader, after.leader_epoch
+    return Condition(
+        severity="warning",
+        broker=leader,
+        epochs=(None, epoch),
+        description=f"Suspected unclean election: broker {leader} leads {context.name}"
+        f"{_since(epoch)}, and the metadata log marks it as recovering: no replica was in sync or "
+        "eligible. Either the election was unclean, or that of the last known leader.",
+        evidence=ElectionEvidence(
+            verdict=ElectionVerdict.SUSPECTED,
+            leader=leader,
+            leader_epoch_after=epoch,
+            seen_before_at=after.observed_at,
+        ),
+        revision=ElectionVerdict.SUSPECTED,
+    )
 
 
 def _is_suspicion(alert: TrackedAlert, known: ElectionEvidence) -> bool:
