@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.core import activity
-from tidemark.core.leader_epochs import end_offset_for
+from tidemark.core.leader_epochs import end_offset_for, equal_below
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted
@@ -81,15 +81,23 @@ def _copied(state: PartitionState, replica: ReplicaState) -> int | None:
         newest = replica.lineage[-1][0]
     if newest is None:
         return None
-    if newest >= state.leader_epoch:
+    if newest == state.leader_epoch:
         return end
+    if newest > state.leader_epoch:
+        # It follows a later leader, or is it: the logs are equal below what both have of one epoch.
+        known, other = state.lineage or [], replica.lineage or []
+        other_from = other[0][0] if other else None
+        return min(end, equal_below(known, state.lineage_complete_from, other, other_from))
     answer = end_offset_for(state.lineage or [], state.lineage_complete_from, newest)
     if answer is None or answer[0] == newest or _may_differ(replica):
         return None if answer is None else min(end, answer[1])
     # The leader has no record of that epoch: the logs part where an older one ends in either.
     lineage = replica.lineage or []
     own = end_offset_for(lineage, lineage[0][0] if lineage else None, answer[0])
-    return None if own is None else min(end, own[1], answer[1])
+    if own is None or own[1] <= (replica.log_start_offset or 0):
+        # A deletion moved the end of that epoch.
+        return None
+    return min(end, own[1], answer[1])
 
 
 def _lost_from(state: PartitionState) -> Iterator[int]:

@@ -80,6 +80,8 @@ def judge_election(before: PartitionState, after: PartitionState) -> Election | 
             return None
         if _took_over_all(before, after) or _was_about_to_join(before, after):
             return None
+        if _kept_a_member(before, after):
+            return None
     if verdict is ElectionVerdict.ELIGIBLE and not exact:
         return None
     return Election(verdict, leader, known, epoch)
@@ -234,6 +236,26 @@ def _joined_unseen(before: PartitionState, after: PartitionState) -> bool:
     )
 
 
+def _kept_a_member(before: PartitionState, after: PartitionState) -> bool:
+    """Whether a follower in the set knows no later epoch than the one before.
+
+    It has not joined since, as a follower joins under the present epoch only. An unclean election
+    would have left the elected replica alone in the set.
+    """
+    known = before.leader_epoch
+    leaders = (before.leader, after.leader)
+    followers = (after.replica(b) for b in after.in_sync_replicas or [] if b not in leaders)
+    return any(
+        follower is not None
+        and follower.error is None
+        and follower.sampled_at == after.observed_at
+        and follower.leader_epoch is not None
+        and known is not None
+        and follower.leader_epoch <= known
+        for follower in followers
+    )
+
+
 def _took_over_all(before: PartitionState, after: PartitionState) -> bool:
     """Whether the leader has all that its predecessor had committed a moment before the election.
 
@@ -289,8 +311,8 @@ def _saw_recently(before: PartitionState, after: PartitionState) -> bool:
     if known is None:
         return sampled is not None and after.observed_at - sampled.served_at <= RECENT_SECONDS
     seen = committed_under(before.committed, known)
-    if seen is None and before.leaderless and known is not None:
-        # The epoch without a leader committed nothing.
+    if seen is None and before.leader is None:
+        # The epoch without a leader committed nothing, as far as it was seen.
         seen = next((entry for entry in reversed(before.committed) if entry.epoch < known), None)
     former = None if seen is None else before.replica(seen.leader)
     if former is None or former.sampled_at is None:
