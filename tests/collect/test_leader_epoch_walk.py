@@ -76,6 +76,21 @@ def test_a_newer_epoch_is_found_without_a_change_of_the_leader(log: Log, version
     assert lineage.entries[-1] == log[-1]
 
 
+def test_equal_ends_show_that_the_oldest_epochs_are_not_in_the_log() -> None:
+    """From version 1 on; a deletion cut the epoch cache, which begins with epoch 3 at 40."""
+
+    def answer_of(asked: int, version: int) -> EpochEndOffset:
+        if asked >= 3:
+            return EpochEndOffset(0, 0, 3 if version else -1, 50)
+        return EpochEndOffset(0, 0, asked if version else -1, 40)
+
+    for version, entries in ((1, [(0, 40), (1, 40), (2, 40), (3, 50)]), (0, [(0, 40), (3, 50)])):
+        walking = LeaderEpochWalk(NewestEpoch(), 3, 50, is_whole=True)
+        while walking.asked is not None:
+            walking.take(answer_of(walking.asked, version))
+        assert walking.lineage == Lineage(entries, 0)
+
+
 def test_a_log_without_epochs_is_searched_to_a_bound() -> None:
     newest = NewestEpoch()
     asked = 0

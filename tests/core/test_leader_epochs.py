@@ -8,8 +8,12 @@ from tidemark.core.leader_epochs import (
     MAX_COMMITTED,
     NO_EPOCH,
     Committed,
+    EpochEnd,
+    LineageEntries,
+    certainty_of_end,
     committed_under,
     end_offset_for,
+    epoch_at,
     equal_below,
     highest_committed,
     is_ordered,
@@ -163,3 +167,34 @@ def test_two_logs_are_equal_below_the_newest_record_that_both_have(
 
 def test_the_first_epoch_of_a_partial_lineage_shows_no_equal_record() -> None:
     assert equal_below([(0, 20), (1, 40)], 0, [(1, 40), (3, 50)], 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("lineage", "epoch", "certainty"),
+    [
+        ([(0, 20), (2, 40)], 0, EpochEnd.KNOWN),
+        # Epoch 1 was asked for, and epoch 0 answered: the cache holds it.
+        ([(0, 20), (2, 40)], 1, EpochEnd.KNOWN),
+        ([(0, 20), (1, 40)], 0, EpochEnd.UNSURE),
+        ([(0, 20), (1, 40)], 1, EpochEnd.KNOWN),
+        # The cache begins with epoch 2, at 20.
+        ([(0, 20), (1, 20), (2, 40)], 0, EpochEnd.AT_MOST),
+        ([(0, 20), (1, 20), (2, 40)], 1, EpochEnd.AT_MOST),
+        ([(0, 20), (1, 20), (2, 40)], 2, EpochEnd.KNOWN),
+        # The newest epoch has no record yet.
+        ([(0, 20), (1, 20)], 1, EpochEnd.KNOWN),
+        ([(0, 20), (1, 20), (2, 20)], 1, EpochEnd.AT_MOST),
+        # The first record of the log is of epoch 2.
+        ([(0, 0), (1, 0), (2, 40)], 1, EpochEnd.KNOWN),
+        ([(0, 20)], 0, EpochEnd.KNOWN),
+    ],
+)
+def test_an_end_may_only_be_where_the_cache_begins(
+    lineage: LineageEntries, epoch: int, certainty: EpochEnd
+) -> None:
+    assert certainty_of_end(lineage, epoch) is certainty
+
+
+def test_the_epoch_of_an_offset_below_the_cache_is_unknown() -> None:
+    assert epoch_at([(0, 20), (1, 20), (2, 40)], 0, 19) is None
+    assert epoch_at([(0, 20), (1, 20), (2, 40)], 0, 20) == 2

@@ -181,6 +181,23 @@ def _delete_records(world: World, rng: Random) -> None:
     world.delete_records(rng)
 
 
+def _delete_and_crash(world: World, rng: Random) -> Undo:
+    """A deletion that no log start checkpoint has yet when brokers crash: log starts return."""
+    leader = world.legitimate_leader()
+    if leader is not None and leader.log is not None and leader.log.high_watermark > 0:
+        log = leader.log
+        to = log.high_watermark if rng.random() < 0.7 else rng.randint(0, log.high_watermark)
+        world.truth.delete(log.delete_before(to))
+        for broker in world.brokers.values():
+            if broker is not leader and rng.random() < 0.7:
+                world.fetch_once(broker, rng)
+    down = [broker for broker in world.brokers.values() if rng.random() < 0.7]
+    rng.shuffle(down)
+    for broker in down:
+        world.crash(broker, rng)
+    return partial(_start, world, down)
+
+
 ACTIONS: Final[dict[str, Action]] = {
     "crash": _crash,
     "stop": _stop,
@@ -194,6 +211,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "fence_leader": _fence_leader,
     "reassign": _reassign,
     "delete_records": _delete_records,
+    "delete_and_crash": _delete_and_crash,
     "burst": _burst,
     "recreate": _recreate,
     "delete_topic": _delete_topic,
@@ -233,6 +251,7 @@ BENIGN: Final = {
     "burst": 3,
     "recreate": 0.4,
     "delete_topic": 0.2,
+    "delete_and_crash": 1,
     "rolling restart": 0.3,
 }
 HOSTILE: Final = BENIGN | {

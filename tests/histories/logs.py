@@ -9,7 +9,16 @@ EpochOffset = tuple[int, int]
 class ReplicaLog:
     """Records are ids, at the index of their offset. `epoch_of` gives the leader epoch of an id."""
 
-    __slots__ = ("cache", "checkpoint", "end_of_disk", "epoch_of", "high_watermark", "ids", "start")
+    __slots__ = (
+        "cache",
+        "checkpoint",
+        "end_of_disk",
+        "epoch_of",
+        "high_watermark",
+        "ids",
+        "start",
+        "start_checkpoint",
+    )
 
     def __init__(self, epoch_of: list[int]) -> None:
         self.epoch_of = epoch_of
@@ -22,6 +31,8 @@ class ReplicaLog:
         self.end_of_disk = 0
         # replication-offset-checkpoint
         self.checkpoint = 0
+        # log-start-offset-checkpoint, or the first segment: where a log begins after a crash.
+        self.start_checkpoint = 0
 
     @property
     def end(self) -> int:
@@ -74,6 +85,7 @@ class ReplicaLog:
         while self.cache and self.cache[-1][1] >= offset:
             self.cache.pop()
         self.start = min(self.start, offset)
+        self.start_checkpoint = min(self.start_checkpoint, offset)
         self.high_watermark = min(self.high_watermark, len(self.ids))
         self.end_of_disk = min(self.end_of_disk, len(self.ids))
         return cut
@@ -82,7 +94,7 @@ class ReplicaLog:
         """UnifiedLog.truncateFullyAndStartAt."""
         cut = self.ids[self.start :]
         self.ids = [-1] * offset
-        self.start = self.high_watermark = self.end_of_disk = offset
+        self.start = self.high_watermark = self.end_of_disk = self.start_checkpoint = offset
         self.cache = []
         return cut
 
@@ -101,7 +113,11 @@ class ReplicaLog:
         return deleted
 
     def recover(self, keep: int) -> list[int]:
-        """A process starts: the high watermark of the checkpoint, records below `keep`."""
+        """A process starts: log start and high watermark of the checkpoints, records below `keep`.
+
+        The leader epoch cache is written at once, so it remains cut where a deletion cut it.
+        """
         cut = self.truncate_to(keep) if keep < len(self.ids) else []
+        self.start = min(self.start, self.start_checkpoint)
         self.high_watermark = max(self.start, min(self.checkpoint, len(self.ids)))
         return cut

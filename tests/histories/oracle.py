@@ -7,7 +7,9 @@ said. A leader of a later epoch proves a loss in three ways:
 * its records of epochs up to E end below h, and above its log start;
 * an older epoch ends later in its log than it ended in the log of E's leader, so that from the
   older end on it holds other records; not where it has a record of a later epoch that E's leader
-  had at the same offset: a deletion moves the ends of the epochs below.
+  had at the same offset: a deletion moves the ends of the epochs below. Nor does the first epoch of
+  a lineage count, or one that ends where that does: a broker answers so for all epochs below the
+  oldest one that it knows.
 
 Two observations of one leadership must show it. Nothing below a log start that was ever sampled is
 demanded.
@@ -146,9 +148,16 @@ def _later_ends(
     found = []
     for epoch, end in entry.lineage[:-1]:
         answer = _end_of(lineage, complete_from, epoch)
+        if answer is not None and answer[1] == lineage[0][1] > 0 and not _is_first(lineage, answer):
+            continue
         if answer is not None and answer[0] == epoch and answer[1] > end > start and end >= shared:
             found.append(end)
     return found
+
+
+def _is_first(lineage: list[tuple[int, int]], answer: tuple[int, int]) -> bool:
+    """Whether the log holds the first epoch: it also answered for an epoch after it."""
+    return len(lineage) == 1 or (answer == lineage[0] and lineage[1][0] > answer[0] + 1)
 
 
 def _ranges(lineage: list[tuple[int, int]], complete_from: int) -> dict[int, tuple[int, int]]:

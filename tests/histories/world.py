@@ -92,6 +92,8 @@ class World:
             log = pick.log
             log.end_of_disk = rng.randint(log.end_of_disk, log.end)
             log.checkpoint = log.high_watermark
+            if rng.random() < 0.1:
+                log.start_checkpoint = log.start
 
     def run(self, count: int, until: float, rng: Random) -> None:
         """`count` steps in equal parts of the time until `until`."""
@@ -176,6 +178,7 @@ class World:
         self.controller.stop(broker.number)
         if broker.log is not None:
             broker.log.checkpoint = broker.log.high_watermark
+            broker.log.start_checkpoint = broker.log.start
             broker.log.end_of_disk = broker.log.end
         broker.crash()
         self.controller.fence(broker.number)

@@ -94,8 +94,10 @@ class LeaderEpochWalk:
                 self._entries.clear()
                 self._has_failed = True
                 return
-            if len(self._entries) > 1 and newer_end == answer.end_offset:
-                # The newer of the two has no record.
+            no_epoch = answer.epoch < 0
+            if no_epoch and len(self._entries) > 1 and newer_end == answer.end_offset:
+                # The newer of the two has no record. Where answers have epochs, it is below the
+                # oldest one of the cache, and so is this one: the equal ends show that.
                 self._entries.pop()
             self._complete_from = _epoch(answer, asked)
             self._entries.append((self._complete_from, answer.end_offset))

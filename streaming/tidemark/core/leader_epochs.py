@@ -7,6 +7,7 @@ A lineage entry is (epoch, end offset), the answer to OffsetForLeaderEpoch
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
@@ -91,6 +92,43 @@ def end_offset_for(
     return floor if floor is not None else (NO_EPOCH, 0)
 
 
+def below_oldest(lineage: LineageEntries) -> int:
+    """How many entries, from the first one on, are of epochs below the oldest one of the cache.
+
+    To such an epoch a broker answers with the start of its oldest one, so their ends are equal.
+    The ends of epochs with records are not. A deletion moves that start; a crash may take back the
+    log start and not the cache. Then these epochs ended there or before, and no one knows where.
+    """
+    if not lineage or lineage[0][1] <= 0:
+        return 0
+    # The newest epoch may have no record yet.
+    count = sum(end == lineage[0][1] for _, end in lineage[:-1])
+    return count if count > 1 else 0
+
+
+class EpochEnd(StrEnum):
+    """What the end of an epoch in a lineage says."""
+
+    KNOWN = "known"
+    # The oldest entry alone, right below the next epoch: the cache may begin above it.
+    UNSURE = "unsure"
+    AT_MOST = "at most"
+
+
+def certainty_of_end(lineage: LineageEntries, epoch: int) -> EpochEnd:
+    """Whether the records of epochs up to `epoch` end where the lineage says, or before.
+
+    The lineage covers the epoch.
+    """
+    index = sum(entry[0] <= epoch for entry in lineage) - 1
+    if index < below_oldest(lineage):
+        return EpochEnd.KNOWN if index < 0 else EpochEnd.AT_MOST
+    if index > 0 or len(lineage) == 1 or lineage[0][1] <= 0:
+        return EpochEnd.KNOWN
+    # An answer for an epoch in between, with this one, shows that the cache holds this one.
+    return EpochEnd.UNSURE if lineage[1][0] == lineage[0][0] + 1 else EpochEnd.KNOWN
+
+
 def epoch_at(lineage: LineageEntries, complete_from: int | None, offset: int) -> int | None:
     """The epoch of the record at an offset of a log; None when the lineage does not show it.
 
@@ -99,8 +137,11 @@ def epoch_at(lineage: LineageEntries, complete_from: int | None, offset: int) ->
     """
     if complete_from is None:
         return None
+    unknown = below_oldest(lineage)
     for index, (epoch, end) in enumerate(lineage):
         if offset < end:
+            if index < unknown:
+                return None
             # The first epoch of a lineage begins at an unknown offset, unless none is missing.
             return epoch if index or complete_from == 0 else None
     return None

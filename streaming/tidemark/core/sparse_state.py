@@ -137,6 +137,9 @@ class Divergence(Struct, array_like=True, gc=False):
     confirmed: bool = False
     # The leader's log has no record of the epoch; the logs part at `leader_end`.
     absent: bool = False
+    # The longer of the two ends may only be where the oldest epoch of a cache begins: a deletion
+    # moves it, and a crash may take back the log start alone.
+    suspected: bool = False
 
 
 class OpenElection(Struct, array_like=True, gc=False):

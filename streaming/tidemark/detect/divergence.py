@@ -66,14 +66,23 @@ def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> 
             f"It holds records of epoch {found.epoch} at [{start}, {end}); the log of leader "
             f"{after.leader} holds none of that epoch"
         )
+    text = (
+        f"The log of {context.name} on broker {found.broker} differs from the leader's. {what}. "
+        f"{counted(end - start, 'record')} or more differ, from offset {start} on. {why}. "
+        f"{_advice(found.broker, after.leader)}"
+    )
+    if found.suspected:
+        text = (
+            f"The log of {context.name} on broker {found.broker} is suspected to differ from the "
+            f"leader's. {what}. One end may only be where deleted records ended: a broker that "
+            "crashes may forget that it deleted them. `tidemark audit` compares the records."
+        )
     return Condition(
-        severity="critical",
+        severity="warning" if found.suspected else "critical",
         subject=found.broker,
         broker=found.broker,
         epochs=(found.epoch, found.next_epoch),
-        description=f"The log of {context.name} on broker {found.broker} differs from the "
-        f"leader's. {what}. {counted(end - start, 'record')} or more differ, from offset {start} "
-        f"on. {why}. {_advice(found.broker, after.leader)}{context.at_risk}",
+        description=f"{text}{context.at_risk}",
         evidence={
             "follower": found.broker,
             "leader": after.leader,
@@ -83,6 +92,7 @@ def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> 
             "differs": [start, end],
             "records": end - start,
             "closed": found.closed,
+            "confidence": "suspected" if found.suspected else "proven",
             "first_read_at": found.since,
             "lineage_of_follower": None if follower is None else follower.lineage,
             "lineage_of_leader": after.lineage,

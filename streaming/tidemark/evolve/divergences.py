@@ -12,9 +12,10 @@ See KIP-101, KIP-279 and the Log Matching invariant. Two kinds of difference cou
 
 There is no verdict where the beginning of a log moved (retention, DeleteRecords): an end at or
 below the log start offset is no end of an epoch, also where a crash took the log start back and not
-the epoch cache. In a compacted topic, closed and absent epochs prove nothing: a new copy of the log
-has only the batches that the cleaner kept. There, an epoch starts at its first kept batch, and an
-epoch without one is missing.
+the epoch cache. An end that may only be the start of the oldest epoch in a cache proves nothing
+where the other log's records of the epoch end below it. In a compacted topic, closed and absent
+epochs prove nothing: a new copy of the log has only the batches that the cleaner kept. There, an
+epoch starts at its first kept batch, and an epoch without one is missing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from itertools import pairwise
 from typing import Final
 
 from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Observation
-from tidemark.core.leader_epochs import NO_EPOCH, LineageEntries, end_offset_for
+from tidemark.core.leader_epochs import (
+    NO_EPOCH,
+    EpochEnd,
+    LineageEntries,
+    certainty_of_end,
+    end_offset_for,
+)
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import Divergence
 
@@ -107,19 +114,27 @@ def _lowest_closed(after: PartitionState, replica: ReplicaState, floor: int) -> 
     assert replica.lineage is not None
     whole = floor == 0 and after.lineage_complete_from == 0
     shared = _newest_shared(replica.lineage, after.lineage or [], whole=whole)
+    suspected: Divergence | None = None
     for epoch, end in replica.lineage:
         if shared is None or epoch >= shared:
-            return None
+            return suspected
         found = _difference(after, replica, epoch, end, closed=True)
         if found is None:
             continue
         ends = (found.follower_end, found.leader_end)
         if ends[0] != ends[1] and min(ends) > floor:
-            return found
+            longer = replica.lineage if ends[0] > ends[1] else after.lineage or []
+            certainty = certainty_of_end(longer, epoch)
+            if certainty is EpochEnd.KNOWN:
+                return found
+            found.suspected = True
+            if certainty is EpochEnd.UNSURE:
+                suspected = suspected or found
+            continue
         absent = _absent(after, replica, found, floor)
         if absent is not None:
             return absent
-    return None
+    return suspected
 
 
 def _absent(
@@ -143,6 +158,9 @@ def _absent(
     start = max((end for epoch, end in replica.lineage if epoch < found.epoch), default=0)
     if found.follower_end <= start:
         # The follower led this epoch and wrote no record in it.
+        return None
+    if certainty_of_end(replica.lineage, found.epoch) is EpochEnd.AT_MOST:
+        # The follower may hold none either: its cache begins above this epoch.
         return None
     found.leader_end, found.absent = min(own[1], answer[1]), True
     return found if found.leader_end > floor or floor == 0 else None

@@ -9,7 +9,8 @@ committed, with an epoch <= E. The leader of a later epoch proves a loss in two 
   how the return of an old leader with an uncommitted tail shows. A copy of a compacted log dates
   epochs by the records that survived, so this needs a topic that is known not to be compacted. Two
   logs that hold a record of one epoch are equal below it: an end that differs there was moved by a
-  deletion (LeaderEpochFileCache.truncateFromStart), also where a crash took the log start back.
+  deletion (LeaderEpochFileCache.truncateFromStart), also where a crash took the log start back. So
+  the longer one of two ends must be known, and not be the start of the oldest epoch in the cache.
 
 lost = [max(first difference, log start now, log start at h), h). The range is a lower bound. A
 lineage that does not reach E, and an end at the log start without a second sign, prove nothing,
@@ -27,7 +28,9 @@ from typing import NamedTuple
 from tidemark.core.leader_epochs import (
     NO_EPOCH,
     Committed,
+    EpochEnd,
     LineageEntries,
+    certainty_of_end,
     end_offset_for,
     epoch_at,
     equal_below,
@@ -169,9 +172,11 @@ def _end_of_epoch(
         return None
     # An end at the log start may only mean that the epoch cache was rebuilt. It needs a second
     # sign: an unclean election in between; or a log that still starts at 0, while the missing
-    # records had epochs: then the first record of the log is of a later epoch.
+    # records had epochs: then the first record of the log is of a later epoch. Before Kafka 2.0 a
+    # cache that a deletion cut shows no older epoch either, so there the log end must show it.
     unclean = state.unclean_epoch is not None and entry.epoch < state.unclean_epoch <= epoch
-    if answer[1] > log_start or unclean or (log_start == 0 and entry.dated):
+    has_all_epochs = log_start == 0 and entry.dated and state.leader_epoch is not None
+    if answer[1] > log_start or unclean or has_all_epochs:
         return max(answer[1], log_start)
     return leader.log_end_offset
 
@@ -198,6 +203,10 @@ def _first_difference(state: PartitionState, leader: ReplicaState, entry: Commit
         if known is None or read is None or NO_EPOCH in (known[0], read[0]):
             continue
         is_longer = known[1] < read[1]
+        longer = lineage if is_longer else entry.lineage
+        if certainty_of_end(longer, epoch) is not EpochEnd.KNOWN:
+            # It may end where the other one does. An end above it settles a real difference too.
+            continue
         # An end at the log start is no end: records of later epochs may be deleted with it.
         is_real = read[1] > log_start and (is_longer or known[1] > entry.log_start_offset)
         if known[1] != read[1] and is_real and min(known[1], read[1]) >= equal_to:
