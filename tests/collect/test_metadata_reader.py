@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from tidemark.collect import metadata_reader as module
-from tidemark.collect.admin_queries import Quorum, QuorumReplica
+from tidemark.collect.admin_queries import (
+    Configurations,
+    Quorum,
+    QuorumReplica,
+    TopicConfiguration,
+)
 from tidemark.collect.connection import NoAnswerError
 from tidemark.collect.event_loop import EventLoop
 from tidemark.collect.inventory import Inventory
@@ -126,6 +131,7 @@ def test_eligible_replicas_are_read_again_only_where_they_may_have_changed(
     monkeypatch.setattr(
         reader, "_query", lambda name, *given: asked.append(given[-1]) if name == "eligible" else 0
     )
+    monkeypatch.setattr(reader, "_start", lambda *_: None)
     live: Any = {1: None}
     reader.start_queries(live, 100.0, images_due=False)
     assert asked == []
@@ -134,4 +140,44 @@ def test_eligible_replicas_are_read_again_only_where_they_may_have_changed(
     inventory.apply([MetadataImage(1, 1.0, "c", 1, {}, topics)])
     reader.start_queries(live, 200.0, images_due=False)
     assert asked == [{"elected", "shrunk"}]
+    reader.close()
+
+
+def test_a_configuration_that_was_not_answered_is_read_again_in_the_next_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(name="c")
+    inventory = Inventory(cluster, 1)
+    topic = TopicMetadata(None, 0, {0: PartitionMetadata(1, 4, (1, 2), (1, 2), 0)})
+    inventory.apply([MetadataImage(1, 0.0, "c", 1, {}, {"orders": topic})])
+    loop = EventLoop()
+    reader = MetadataReader(loop, {}, inventory, cluster, Collect())
+    asked: list[int] = []
+    is_silent = True
+
+    async def ready(link: Any) -> Any:
+        return link
+
+    async def read(link: Any, _topics: list[str], _seconds: float) -> Configurations:
+        asked.append(link.broker)
+        if is_silent:
+            raise NoAnswerError("timed_out")
+        return Configurations({"orders": TopicConfiguration(2, False, None)}, set())
+
+    monkeypatch.setattr(reader, "_ready", ready)
+    monkeypatch.setattr(reader, "choose", lambda live: [live[1 + len(asked) % 2]])
+    monkeypatch.setattr(reader, "_list_reassignments", lambda *_: None)
+    monkeypatch.setattr(module, "read_configurations", read)
+    live: Any = {number: Answer(broker=number) for number in (1, 2)}
+
+    def start_pass(now: float) -> None:
+        reader.start_queries(live, now, images_due=False)
+        loop.run(loop.wait, [reader._running["configurations"]], 1.0)
+
+    start_pass(100.0)
+    start_pass(101.0)
+    is_silent = False
+    start_pass(102.0)
+    start_pass(103.0)
+    assert asked == [1, 2, 1], "again at once, from another broker, until one answers"
     reader.close()

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from tidemark.collect.admin_queries import (
-    Configurations,
     Quorum,
     Reassignment,
     read_configurations,
@@ -165,13 +164,7 @@ class MetadataReader:
             )
         if inventory.partitions and now - self._configurations_at >= settings.configuration_seconds:
             self._configurations_at = now
-            self._query(
-                "configurations",
-                connection,
-                read_configurations,
-                self._set_configurations,
-                inventory.topics(),
-            )
+            self._start("configurations", self._read_configurations, connection, inventory.topics())
 
     def list_reassignments(self, live: Connections) -> None:
         """Starts to list them before the next list is due: the replicas of a partition changed."""
@@ -189,7 +182,18 @@ class MetadataReader:
         self._reassigning, self._reassigning_at = len(found), time.monotonic()
         self._inventory.set_reassignments(found)
 
-    def _set_configurations(self, read: Configurations) -> None:
+    async def _read_configurations(
+        self, connection: BrokerConnection, topics: Iterable[str]
+    ) -> None:
+        """Without an answer another broker is asked in the next pass.
+
+        Detectors that need min.insync.replicas are blind until then.
+        """
+        try:
+            read = await read_configurations(await self._ready(connection), topics, ANSWER_SECONDS)
+        except NoAnswerError:
+            self.read_configurations_again()
+            raise
         self.refusals.note(TOPIC_CONFIGURATION, denied_topics(read.denied))
         self._inventory.set_configurations(read.found)
 
@@ -201,7 +205,7 @@ class MetadataReader:
         return self._reassigning if is_recent else None
 
     def read_configurations_again(self) -> None:
-        """For new topics."""
+        """In the next pass, for new topics or for want of an answer."""
         self._configurations_at = -math.inf
 
     def confirm_deleted(self, live: Connections, topics: set[str]) -> None:

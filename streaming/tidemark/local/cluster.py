@@ -26,7 +26,7 @@ from tidemark.local.topic_creation import create_topic
 from tidemark.local.versions import kafka_version
 
 BROKERS: Final = (1, 2, 3)
-_START_SECONDS: Final = 60.0
+_START_SECONDS: Final = 180.0
 _STOP_SECONDS: Final = 30.0
 _TOPIC_SECONDS: Final = 30.0
 
