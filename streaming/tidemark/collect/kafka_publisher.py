@@ -25,6 +25,7 @@ from tidemark.collect.waiting import Taken, WaitingRecords, size_of
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.client import close_producer, make_producer, reason_of
+from tidemark.kafka.compression import set_gzip_level
 from tidemark.kafka.topics import TopicMismatchError
 from tidemark.settings import Settings
 
@@ -268,6 +269,7 @@ class KafkaPublisher(Publisher):
         wait and be lost.
         """
         compression = self._settings.collect.compression
+        set_gzip_level()
         producer: Any = None
         try:
             if self._prepare is not None:
