@@ -25,7 +25,10 @@ class Moving(Memory):
         super().__init__(broker, passes._plans[broker])
         (read,) = (r for r in passes.fast._reads if r.broker == broker)
         self._bodies_to_come = iter(
-            [offsets(read._subset, 1_000 + 10 * n) for n in range(int(20 * SECONDS))]
+            [
+                offsets(read._subset, lambda _, end=1_000 + 10 * n: end)  # type: ignore[misc]
+                for n in range(int(20 * SECONDS))
+            ]
         )
 
     async def ask(self, request: object, seconds: float) -> RawResponse:
