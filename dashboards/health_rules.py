@@ -6,7 +6,7 @@ Load it wherever Tidemark is scraped: a process that is down cannot report itsel
 from __future__ import annotations
 
 from dashboards.alerting import Rule, RuleFile
-from dashboards.promql import happened, increase, series
+from dashboards.promql import EXPORT_BUILD, happened, increase, series
 
 HEADER = """
 The health of Tidemark itself. Load this file wherever Tidemark is scraped.
@@ -33,10 +33,10 @@ _UNDELIVERED = series("tidemark_deliveries_total", outcome="=~dropped|rejected")
 RULES = [
     Rule(
         "TidemarkExportAbsent",
-        f"absent({series('tidemark_build_info')})",
+        f"absent({EXPORT_BUILD})",
         "warning",
         "No Tidemark exporter is scraped.",
-        "tidemark_build_info has been absent for 5 minutes: tidemark export is down, unreachable "
+        "tidemark_build_info of an exporter has been absent for 5 minutes: it is down, unreachable "
         "or not scraped.",
         hold="5m",
     ),

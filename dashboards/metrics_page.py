@@ -23,6 +23,13 @@ their own up to 10,000 replicas. Above that, only the unhealthy ones, the 200 sl
 series that are left out.
 """
 TITLES = {
+    "process": (
+        "Each process",
+        (
+            "Served by all three, beside the `process_*` metrics of prometheus_client: CPU time, "
+            "memory and open files."
+        ),
+    ),
     "export": ("The exporter itself", "Served by `tidemark export`."),
     "collect": ("The collector itself", "Served by `tidemark collect` on `collect.listen`."),
     "stream": ("The stream itself", "Served by `tidemark stream` on `stream.listen`."),

@@ -27,6 +27,10 @@ def series(name: str, **matchers: str) -> str:
     return f"{name}{{{','.join(parts)}}}" if parts else name
 
 
+# Of an exporter, and of no other process.
+EXPORT_BUILD = series("tidemark_build_info", component="export")
+
+
 def chosen(name: str, **matchers: str) -> str:
     """A selector within the chosen clusters, unless the metric has no cluster label."""
     return series(name, **(CHOSEN if "kafka_cluster" in METRICS[name].labels else {}), **matchers)
@@ -52,12 +56,12 @@ def happened(selector: str, window: str) -> str:
     `increase` misses an event that creates its series, and an event between two scrapes that are
     far apart. Therefore:
     * the value is also compared with the last one of the day before the window;
-    * in a series that is younger than the exporter (fewer samples than tidemark_build_info), any
-      count is new.
+    * in a series that is younger than the exporter (fewer samples than its tidemark_build_info),
+      any count is new.
     A new Prometheus sees the exporter and its old counts at the same time: it reports no old event.
     After an upgrade, the window has a tidemark_build_info of each version. A join needs one.
     """
-    samples = f"count_over_time({series('tidemark_build_info')}[{window}])"
+    samples = f"count_over_time({EXPORT_BUILD}[{window}])"
     build = f"max by (job, instance) ({samples})"
     young = f"count_over_time({selector}[{window}]) < on (job, instance) group_left () {build}"
     earlier = f"last_over_time({selector}[1d] offset {window})"

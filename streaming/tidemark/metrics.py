@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from prometheus_client.exposition import choose_encoder
 
+from tidemark import __version__
 from tidemark.core.errors import TidemarkError
 from tidemark.core.metric_table import METRICS, Kind
 from tidemark.web.exchange import METRICS as METRICS_PATH
@@ -15,9 +25,24 @@ from tidemark.web.exchange import SECURITY, Request, Response, text_response
 from tidemark.web.health import Health
 from tidemark.web.server import WebServer, serve
 
+Component = Literal["collect", "stream", "export"]
+
 
 class MetricRegistry(CollectorRegistry):
-    """A registry of metrics of the metric table; KeyError for any other name."""
+    """A registry of metrics of the metric table; KeyError for any other name.
+
+    Without the `_created` series of prometheus_client, one for each counter and histogram.
+    """
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        super().__init__()
+
+    def describe_process(self, component: Component) -> None:
+        """Adds the version, and CPU, memory and files of the process (`process_*`)."""
+        ProcessCollector(registry=self)
+        python = platform.python_version()
+        self.gauge("tidemark_build_info").labels(component, __version__, python).set(1)
 
     def counter(self, name: str) -> Counter:
         return Counter(*_declaration(name, "counter"), registry=self)

@@ -64,7 +64,7 @@ class DeliveryPaths:
 
     def has_scraped(self) -> bool:
         """Whether the Prometheus with the rules has scraped the exporter twice."""
-        query = "count_over_time(tidemark_build_info[1m]) > 1"
+        query = 'count_over_time(tidemark_build_info{component="export"}[1m]) > 1'
         return bool(ask_prometheus(self._rules, "query", query=query).get("result"))
 
     def _prometheus(self, name: str, exporter: str, rules: list[Path], path: DeliveryPath) -> str:

@@ -98,7 +98,9 @@ def events(
     series = {text_of(metric, labels): values for _, metric, labels in queried}
     alerts = [alert for rule, _, labels in queried for alert in fired(rule, labels)]
     builds = {
-        text_of("tidemark_build_info", {"version": str(version), "python": "3"}): samples
+        text_of(
+            "tidemark_build_info", {"component": "export", "version": str(version), "python": "3"}
+        ): samples
         for version, samples in enumerate(exporters or ["1x400"], start=1)
     }
     return Case(

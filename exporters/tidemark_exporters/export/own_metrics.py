@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from functools import cached_property
 
-from prometheus_client import Counter, ProcessCollector, disable_created_metrics, generate_latest
+from prometheus_client import Counter, generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 
-from tidemark import __version__
 from tidemark.core.metric_table import DETAIL_TIERS
 from tidemark.metrics import MetricRegistry
 from tidemark_exporters.export.exposition import Exposition
@@ -18,12 +16,8 @@ class ExportMetrics:
     """One registry for one exporter."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = MetricRegistry()
-        ProcessCollector(registry=registry)
-        registry.gauge("tidemark_build_info").labels(
-            version=__version__, python=platform.python_version()
-        ).set(1)
+        registry.describe_process("export")
         self.ready = registry.gauge("tidemark_export_ready")
         self.records_read = registry.counter("tidemark_export_records_read_total")
         self.undecodable = registry.counter("tidemark_export_records_undecodable_total")

@@ -166,6 +166,7 @@ def _make_metrics(
 ) -> tuple[CollectMetrics, WebServer | None]:
     """The metrics, and their server."""
     metrics, options = CollectMetrics(), settings.collect
+    metrics.registry.describe_process("collect")
     # A collector that writes lines often runs on the host of the one that publishes, which has the
     # port.
     if options.listen is None or to != "topic":

@@ -11,9 +11,19 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Kind = Literal["gauge", "counter", "histogram"]
-# The first three are about Tidemark's own processes, the others about the watched clusters, in the
+# The first four are about Tidemark's own processes, the others about the watched clusters, in the
 # order in which they are served when the budget of series is short.
-Tier = Literal["export", "collect", "stream", "cluster", "broker", "topic", "partition", "replica"]
+Tier = Literal[
+    "process",
+    "export",
+    "collect",
+    "stream",
+    "cluster",
+    "broker",
+    "topic",
+    "partition",
+    "replica",
+]
 TIERS: Final[tuple[Tier, ...]] = get_args(Tier)
 # One or a few series for each watched topic, partition or replica: limited by export.max_series.
 DETAIL_TIERS: Final[tuple[Tier, ...]] = ("topic", "partition", "replica")
@@ -45,8 +55,10 @@ _REPLICA = ("kafka_cluster", "topic", "partition", "broker")
 
 # (tier, kind, unit, labels) -> name -> help
 _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
-    ("export", "gauge", "", ("version", "python")): {
-        "tidemark_build_info": "Version of the exporter; always 1.",
+    ("process", "gauge", "", ("component", "version", "python")): {
+        "tidemark_build_info": (
+            "Version of the process, by component (collect, stream or export); always 1."
+        ),
     },
     ("export", "gauge", "", ()): {
         "tidemark_export_ready": "1 once all topics are read to their end as of the start, else 0.",

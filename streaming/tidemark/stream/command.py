@@ -75,6 +75,7 @@ def run(settings: Settings, once: bool = False) -> None:
         from tidemark.stream.listener import Listener, StreamMetrics
 
         metrics, topics, runs = StreamMetrics(), Attempts("to use its topics"), Attempts(RUN)
+        metrics.registry.describe_process("stream")
         health, options = StreamHealth(topics, runs), settings.stream
         if options.listen is not None:
             metrics.registry.serve(options.listen, "stream.listen", options.web_config_file, health)
