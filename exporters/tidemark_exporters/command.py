@@ -54,9 +54,10 @@ def export(
     import standardwebhooks  # noqa: F401
 
     # The client libraries load slowly: only once the configuration is known to be right.
-    from tidemark.garbage_collector import freeze_heap
+    from tidemark.garbage_collector import collect_seldom, freeze_heap
     from tidemark_exporters.process import Exporter
 
+    collect_seldom()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import structlog
+from prometheus_client import Counter
 
 from tidemark.core.errors import WireError
 from tidemark.core.records import decode_record
@@ -21,10 +22,15 @@ class RecordDecoder:
 
     def __init__(self, metrics: ExportMetrics) -> None:
         self._metrics = metrics
+        # Looked up once: `labels` costs more than to count.
+        self._read: dict[str, Counter] = {}
 
     def decode(self, message: Message, topic: str) -> object:
         """The record; None for a tombstone, and for a value that cannot be decoded."""
-        self._metrics.records_read.labels(topic=topic).inc()
+        read = self._read.get(topic)
+        if read is None:
+            read = self._read[topic] = self._metrics.records_read.labels(topic=topic)
+        read.inc()
         if message.value is None:
             return None
         try:

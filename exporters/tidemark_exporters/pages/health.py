@@ -6,7 +6,7 @@ Its open alerts still count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK
@@ -72,9 +72,11 @@ _STATE_OF_ALERT: Final = {
 _LEVEL_OF_SEVERITY: Final[dict[str, Level]] = {"critical": "critical", "warning": "warning"}
 
 
-def partition_states(row: PartitionRow, alerts: Iterable[OpenAlert]) -> list[State]:
+def partition_states(row: PartitionRow, alerts: Sequence[OpenAlert]) -> list[State]:
     """Every state of a partition with these open alerts, worst first; else `healthy` alone."""
     status = row.status
+    if not (alerts or status.unhealthy or status.stop_unknown or status.leader is None):
+        return _ONLY_HEALTHY
     names = {_state_of_alert(alert) for alert in alerts}
     if status.blind:
         names.add("blind")

@@ -58,22 +58,24 @@ def check(
     if found is not None:
         return _broken(1, found, Trace(first, ()))
     rules = [action.successors for action in protocol.actions]
-    frontier = [first]
+    frontier, states, setdefault = [first], 1, parents.setdefault
     while frontier:
         following: list[ModelState] = []
         for state in frontier:
             for rule in rules:
                 for _, successor in rule(constants, state):
-                    if successor in parents:
+                    # One look-up: to hash a state takes a fifth of the search.
+                    setdefault(successor, state)
+                    if len(parents) == states:
                         continue
-                    if len(parents) >= max_states:
-                        return SearchResult(holds=None, complete=False, states=len(parents))
-                    parents[successor] = state
-                    _report(progress, len(parents))
+                    if states >= max_states:
+                        return SearchResult(holds=None, complete=False, states=states)
+                    states += 1
+                    _report(progress, states)
                     found = _first_broken(successor, constants, invariants)
                     if found is not None:
                         trace = _trace_to(successor, protocol.actions, constants, parents)
-                        return _broken(len(parents), found, trace)
+                        return _broken(states, found, trace)
                     following.append(successor)
         frontier = following
     return SearchResult(holds=True, complete=True, states=len(parents))

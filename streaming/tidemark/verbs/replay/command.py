@@ -73,12 +73,15 @@ def read_detection(path: Path) -> Detection:
 def show_timeline(sources: tuple[str, ...], detection: Detection, *, as_json: bool) -> None:
     """Prints what the reducer publishes, as records or as text."""
     reducer, timeline = LineReducer(detection), TimeLine(sources)
-    rows = (row for line in read_lines(sources, _report) for row in reducer.reduce(line))
+    rows_of_lines = map(reducer.reduce, read_lines(sources, _report))
     if as_json:
-        for row in rows:
-            if row.value is not None:
-                click.echo(row.value)
+        for found in rows_of_lines:
+            # One write for a line of input: a pipe shows a pass at once.
+            values = [row.value for row in found if row.value is not None]
+            if values:
+                click.echo(b"\n".join(values))
         return
+    rows = itertools.chain.from_iterable(rows_of_lines)
     texts = (text for row in rows for text in timeline.lines(row))
     first = next(texts, None)
     if first is None:
