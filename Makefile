@@ -30,7 +30,7 @@ chaos: setup ## Injects benign and harmful faults into real brokers for 15 minut
 	@$(bin)/python -m tests.chaos $(CHAOS_ARGS)
 	@$(bin)/python -m tests.chaos --hostile $(CHAOS_ARGS)
 
-bench: setup ## Runs the benchmarks, writes bench-results.json
+bench: setup ## Runs the benchmarks, writes bench-results.json and docs/performance.md
 	@$(bin)/python -m tests.bench
 
 mutation: setup ## Mutates the evolution of states and the loss detectors, counts the mutants that no test kills
@@ -72,10 +72,11 @@ dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 schema: setup ## Regenerates the JSON Schemas of the events and of the configuration
 	@$(bin)/python -m tests.schema
 
-docs: setup ## Regenerates the model's parts of docs/replication.md, and the tables of docs/versions.md and docs/drills.md
+docs: setup ## Regenerates the model's parts of docs/replication.md, and the tables of versions, drills and performance
 	@$(bin)/python -m tests.docs.replication
 	@$(bin)/python -m tests.docs.versions
 	@$(bin)/python -m tests.docs.drills
+	@$(bin)/python -m tests.docs.performance
 
 clean: ## Removes .venv and the files of tools and tests
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants

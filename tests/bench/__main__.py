@@ -1,8 +1,9 @@
-"""`make bench`: runs every tests/bench/bench_*.py and writes bench-results.json.
+"""`make bench`: runs every tests/bench/bench_*.py, writes bench-results.json, docs/performance.md.
 
-A bench module has `rows()`, which measures and yields `row.Row`s. Arguments choose modules:
-`python -m tests.bench stream` runs bench_stream alone, and writes its rows alone. Exits with 1 when
-a bar was missed or a module failed.
+A bench module is a room; its `rows()` measures and yields `row.Row`s. Arguments choose rooms:
+`python -m tests.bench stream` runs bench_stream alone, and replaces only its rows on the page.
+`--quick` is a smoke test of the rooms without brokers: small sizes, no bars, no page. Exits with 1
+when a bar was missed or a room failed.
 """
 
 from __future__ import annotations
@@ -10,43 +11,58 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import platform
 import sys
 import time
 import traceback
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Final
 
-from tests.bench.row import Row
+from tests.bench.machine import describe_machine
+from tests.bench.row import QUICK, Row, kind_of
+from tests.docs.performance import write_page
 
-RESULTS = Path("bench-results.json")
+RESULTS: Final = Path("bench-results.json")
+# The rooms that take their sizes from `row.sized`.
+QUICK_ROOMS: Final = ("export", "sizes")
+
+Room = dict[str, Any]
 
 
-def modules(chosen: list[str]) -> list[str]:
-    """Names of the bench modules, in order; all of them when none is chosen."""
-    found = sorted(path.stem for path in Path(__file__).parent.glob("bench_*.py"))
-    unknown = [name for name in chosen if f"bench_{name}" not in found]
+def rooms(chosen: list[str]) -> list[str]:
+    """The chosen rooms in order; all of them when none is chosen."""
+    found = sorted(path.stem[6:] for path in Path(__file__).parent.glob("bench_*.py"))
+    unknown = [name for name in chosen if name not in found]
     if unknown:
-        known = ", ".join(name.removeprefix("bench_") for name in found)
-        sys.exit(f"no such bench: {', '.join(unknown)}. There are: {known}")
-    return [name for name in found if not chosen or name.removeprefix("bench_") in chosen]
+        sys.exit(f"no such bench: {', '.join(unknown)}. There are: {', '.join(found)}")
+    return [name for name in found if not chosen or name in chosen]
 
 
-def run(name: str) -> tuple[list[Row], bool]:
-    """The rows of one module, and whether it ran to its end."""
+def run(name: str) -> tuple[Room, bool]:
+    """The rows of one room with the machine's load, and whether it ran to its end."""
     began = time.monotonic()
     print(f"{name} …", flush=True)
     rows: list[Row] = []
+    room: Room = {
+        "measured": datetime.now(UTC).date().isoformat(),
+        "machine": describe_machine(),
+        "load": round(os.getloadavg()[0], 1),
+        "rows": rows,
+    }
     try:
-        for row in importlib.import_module(f"tests.bench.{name}").rows():
+        for row in importlib.import_module(f"tests.bench.bench_{name}").rows():
             row.setdefault("bar", None)
             row.setdefault("met", None)
+            row["kind"] = kind_of(row)
+            if os.environ.get(QUICK):
+                row["met"] = None
             rows.append(row)
-            print(f"  {line(rows[-1])}", flush=True)
+            print(f"  {line(row)}", flush=True)
     except Exception:
         traceback.print_exc()
-        return rows, False
+        return room, False
     print(f"  {time.monotonic() - began:.0f} s", flush=True)
-    return rows, True
+    return room, True
 
 
 def line(row: Row) -> str:
@@ -56,20 +72,30 @@ def line(row: Row) -> str:
     return f"{row['name']:<56} {figure} {bar:<14} {verdict}".rstrip()
 
 
-def main() -> int:
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    rows: list[Row] = []
+def main(arguments: list[str]) -> int:
+    chosen = [argument for argument in arguments if argument != "--quick"]
+    quick = len(chosen) < len(arguments)
+    if quick:
+        os.environ[QUICK] = "1"
+        chosen = chosen or list(QUICK_ROOMS)
+        if not set(chosen) <= set(QUICK_ROOMS):
+            sys.exit(f"--quick runs {', '.join(QUICK_ROOMS)}")
+    print(describe_machine())
+    measured: dict[str, Room] = {}
     failed: list[str] = []
-    for name in modules(sys.argv[1:]):
-        measured, finished = run(name)
-        rows += measured
+    for name in rooms(chosen):
+        measured[name], finished = run(name)
+        # After each room: a run that is interrupted keeps what it measured.
+        RESULTS.write_text(json.dumps({"rooms": measured}, indent=2) + "\n", encoding="utf-8")
         if not finished:
             failed.append(name)
-    RESULTS.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        elif not quick:
+            write_page({name: measured[name]})
+    rows = [row for room in measured.values() for row in room["rows"]]
     print(f"\n{len(rows)} rows in {RESULTS}")
     for row in rows:
         print(line(row))
-    missed = [row["name"] for row in rows if row.get("met") is False]
+    missed = [row["name"] for row in rows if row["met"] is False]
     for problem, names in (("bars missed", missed), ("failed", failed)):
         if names:
             print(f"{problem}: {', '.join(names)}")
@@ -77,4 +103,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+import os
+from typing import Final, Literal, NotRequired, TypedDict, get_args
+
+# CPU time holds on a noisy machine, and ratios within one run nearly so; wall time does not.
+Kind = Literal["cpu", "ratio", "size", "wall"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+QUICK: Final = "BENCH_QUICK"
+
+_SIZES: Final = frozenset({"B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "MB/s"})
 
 
 class Row(TypedDict):
@@ -14,7 +22,27 @@ class Row(TypedDict):
     name: str
     value: float
     unit: str
+    # Without it, as `kind_of` finds.
+    kind: NotRequired[Kind]
     bar: NotRequired[str | None]
     met: NotRequired[bool | None]
     # How it was measured, in a sentence: input, machine, what the time includes.
     how: str
+
+
+def kind_of(row: Row) -> Kind:
+    """What the figure measures; by its unit and words where the row does not say it."""
+    if "kind" in row:
+        return row["kind"]
+    unit = row["unit"]
+    if unit.startswith(("times", "×", "x ")):
+        return "ratio"
+    if unit.split()[0] in _SIZES:
+        return "size"
+    said_cpu = any("CPU" in text for text in (unit, row["name"], row["how"]))
+    return "cpu" if said_cpu or unit.startswith(("µs", "% of a core")) else "wall"
+
+
+def sized(full: int, quick: int) -> int:
+    """The size of a measurement: `quick` in a smoke test, which judges no bar."""
+    return quick if os.environ.get(QUICK) else full

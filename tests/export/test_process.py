@@ -16,11 +16,22 @@ from tests.export.make import NOW, alert, view
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import encode_record
 from tidemark.kafka.topic_reader import Message
-from tidemark.settings import Cluster, Settings
+from tidemark.settings import Cluster, Receiver, Settings
 from tidemark_exporters import process
 from tidemark_exporters.export.table import AHEAD_SECONDS, bound_time
 from tidemark_exporters.process import Exporter
 from tidemark_exporters.topic_counts import TopicCounts
+
+# Series of one exporter alone: its process, its refreshes and what follows from its clock.
+OF_THE_PROCESS = (
+    "process_",
+    "python_",
+    "tidemark_export_refresh_",
+    "tidemark_series",
+    "tidemark_view_age_seconds",
+)
+# Behind the clock of every machine: a pass that is ahead counts by the clock.
+PAST = NOW - 200_000_000.0
 
 
 class ScriptedReader:
@@ -61,13 +72,17 @@ class ScriptedReader:
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Exporter]]:
     made: list[Exporter] = []
 
-    def build(scripts: dict[str, list[list[Message]]], ends: dict[str, int]) -> Exporter:
+    def build(
+        scripts: dict[str, list[list[Message]]], ends: dict[str, int], *, notify: bool = True
+    ) -> Exporter:
         monkeypatch.setattr(ScriptedReader, "scripts", scripts)
         monkeypatch.setattr(ScriptedReader, "ends", ends)
         monkeypatch.setattr(process, "TopicReader", ScriptedReader)
         settings = Settings(clusters=[Cluster(name="east")])
         settings.export.listen = "127.0.0.1:0"
-        exporter = Exporter(settings)
+        if not notify:
+            settings.notify.receivers = [Receiver(name="hook", url="http://127.0.0.1:1/")]
+        exporter = Exporter(settings, notify=notify)
         # Without receivers there are no commits to read.
         exporter._open()
         exporter._counts.open()
@@ -295,3 +310,31 @@ def test_a_topic_that_may_not_be_described_is_not_counted() -> None:
             counts.open()
     assert [each["reason"] for each in logged] == ["denied"]
     assert list(counts.readers) == ["t"]
+
+
+def test_two_exporters_show_the_same_and_the_one_without_receivers_sends_nothing(
+    make: Callable[..., Exporter],
+) -> None:
+    topic, alerts = "tidemark.partition-views", "tidemark.alerts"
+    views = [
+        message(0, view(at=PAST), b"east/orders/0"),
+        message(1, view(partition=1, at=PAST, in_sync_replicas=[1, 2]), b"east/orders/1"),
+        message(2, view(partition=1, at=PAST), b"east/orders/1"),
+    ]
+    fired = [message(0, alert("KafkaOffline", severity="critical"))]
+    ends = {topic: 3, alerts: 0}
+    # The second one starts later, and reads the topics in other pieces.
+    first = make({topic: [[views[0]], views[1:]], alerts: [fired]}, ends)
+    second = make({topic: [views], alerts: [fired, []]}, ends, notify=False)
+    for exporter in (first, second):
+        exporter._read_alerts()
+        exporter._stopped.clear()
+        exporter._read_views()
+        exporter._refresh()
+    shown = [
+        {name: value for name, value in values(each).items() if not name.startswith(OF_THE_PROCESS)}
+        for each in (first, second)
+    ]
+    assert shown[0] == shown[1]
+    assert shown[0]["tidemark_alerts_fired_total east KafkaOffline critical"] == 1
+    assert second.delivery.senders == []

@@ -27,6 +27,7 @@ DOCUMENTS: Final = {
     "web": "Health, TLS and users",
     "versions": "Versions of Kafka",
     "drills": "Drills",
+    "performance": "Performance",
     "metrics": "Metrics",
     "api": "API",
     "comparison": "Comparison",
