@@ -11,6 +11,7 @@ from msgspec import structs
 from tests.bench.row import Row, sized
 from tests.stream.synthetic import CLUSTER, COLLECTOR, COLLECTOR_EPOCH, SyntheticPasses
 from tidemark.core.codec import encode_batch
+from tidemark.core.compact_events import COMPACT_VERSION
 from tidemark.core.events import MAX_EVENTS, OK, Batch, BrokerAnswer, Event, Observation, Pass
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import fold_group
@@ -67,8 +68,8 @@ class Moving:
             committed=end - 200,
         )
 
-    def values(self, pass_number: int) -> list[bytes]:
-        """The records of a pass."""
+    def batches(self, pass_number: int) -> list[Batch]:
+        """The records of a pass, decoded."""
         at = self.load.at(pass_number)
         events: list[Event] = [
             self.observation(number, pass_number) for number in range(PARTITIONS)
@@ -85,15 +86,13 @@ class Moving:
             )
         )
         return [
-            encode_batch(
-                Batch(
-                    v=1,
-                    cluster=CLUSTER,
-                    collector=COLLECTOR,
-                    collector_epoch=COLLECTOR_EPOCH,
-                    pass_number=pass_number,
-                    events=events[start : start + MAX_EVENTS],
-                )
+            Batch(
+                v=1,
+                cluster=CLUSTER,
+                collector=COLLECTOR,
+                collector_epoch=COLLECTOR_EPOCH,
+                pass_number=pass_number,
+                events=events[start : start + MAX_EVENTS],
             )
             for start in range(0, len(events), MAX_EVENTS)
         ]
@@ -103,11 +102,14 @@ def rows() -> Iterator[Row]:
     moving = Moving()
     blob: bytes | None = None
     events: list[bytes] = []
+    compact: list[bytes] = []
     views: list[bytes] = []
     first: int | None = None
     offset = 0
     for number in range(PASSES):
-        events = moving.values(number)
+        batches = moving.batches(number)
+        events = [encode_batch(batch) for batch in batches]
+        compact = [encode_batch(batch, COMPACT_VERSION) for batch in batches]
         records = [RawRecord(0, offset + index, 0.0, value) for index, value in enumerate(events)]
         offset += len(records)
         blob, out = fold_group(blob, records, Detection(), 0, 1)
@@ -118,6 +120,7 @@ def rows() -> Iterator[Row]:
     size = f"{PARTITIONS:,} partitions x 3 replicas, healthy, all move, {PASSES} passes"
     for name, values, count, level in (
         ("an observation", events, PARTITIONS, None),
+        ("an observation of version 2", compact, PARTITIONS, None),
         ("a view", views, len(views), SINK_LEVEL),
     ):
         how = f"{size}; JSON, and what gzip makes of batches of 256 KiB"

@@ -77,6 +77,7 @@ def test_sizing_multiplies_unit_costs_and_leaves_out_what_was_not_measured() -> 
     assert len(sizing_table([])) == 2
 
 
+@pytest.mark.soak
 def test_the_smoke_test_measures_and_judges_nothing(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "tests.bench", "--quick"],
