@@ -63,6 +63,7 @@ soak: setup ## Runs the searches and walks that take minutes, and an hour of cha
 	@$(bin)/python -m pytest -m soak $(PYTEST_ARGS)
 	@MODEL_TRACES=100000 $(bin)/python -m pytest tests/model_and_detectors $(PYTEST_ARGS)
 	@$(bin)/python -m tests.histories --seed 2000000 --count 10000
+	@$(bin)/python -m tests.fuzz --seconds 600
 	@$(bin)/python -m tests.chaos --seconds 900 $(CHAOS_ARGS)
 	@$(bin)/python -m tests.chaos --hostile --seconds 1800 $(CHAOS_ARGS)
 
@@ -80,5 +81,6 @@ docs: setup ## Regenerates the model's parts of docs/replication.md, and the tab
 
 clean: ## Removes .venv and the files of tools and tests
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants
+	rm -rf fuzz-findings
 	rm -f bench-results.json demo-report.json drills-results.json
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

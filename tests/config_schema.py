@@ -10,6 +10,7 @@ import msgspec
 
 import tidemark.settings
 from tests.conftest import ROOT
+from tidemark.core.codec import dedented
 from tidemark.kafka import options
 from tidemark.settings import Settings
 
@@ -20,7 +21,7 @@ _KEY: Final = re.compile(r"( *)([a-z_]+):")
 
 def configuration_schema() -> dict[str, Any]:
     """The committed file's content."""
-    schema = msgspec.json.schema(Settings)
+    schema = dedented(msgspec.json.schema(Settings))
     definitions = schema.pop("$defs")
     root = definitions.pop("Settings")
     client = _client()

@@ -14,7 +14,7 @@ STAGES = (
         (
             *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "settings"),
             *("kafka", "web", "jvm", "local", "demo", "collect", "verbs", "export", "notify"),
-            *("pages", "docs", "deploy", "packaging", "mutation", "chaos", "drill"),
+            *("pages", "docs", "deploy", "packaging", "mutation", "chaos", "drill", "fuzz"),
         ),
         ("model_and_detectors", "histories", "cases", "rules", "dashboards"),
         ("delivery",),

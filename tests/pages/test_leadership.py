@@ -26,7 +26,7 @@ def test_an_offline_partition_shows_every_choice_and_its_commands() -> None:
     assert "from 100 on" in page
     assert "committed up to 100, log end 104. What it wrote later is unknown." in page
     assert '--bootstrap-server "$BOOTSTRAP" --election-type unclean --topic orders' in page
-    assert "Waiting for broker 1 and electing it saves 34 [70, 104), of which 30 [70, 100)" in page
+    assert "more records survive: 34 [70, 104), of which 30 [70, 100) committed" in page
     assert "If the leader died now" not in page
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings, load_settings
 from tidemark.settings.sources import variables
-from tidemark.settings.yaml_file import parse_yaml
+from tidemark.settings.yaml_file import MAX_DEPTH, parse_yaml
 
 NAMES = sorted({word for name, path, _ in variables(Settings) for word in (*path, name)})
 SCALARS = (
@@ -72,6 +74,22 @@ def test_no_message_shows_the_value_of_a_variable(name: str, text: str) -> None:
 )
 def test_deep_and_recursive_documents_end(text: str) -> None:
     assert message(lambda: parse_yaml(text, "file")).count("\n") == 0
+
+
+def test_brackets_in_brackets_end_at_the_bound() -> None:
+    """Not at the end of the text, where PyYAML's time grows with the square of the depth."""
+    parse_yaml("[" * MAX_DEPTH + "]" * MAX_DEPTH, "file")
+    began = time.thread_time()
+    shown = message(lambda: parse_yaml("{a: [" * 100_000, "file"))
+    assert "nested too deeply" in shown
+    assert time.thread_time() - began < 0.5
+
+
+@pytest.mark.parametrize("text", ['"\\ud800": 1', 'clusters: [{name: "\\udfff"}]'])
+def test_half_a_character_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert "half of a character" in message(lambda: load_settings(path, {}))
 
 
 def test_aliases_that_stand_for_billions_are_refused() -> None:

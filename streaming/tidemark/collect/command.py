@@ -88,13 +88,13 @@ FLUSH_SECONDS: Final = 4.0
 @log_options
 def collect(
     config: Path | None,
-    command_config: Path | None,
     bootstrap: str | None,
     name: str | None,
     to: str,
     passes: int | None,
     log_dirs: str | None = None,
     metadata_dir: Path | None = None,
+    command_config: Path | None = None,
 ) -> None:
     settings = load_long_running(config, command_config)
     if metadata_dir is not None:

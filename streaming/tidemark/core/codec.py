@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from inspect import cleandoc
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, cast
 
@@ -216,7 +217,19 @@ def json_schema(version: int = VERSION) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Tidemark replica-state, version {version}",
-        **schema,
+        **dedented(schema),
+    }
+
+
+def dedented(schema: Any) -> Any:
+    """A JSON Schema with descriptions as Python 3.13 stores docstrings: without indentation."""
+    if isinstance(schema, list):
+        return [dedented(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: cleandoc(value) if key == "description" and isinstance(value, str) else dedented(value)
+        for key, value in schema.items()
     }
 
 

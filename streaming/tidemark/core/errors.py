@@ -31,3 +31,13 @@ class WireError(TidemarkError):
 
 class ClusterError(TidemarkError):
     """A Kafka cluster, or Tidemark's own topics on it, cannot be used as configured."""
+
+
+class StateError(TidemarkError):
+    """A state in the stream's checkpoint that cannot be read."""
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(
+            f"the checkpoint has a state that cannot be read ({str(reason)[:200]}). Restore the "
+            "whole folder from a copy, or start with a new stream.checkpoint."
+        )

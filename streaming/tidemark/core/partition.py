@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from tidemark.core.errors import StateError
 from tidemark.core.leader_epochs import Committed, LineageEntries
 from tidemark.core.offset_history import OffsetHistory, from_oldest
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
@@ -202,6 +203,11 @@ class PartitionState(Struct, array_like=True, gc=False):
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[PartitionState] = msgspec.msgpack.Decoder(PartitionState)
 _FIELDS: Final = PartitionState.__struct_fields__
+# What a state of other bytes raises, before and while its older forms are converted.
+UNREADABLE: Final = (
+    *(msgspec.MsgspecError, ValueError, TypeError, AttributeError),
+    *(IndexError, KeyError, RecursionError, OverflowError),
+)
 _CAUSES: Final = frozenset(cause.value for cause in ShrinkCause)
 
 
@@ -213,13 +219,20 @@ def encode_state(state: PartitionState) -> bytes:
 def decode_state(blob: bytes) -> PartitionState:
     """The inverse of `encode_state`; it upcasts older versions.
 
-    An unknown version is a programmer error: `tidemark stream` refuses the checkpoint of a newer
-    release at start.
+    Raises StateError. `tidemark stream` refuses the checkpoint of a newer release at start.
     """
+    try:
+        if blob[0] == STATE_VERSION:
+            return _decoder.decode(memoryview(blob)[1:])
+        return _decode_older(blob)
+    except UNREADABLE as error:
+        raise StateError(error) from None
+
+
+def _decode_older(blob: bytes) -> PartitionState:
     version = blob[0]
-    if version == STATE_VERSION:
-        return _decoder.decode(memoryview(blob)[1:])
-    assert version in (1, 2), f"partition state version {version}"
+    if version not in (1, 2):
+        raise ValueError(f"version {version}")
     document: list[Any] = msgspec.msgpack.decode(memoryview(blob)[1:])
     if version == 1:
         document = _from_version_1(document)

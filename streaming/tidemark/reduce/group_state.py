@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import StateError, TidemarkError
 
 GROUP_VERSION: Final = 1
 
@@ -38,7 +38,7 @@ def encode_group(state: GroupState) -> bytes:
 def decode_group(blob: bytes | None) -> GroupState:
     """The inverse of `encode_group`; None is an empty group. Older versions are upcast here.
 
-    Raises TidemarkError for the state of a newer release.
+    Raises TidemarkError for the state of a newer release, StateError for what is no state.
     """
     if not blob:
         return GroupState()
@@ -47,4 +47,7 @@ def decode_group(blob: bytes | None) -> GroupState:
             f"the checkpoint has states of version {blob[0]}; this Tidemark reads "
             f"{GROUP_VERSION}. Run the release that wrote it, or start with a new checkpoint."
         )
-    return _decoder.decode(memoryview(blob)[1:])
+    try:
+        return _decoder.decode(memoryview(blob)[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise StateError(error) from None

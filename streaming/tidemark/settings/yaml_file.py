@@ -17,11 +17,18 @@ from tidemark.core.errors import ConfigError
 MAX_BYTES: Final = 4 * 1024 * 1024
 # Of the document with its aliases expanded: a few lines of aliases can stand for billions.
 MAX_VALUES: Final = 500_000
+# Of brackets in brackets: PyYAML's time grows with the square of the depth.
+MAX_DEPTH: Final = 64
 _KEY: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that occurs twice: PyYAML would silently take the last one."""
+    """Refuses a key that occurs twice, where PyYAML takes the last one, and bounds the depth."""
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 PyYAML's name
+        if self.flow_level >= MAX_DEPTH:
+            raise RecursionError
+        super().fetch_flow_collection_start(TokenClass)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
@@ -93,10 +100,25 @@ def _check_size(document: Any, source: str) -> None:
                 f"{source} has more than {MAX_VALUES} values with its aliases expanded. "
                 "Remove aliases."
             )
+        if isinstance(value, str) and not _is_text(value):
+            raise ConfigError(
+                f"{source} is not YAML: an escape in it is half of a character. "
+                "Write the character."
+            )
         if isinstance(value, dict):
+            rest += value.keys()
             rest += value.values()
         elif isinstance(value, list | tuple | set):
             rest += value
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written again: half of a surrogate pair can not."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _problem(error: yaml.YAMLError) -> str:

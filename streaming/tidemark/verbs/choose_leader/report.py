@@ -81,8 +81,8 @@ def gain_text(gain: Gain) -> str:
     committed = records_of(gain.committed)
     kept = f", {committed} of them committed" if committed else ""
     return (
-        f"Waiting for broker {gain.broker}{seen} and electing it saves {saved} {gain.saved}{kept}, "
-        "and what it wrote later."
+        f"If broker {gain.broker}{seen} comes back and is elected, {saved} more survive: "
+        f"{gain.saved}{kept}, and what it wrote later."
     )
 
 

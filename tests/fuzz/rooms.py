@@ -1,0 +1,287 @@
+"""The parsers of what others wrote: valid inputs, the call, and the errors that it may raise."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
+
+from tests.conftest import ROOT
+from tests.verbs.audit.logs import encode as encode_log
+from tests.verbs.audit.logs import written
+from tests.verbs.recordings import trace
+from tidemark.core.errors import ConfigError, TidemarkError, WireError
+
+Call = Callable[[bytes], object]
+DATA = ROOT / "tests" / "testdata"
+
+
+class Room(NamedTuple):
+    seeds: list[bytes]
+    call: Call
+    errors: tuple[type[Exception], ...]
+
+
+@contextmanager
+def codec() -> Iterator[Room]:
+    """Answers of brokers, as the collector decodes them."""
+    from tidemark.collect.codecs.fetch import decode_fetch
+    from tidemark.collect.codecs.list_offsets import decode_list_offsets
+
+    listed = ListOffsetsResponse.ListOffsetsTopicResponse
+    fetched = FetchResponse.FetchableTopicResponse
+    offsets = ListOffsetsResponse(
+        throttle_time_ms=0,
+        topics=[
+            listed(
+                name="orders",
+                partitions=[
+                    listed.ListOffsetsPartitionResponse(
+                        partition_index=n, error_code=0, timestamp=-1, offset=70 + n, leader_epoch=3
+                    )
+                    for n in range(3)
+                ],
+            )
+        ],
+    )
+    records = FetchResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        session_id=0,
+        responses=[
+            fetched(
+                topic="orders",
+                partitions=[
+                    fetched.PartitionData(
+                        partition_index=n,
+                        error_code=0,
+                        high_watermark=70,
+                        last_stable_offset=70,
+                        log_start_offset=0,
+                        aborted_transactions=None,
+                        preferred_read_replica=-1,
+                        records=None,
+                    )
+                    for n in range(3)
+                ],
+            )
+        ],
+    )
+    answers = [
+        *(bytes([version]) + bytes(offsets.encode(version=version)) for version in (1, 4, 7)),
+        b"\x80" + bytes(records.encode(version=12)),
+    ]
+
+    def call(data: bytes) -> None:
+        kind, body = data[0] if data else 0, data[1:]
+        decode_fetch(body) if kind & 0x80 else decode_list_offsets(body, 1 + kind % 9)
+
+    yield Room(answers, call, (WireError,))
+
+
+@contextmanager
+def events() -> Iterator[Room]:
+    """Records of the event topic, as the stream folds them: nothing may be raised at all."""
+    from tidemark.detect.thresholds import Detection
+    from tidemark.reduce.group import fold_group
+    from tidemark.reduce.rows import RawRecord
+
+    lines = trace("unclean")
+    first = [RawRecord(0, number, 1e9, line) for number, line in enumerate(lines[:20])]
+    begun = fold_group(None, first, Detection(), 0, 1)
+
+    def call(data: bytes) -> None:
+        new = [RawRecord(0, 100, 1e9 + 30, data), RawRecord(0, 101, 1e9 + 31, lines[21])]
+        state, _ = fold_group(begun[0], new, Detection(), 0, 1)
+        # What it left behind is read again in the next batch.
+        fold_group(state, [RawRecord(0, 102, 1e9 + 32, lines[22])], Detection(), 0, 1)
+
+    yield Room(lines, call, ())
+
+
+@contextmanager
+def records() -> Iterator[Room]:
+    """Views and alerts, as the exporter, the pages and the verbs read them."""
+    from tests.export.test_hostile_records import show
+    from tests.pages.make import past_alerts, views
+    from tidemark.core.records import encode_record
+
+    seeds = [*map(encode_record, views()), *map(encode_record, past_alerts())]
+    yield Room(seeds, show, (WireError,))
+
+
+@contextmanager
+def state() -> Iterator[Room]:
+    """The stream's state in a checkpoint."""
+    from tidemark.core.partition import decode_state
+    from tidemark.reduce.group_state import decode_group
+
+    groups = [path.read_bytes() for path in sorted((DATA / "state").glob("*.bin"))]
+    partitions = [each for blob in groups for each in decode_group(blob).partitions.values()]
+
+    def call(data: bytes) -> None:
+        if data[:1] == b"G":
+            for each in decode_group(data[1:]).partitions.values():
+                decode_state(each)
+        else:
+            decode_state(data[1:])
+
+    seeds = [*(b"G" + blob for blob in groups), *(b"P" + blob for blob in partitions[:20])]
+    yield Room(seeds, call, (TidemarkError,))
+
+
+@contextmanager
+def configuration() -> Iterator[Room]:
+    """The YAML file, the properties file of --command-config, and thresholds."""
+    from tidemark.kafka.command_config import client_of, parse_properties
+    from tidemark.settings import load_settings
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "c.yaml"
+        properties = (
+            b"Psecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config=a.B required \\\n"
+            b'  username="u" password="p\\u0041";\nssl.truststore.type=PEM\n'
+        )
+
+        def call(data: bytes) -> None:
+            if data[:1] == b"P":
+                client_of(parse_properties(data.decode("utf-8", "replace")))
+                return
+            path.write_bytes(data)
+            try:
+                load_settings(path, {})
+            except ConfigError as error:
+                if "\n" in str(error):
+                    raise ValueError("not one line") from error
+                raise
+
+        text = (ROOT / "docs" / "reference-config.yaml").read_text(encoding="utf-8")
+        lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+        sections = re.findall(r"^\w+:.*(?:\n[ -].*)*", "\n".join(lines), flags=re.MULTILINE)
+        small = b'kafka: {bootstrap_servers: ["a:1"]}\nclusters:\n- {name: a, shards: 2}\n'
+        document = json.dumps({"clusters": [{"name": "a", "bootstrap_servers": ["k:1"]}]}).encode()
+        seeds = [*(each.encode() for each in sections), small, document, document, properties]
+        yield Room(seeds, call, (ConfigError,))
+
+
+@contextmanager
+def http() -> Iterator[Room]:
+    """Requests to the server of the long-running verbs, and query strings of the pages."""
+    import requests
+
+    from tests.web.serving import serving
+    from tidemark_exporters.pages import listing
+    from tidemark_exporters.pages.query import BadRequestError, Query
+
+    with serving() as server:
+        sent = 0
+
+        def call(data: bytes) -> None:
+            nonlocal sent
+            if data[:1] == b"?":
+                Query(data[1:].decode("latin-1"), listing.ALERTS)
+                return
+            with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+                try:
+                    connection.sendall(data)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(65_536):
+                        pass
+                except OSError:
+                    # The server closes what it refuses.
+                    pass
+            sent += 1
+            if sent % 50 == 0:
+                address = f"http://127.0.0.1:{server.port}/-/healthy"
+                assert requests.get(address, timeout=10).status_code == 200
+
+        seeds = [
+            b"GET /a?b=c HTTP/1.1\r\nHost: x\r\nAuthorization: Basic dTpw\r\n\r\n",
+            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
+            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            b"GET /-/healthy HTTP/1.0\r\n\r\n",
+            b"?status=past&cluster=a&page=2&limit=10&q=%C3%A9",
+        ]
+        yield Room(seeds, call, (BadRequestError,))
+
+
+@contextmanager
+def logs() -> Iterator[Room]:
+    """Segments and checkpoint files of brokers, and the metadata log."""
+    from tidemark.collect.log_directories import formats
+    from tidemark.collect.metadata_log.batches import read_batches
+    from tidemark.collect.metadata_log.records import decode_record
+    from tidemark.verbs.audit.batches import DamagedLogError, record_digests, split_batches
+    from tidemark.verbs.audit.unpacking import UnreadableRecordsError
+
+    parsers: list[Call] = [
+        formats.parse_offsets,
+        formats.parse_epochs,
+        formats.parse_topic_id,
+        formats.parse_meta_properties,
+        formats.parse_clean_shutdown,
+        decode_record,
+        lambda data: read_batches(data, check_crc=False),
+    ]
+
+    def segment(data: bytes) -> None:
+        for batch in split_batches(data, 0)[0]:
+            record_digests(batch)
+
+    parsers.append(segment)
+
+    def call(data: bytes) -> None:
+        parsers[data[0] % len(parsers) if data else 0](data[1:])
+
+    log = encode_log(written(3, 2, start=10, epoch=4))
+    texts = [
+        b"0\n2\nt 0 4\nu 1 5\n",
+        b"0\n1\n0 0\n",
+        b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n",
+    ]
+    metas = [b"version=1\nbroker.id=1\ncluster.id=x\n", b'{"version":0,"brokerEpoch":7}']
+    seeds = [
+        bytes([n]) + each for n, each in enumerate([*texts, *metas, b"\x01\x00\x00", log, log])
+    ]
+    errors = (WireError, formats.FormatError, DamagedLogError, UnreadableRecordsError)
+    yield Room(seeds, call, errors)
+
+
+@contextmanager
+def jmx() -> Iterator[Room]:
+    """Bodies of jmx_exporter endpoints, and tokens of OAuth servers."""
+    from kafka.errors import SaslAuthenticationFailedError
+
+    from tidemark.collect.jmx.figures import FigureReader, ScrapeError
+    from tidemark.kafka.oauth import _token
+
+    def call(data: bytes) -> None:
+        if data[:1] == b"{":
+            _token(data, "host")
+            return
+        reader = FigureReader()
+        reader.feed(data)
+        reader.event(1, 9.0)
+
+    seeds = [path.read_bytes() for path in sorted((DATA / "jmx").glob("*.txt"))]
+    seeds.append(b'{"access_token": "a.b.c", "expires_in": 300}')
+    yield Room(seeds, call, (ScrapeError, SaslAuthenticationFailedError))
+
+
+ROOMS = {
+    "codec": codec,
+    "events": events,
+    "records": records,
+    "state": state,
+    "configuration": configuration,
+    "http": http,
+    "logs": logs,
+    "jmx": jmx,
+}
