@@ -4,7 +4,7 @@
 PYTHON ?= python3
 bin := .venv/bin
 
-.PHONY: help setup system test soak demo drills chaos bench mutation lock lint types contracts format unit tests dashboards schema docs clean
+.PHONY: help setup system test soak demo drills chaos bench mutation lock lint types contracts format unit tests dashboards schema docs pictures clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -78,6 +78,9 @@ docs: setup ## Regenerates the model's parts of docs/replication.md, and the tab
 	@$(bin)/python -m tests.docs.versions
 	@$(bin)/python -m tests.docs.drills
 	@$(bin)/python -m tests.docs.performance
+
+pictures: setup ## Takes the pictures of the README from the status page
+	@$(bin)/python -m tests.docs.pictures
 
 clean: ## Removes .venv and the files of tools and tests
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants

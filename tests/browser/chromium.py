@@ -211,10 +211,10 @@ class Tab:
             if event.get("sessionId") == self._session and event["method"] in methods
         ]
 
-    def screenshot(self, path: Path) -> None:
+    def screenshot(self, path: Path, max_height: int = 6000) -> None:
         """The whole page, also below the window."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {**size, "height": min(size["height"], 6000), "scale": 1}
+        clip = {**size, "height": min(size["height"], max_height), "scale": 1}
         taken = self.call(
             "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
         )
