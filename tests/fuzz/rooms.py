@@ -89,6 +89,8 @@ def codec() -> Iterator[Room]:
 @contextmanager
 def events() -> Iterator[Room]:
     """Records of the event topic, as the stream folds them: nothing may be raised at all."""
+    from tidemark.core.codec import decode_batch, encode_batch
+    from tidemark.core.compact_events import COMPACT_VERSION
     from tidemark.detect.thresholds import Detection
     from tidemark.reduce.group import fold_group
     from tidemark.reduce.rows import RawRecord
@@ -103,7 +105,8 @@ def events() -> Iterator[Room]:
         # What it left behind is read again in the next batch.
         fold_group(state, [RawRecord(0, 102, 1e9 + 32, lines[22])], Detection(), 0, 1)
 
-    yield Room(lines, call, ())
+    compact = [encode_batch(decode_batch(line), COMPACT_VERSION) for line in lines]
+    yield Room([*lines, *compact], call, ())
 
 
 @contextmanager
@@ -218,8 +221,8 @@ def logs() -> Iterator[Room]:
     from tidemark.collect.log_directories import formats
     from tidemark.collect.metadata_log.batches import read_batches
     from tidemark.collect.metadata_log.records import decode_record
+    from tidemark.kafka.unpacking import UnreadableRecordsError
     from tidemark.verbs.audit.batches import DamagedLogError, record_digests, split_batches
-    from tidemark.verbs.audit.unpacking import UnreadableRecordsError
 
     parsers: list[Call] = [
         formats.parse_offsets,
