@@ -29,6 +29,8 @@ _SAME = "on (job, instance)"
 _EVENTS = f"{increase(series('tidemark_event_records_total'), FLOW)} > 0"
 _UNJUDGED = f"({_EVENTS} unless {_SAME} {_AGE} <= {STALE_SECONDS})"
 _UNDELIVERED = series("tidemark_deliveries_total", outcome="=~dropped|rejected")
+# It is found by the first batch after a long stop: the new process's first sample may have it.
+_OVERTAKEN = series("tidemark_stream_overtaken_records_total")
 
 RULES = [
     Rule(
@@ -92,6 +94,16 @@ RULES = [
         "A collector cannot publish its observations.",
         "The collector at {{ $labels.instance }} dropped records within 15 minutes: its Kafka is "
         "slow or unreachable. The affected partitions are not observed.",
+        keep="15m",
+    ),
+    Rule(
+        "TidemarkStreamOvertaken",
+        f"{increase(_OVERTAKEN, '15m')} > 0 or ({_OVERTAKEN} > 0 unless "
+        f"last_over_time({_OVERTAKEN}[1d] offset 15m) >= {_OVERTAKEN})",
+        "warning",
+        "Events were removed before the stream read them.",
+        "The stream at {{ $labels.instance }} found records missing within 15 minutes: retention "
+        "passed a stream that was stopped or slow. The passes in them were not judged.",
         keep="15m",
     ),
     Rule(

@@ -154,6 +154,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     },
     ("stream", "counter", "records", ()): {
         "tidemark_stream_input_records_total": "Kafka records read from the event topic.",
+        "tidemark_stream_overtaken_records_total": (
+            "Records of the event topic that were removed before the stream read them."
+        ),
     },
     ("stream", "counter", "rows", ("kind",)): {
         "tidemark_stream_output_rows_total": "Rows written, by kind of topic.",

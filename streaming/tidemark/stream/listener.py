@@ -6,7 +6,7 @@ A failure here is logged and does not affect the query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -16,11 +16,13 @@ from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
+    SourceProgress,
     StreamingQueryListener,
 )
 
 from tidemark.metrics import MetricRegistry
 from tidemark.stream.job import READ, WRITTEN
+from tidemark.stream.overtaken import overtaken_records
 
 BATCH_SECONDS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 # A longer batch is logged at warning level, with its longest phases.
@@ -48,6 +50,7 @@ class StreamMetrics:
         self.state_rows = registry.gauge("tidemark_stream_state_rows")
         self.state_bytes = registry.gauge("tidemark_stream_state_memory_bytes")
         self.last_batch = registry.gauge("tidemark_stream_last_batch_timestamp_seconds")
+        self.overtaken = registry.counter("tidemark_stream_overtaken_records_total")
         for kind in KINDS:
             self.rows.labels(kind)
 
@@ -80,6 +83,7 @@ class Listener(StreamingQueryListener):
         progress, metrics = event.progress, self.metrics
         read = progress.observedMetrics.get(READ)
         written = progress.observedMetrics.get(WRITTEN)
+        self._count_overtaken(progress.sources, 0 if read is None else int(read["records"] or 0))
         if read is None or not read["records"]:
             return
         # By the JVM's clock: the delay of this thread does not count.
@@ -115,6 +119,18 @@ class Listener(StreamingQueryListener):
             **counts,
             **({"phases": longest(progress.durationMs)} if slow else {}),
         )
+
+    def _count_overtaken(self, sources: Sequence[SourceProgress], records: int) -> None:
+        lost = sum(overtaken_records(each.startOffset, each.endOffset, records) for each in sources)
+        if lost:
+            self.metrics.overtaken.inc(lost)
+            log.error(
+                "events were removed from the topic before they were read",
+                records=lost,
+                meaning="their passes are missing: partitions were not observed in that time",
+                cure="keep the stream running, or raise retention.ms of the event topic above its "
+                "longest stop",
+            )
 
 
 def longest(phases: Mapping[str, int], count: int = 3) -> str:
