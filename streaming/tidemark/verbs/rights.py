@@ -27,6 +27,7 @@ from tidemark.kafka.client import explain, make_admin
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.acls import CLUSTER, FULL, Grant, command, verb_grants
 from tidemark.verbs.acls import TOPICS as ALL_TOPICS
+from tidemark.verbs.own_topics import size_lines
 
 # What is asked -> APIs, operation, resource.
 APIS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
@@ -109,6 +110,8 @@ def own_topic_lines(settings: Settings) -> Iterator[str]:
     admin = make_admin(settings.kafka)
     try:
         described = {topic["name"]: topic for topic in admin.describe_topics(topics)}
+        visible = [name for name in topics if isinstance(_state(described.get(name)), frozenset)]
+        sizes = list(size_lines(admin, visible, ",".join(settings.kafka.bootstrap_servers)))
     except kafka_errors.KafkaError as error:
         raise ClusterError(f"cannot describe Tidemark's topics: {explain(error)}.") from None
     finally:
@@ -117,6 +120,7 @@ def own_topic_lines(settings: Settings) -> Iterator[str]:
     absent = [name for name in topics if states[name] == "absent"]
     if absent:
         yield f"not there yet: {', '.join(absent)}; the first start creates what is missing"
+    yield from sizes
     for verb, grants in verb_grants(settings).items():
         yield from _verb_lines(settings, verb, grants, states)
 
