@@ -93,9 +93,11 @@ def missing_package(verb: str, error: ModuleNotFoundError) -> Exception:
     name = (error.name or "").partition(".")[0]
     if name not in EXTRAS:
         return error
+    # The demo runs every process.
+    extra = "all" if verb == "demo" else EXTRAS[name]
     return ConfigError(
         f"`tidemark {verb}` needs the package {name}, which is not installed. "
-        f"Install it: pip install 'tidemark[{EXTRAS[name]}]'."
+        f"Install it: pip install 'tidemark[{extra}]'."
     )
 
 

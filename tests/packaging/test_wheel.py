@@ -95,6 +95,7 @@ def test_an_export_with_another_runbook_url_replaces_nothing_unasked(
         ("export", ("standardwebhooks",), "export"),
         ("stream", ("pandas",), "stream"),
         ("stream", ("pyspark",), "stream"),
+        ("demo", ("pyspark",), "all"),
     ],
 )
 def test_a_verb_names_the_extra_that_it_lacks(

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def test_set_up_and_demo_run_with_the_wheels_java(tmp_path: Path) -> None:
         if name not in ("JAVA_HOME", "VIRTUAL_ENV") and not name.startswith(("MAKE", "MFLAGS"))
     }
     # A Java elsewhere on PATH would be used.
-    environment["PATH"] = os.defpath
+    environment["PATH"] = os.pathsep.join([str(Path(sys.base_prefix) / "bin"), os.defpath])
     script = SCRIPT.format(folders=shlex.join(FOLDERS), clone=shlex.quote(str(clone)))
     ran = subprocess.run(
         ["unshare", "--mount", "bash", "-c", script],
