@@ -30,7 +30,11 @@ from tidemark.local.ports import free_ports
 
 LISTENERS: Final = {"SCRAM": "SASL_SSL", "OAUTH": "SASL_SSL", "MTLS": "SSL"}
 # User -> listener. `describe` has fewer rights than the others.
-USERS: Final = {"scram": "SCRAM", "oauth": "OAUTH", "mtls": "MTLS", "describe": "SCRAM"}
+USERS: Final = {
+    **dict.fromkeys(("scram", "describe", "tidemark"), "SCRAM"),
+    "oauth": "OAUTH",
+    "mtls": "MTLS",
+}
 SECRET: Final = "hunter2"
 _SECURITY: Final = "org.apache.kafka.common.security"
 _ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
