@@ -37,6 +37,8 @@ class SyntheticPasses(NamedTuple):
     period_seconds: float = 1.0
     # Partitions divisible by this have no leader in passes 3 to 8 of 12: alerts fire and resolve.
     offline_every: int = 0
+    # Of the events, by turns from pass to pass.
+    versions: tuple[int, ...] = (1,)
 
     def at(self, number: int) -> float:
         return STARTED_AT + number * self.period_seconds
@@ -126,7 +128,8 @@ class SyntheticPasses(NamedTuple):
                             collector_epoch=COLLECTOR_EPOCH,
                             pass_number=number,
                             events=events[start : start + MAX_EVENTS],
-                        )
+                        ),
+                        self.versions[number % len(self.versions)],
                     ),
                 )
 

@@ -15,7 +15,7 @@ from tidemark.settings import Topics
 from tidemark.stream.fold import MAX_ROWS, make_fold
 
 TOPICS = Topics(partitions=2)
-LOAD = SyntheticPasses(partitions=12, groups=2, offline_every=3)
+LOAD = SyntheticPasses(partitions=12, groups=2, offline_every=3, versions=(1, 2))
 FOLD: Any = make_fold(Detection(), TOPICS)
 
 

@@ -30,7 +30,7 @@ from tidemark.settings import Export, Notify, Receiver, Settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Start = Callable[..., StreamProcess]
-LOAD = SyntheticPasses(partitions=120, groups=4, offline_every=5)
+LOAD = SyntheticPasses(partitions=120, groups=4, offline_every=5, versions=(1, 2))
 SUBMIT = Path(__file__).parents[2] / "deploy" / "spark" / "submit.sh"
 GARBAGE = b"\x00not json"
 

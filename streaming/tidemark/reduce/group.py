@@ -43,6 +43,8 @@ from tidemark.reduce.rows import RawRecord, Row, dead_letter_row, tombstone
 from tidemark.reduce.schedule import (
     CHANGED,
     EACH_PASS,
+    LATEST,
+    SOONEST_SECONDS,
     moving_seconds,
     refresh_at,
     refresh_seconds,
@@ -120,6 +122,13 @@ class Fold(PassFold):
     def _observe(self, batch: Batch, cluster: ClusterState, event: Observation) -> None:
         key = partition_key(batch.cluster, event.topic, event.partition)
         partition = self._decode(key)
+        if (
+            partition is not None
+            and event.fast_high_watermarks is None
+            and self._moves_offsets(partition, batch, event)
+        ):
+            self._reschedule(partition, cluster)
+            return
         before = None if partition is None else partition.state
         source = (batch.collector, batch.collector_epoch)
         if partition is not None and before is not None:
@@ -132,16 +141,28 @@ class Fold(PassFold):
             if event.fast_high_watermarks is not None:
                 before = partition.state = with_fast_high_watermarks(before, event)
                 partition.flags = activity_of(before)
-            if owner == source:
-                flags = fold_offsets(before, event, batch.pass_number, partition.flags)
-                if flags is not None:
-                    partition.flags = flags
+                if owner == source and self._moves_offsets(partition, batch, event):
                     self._reschedule(partition, cluster)
                     return
         after = evolve(before, event, *source, batch.pass_number, cluster)
         if before is not None and before.collector != batch.collector:
             take_over(after, before.observed_at)
         self._apply(key, after, batch, cluster, event)
+
+    def _moves_offsets(self, partition: DecodedPartition, batch: Batch, event: Observation) -> bool:
+        """Folds an observation of the owner that moves offsets only; False: `evolve` must."""
+        state = partition.state
+        if (
+            batch.pass_number <= state.pass_number
+            or state.collector != batch.collector
+            or state.collector_epoch != batch.collector_epoch
+        ):
+            return False
+        flags = fold_offsets(state, event, batch.pass_number, partition.flags)
+        if flags is None:
+            return False
+        partition.flags = flags
+        return True
 
     def _apply_unsampled(self, batch: Batch, cluster: ClusterState, event: UnsampledEvent) -> None:
         """An event with an order of its own, which is no sample and moves no pass."""
@@ -202,7 +223,10 @@ class Fold(PassFold):
             due is None
             or due == EACH_PASS
             # It was quiet, and moves again.
-            or due - state.published_at > 1.5 * moving_seconds(cluster.partitions)
+            or (
+                due - state.published_at > SOONEST_SECONDS
+                and due - state.published_at > LATEST * moving_seconds(cluster.partitions)
+            )
         ):
             seconds = refresh_seconds(state, partition.flags, cluster.partitions)
             self.state.due[key] = refresh_at(key, state.published_at, seconds)

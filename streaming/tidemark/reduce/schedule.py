@@ -26,6 +26,12 @@ MAX_REFRESH_SECONDS: Final = 300.0
 QUIET_SECONDS: Final = 60.0
 
 
+# A view of a moving partition is due at most so many intervals after the one before it
+# (`refresh_at`).
+LATEST: Final = 1.5
+SOONEST_SECONDS: Final = LATEST * REFRESH_SECONDS
+
+
 def moving_seconds(partitions: int | None) -> float:
     """The time between two views of a healthy partition, in a cluster of so many."""
     needed = (partitions or 0) / REFRESHED_PER_SECOND
@@ -40,9 +46,12 @@ def refresh_seconds(state: PartitionState, flags: Activity, partitions: int | No
     if flags & ~activity.LAG or state.alerts:
         return REFRESH_SECONDS
     seconds = moving_seconds(partitions)
-    newest = max([state.high_watermark_moved_at, *(c.observed_at for c in state.checkpoints)])
-    moved = flags & activity.LAG or newest > state.published_at
-    return seconds if moved else max(QUIET_SECONDS, seconds)
+    if flags or state.high_watermark_moved_at > state.published_at:
+        return seconds
+    is_read = state.sparse is not None and any(
+        seen.observed_at > state.published_at for seen in state.sparse.checkpoints
+    )
+    return seconds if is_read else max(QUIET_SECONDS, seconds)
 
 
 def refresh_at(key: str, published_at: float, seconds: float = REFRESH_SECONDS) -> float:
