@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidemark.drill.drill import Drill, Expected, Topic
+from tidemark.drill.drill import Drill, Expected, Step, Topic
 from tidemark.drill.stage import Stage
 from tidemark.drill.steps import (
     acknowledged_since,
@@ -40,15 +40,18 @@ def _kill_follower(stage: Stage) -> Crash:
     return Crash(stage.cluster, 2)
 
 
-_ELECT_STALE = (
-    wait("broker 1 is alone in sync", in_sync(1)),
-    wait("broker 1 acknowledges records alone", acknowledged_since(_FOLLOWER, 50)),
-    load(3),
-    inject(_LEADER, _kill_leader),
-    wait("no partition has a leader", leaderless()),
-    heal(_FOLLOWER),
-    wait("broker 2 leads", led_by(2)),
-)
+def _elect_stale(partitions: int = 1) -> tuple[Step, ...]:
+    return (
+        wait("broker 1 is alone in sync", in_sync(1)),
+        wait("broker 1 acknowledges records alone", acknowledged_since(_FOLLOWER, 50)),
+        load(3),
+        inject(_LEADER, _kill_leader),
+        wait("no partition has a leader", leaderless()),
+        alert("OFFLINE", partitions),
+        heal(_FOLLOWER),
+        wait("broker 2 leads", led_by(2)),
+    )
+
 
 UNCLEAN_ELECTION: Final = Drill(
     name="unclean-election",
@@ -57,7 +60,7 @@ UNCLEAN_ELECTION: Final = Drill(
     versions=(KAFKA_VERSION, BEFORE_ELR),
     steps=(
         inject(_FOLLOWER, _kill_follower),
-        *_ELECT_STALE,
+        *_elect_stale(),
         alert("COMMITTED_DATA_LOSS"),
         heal(_LEADER),
         whole(),
@@ -82,7 +85,7 @@ UNCLEAN_ELECTION_MANY: Final = Drill(
     records_per_second=300,
     steps=(
         inject(_FOLLOWER, _kill_follower),
-        *_ELECT_STALE,
+        *_elect_stale(_MANY),
         alert("COMMITTED_DATA_LOSS", _MANY),
         heal(_LEADER),
         whole(),
@@ -109,7 +112,7 @@ UNCLEAN_WITHOUT_LOSS: Final = Drill(
         passes(3),
         inject(_LEADER, _kill_leader),
         wait("no partition has a leader", leaderless()),
-        passes(2),
+        alert("OFFLINE"),
         heal(_FOLLOWER),
         wait("broker 2 leads", led_by(2)),
         alert("UNCLEAN_ELECTION"),
@@ -170,7 +173,7 @@ LAST_KNOWN_LEADER: Final = Drill(
         wait("broker 3 is out of sync", in_sync(1, 2)),
         inject("kill broker 2", lambda stage: Crash(stage.cluster, 2)),
         wait("broker 1 is alone in sync", in_sync(1)),
-        passes(2),
+        alert("UNDER_MIN_ISR"),
         inject(_LEADER, _kill_leader),
         passes(8),
         heal("kill broker 2"),
