@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.disk import DiskReader, Stored, batch_heads, checkpoint, cut_logs, wipe_logs
+from tests.chaos.disk import DiskReader, Stored, cut_logs, wipe_logs
+from tidemark.local.replica_logs import batches, read_checkpoint
 
 PLACE = ("t", 0)
 
@@ -72,7 +73,7 @@ def test_a_cut_loses_the_end_and_nothing_that_was_flushed(tmp_path: Path, seed: 
     lost = cut_logs(tmp_path, [PLACE], 10, random.Random(seed))
     left = file.read_bytes()
     assert whole.startswith(left)
-    ends = [head.next_offset for head in batch_heads(left)]
+    ends = [batch.next_offset for batch in batches(left)]
     assert ends[-1] >= 2
     assert lost == 6 - ends[-1]
 
@@ -83,7 +84,7 @@ def test_cuts_end_at_a_boundary_and_inside_a_batch(tmp_path: Path) -> None:
         file = write(tmp_path, b"".join(BATCHES))
         if cut_logs(tmp_path, [PLACE], 10, random.Random(seed)):
             data = file.read_bytes()
-            inside.add(sum(head.end - head.at for head in batch_heads(data)) < len(data))
+            inside.add(sum(batch.end - batch.at for batch in batches(data)) < len(data))
     assert inside == {False, True}
 
 
@@ -91,6 +92,6 @@ def test_a_new_disk_has_no_log_and_no_checkpoint(tmp_path: Path) -> None:
     write(tmp_path, BATCHES[0])
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nt 0 2\n")
     (tmp_path / "meta.properties").write_text("version=1\n")
-    assert checkpoint(tmp_path / "replication-offset-checkpoint") == {PLACE: 2}
+    assert read_checkpoint(tmp_path / "replication-offset-checkpoint") == {PLACE: 2}
     wipe_logs(tmp_path, [PLACE])
     assert [file.name for file in tmp_path.iterdir()] == ["meta.properties"]

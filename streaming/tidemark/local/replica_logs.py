@@ -14,6 +14,7 @@ from tidemark.core.errors import ClusterError
 from tidemark.local.cluster import Place
 
 CHECKPOINT: Final = "replication-offset-checkpoint"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 # Offset and size of a batch (or of a message, before 0.11); then partition leader epoch, magic.
 _HEAD: Final = struct.Struct(">qiib")
 _SIZE: Final = struct.Struct(">i")
@@ -30,11 +31,15 @@ class ReplicaOnDisk(NamedTuple):
     high_watermark: int | None
 
 
-class _Batch(NamedTuple):
-    """A batch in a segment; `at` is its first byte, `end` the byte behind it."""
+class Batch(NamedTuple):
+    """A batch in a segment; `at` is its first byte, `end` the byte behind it.
+
+    `epoch` is that of the leader that appended it; -1 before 0.11.
+    """
 
     base_offset: int
-    last_offset: int
+    next_offset: int
+    epoch: int
     magic: int
     at: int
     end: int
@@ -58,13 +63,18 @@ def read_record_ids(folder: Path, place: Place) -> dict[int, int] | None:
     found: dict[int, int] = {}
     for segment in sorted(log.glob("*.log")):
         data = segment.read_bytes()
-        for batch in _batches(data):
-            values = _values_2(data, batch) if batch.magic >= 2 else _values_1(data, batch)
-            for offset, value in values:
-                number = value.split(b" ", 1)[0]
-                if number.isdigit():
-                    found[offset] = int(number)
+        for batch in batches(data):
+            found.update(record_ids(data, batch))
     return found
+
+
+def record_ids(data: bytes, batch: Batch) -> Iterator[tuple[int, int]]:
+    """(offset, id) of each record of a load producer in a batch of a segment."""
+    values = _values_2(data, batch) if batch.magic >= 2 else _values_1(data, batch)
+    for offset, value in values:
+        number = value.split(b" ", 1)[0]
+        if number.isdigit():
+            yield offset, int(number)
 
 
 def cut_log(log: Path, records: int, *, inside: bool = False) -> int:
@@ -75,9 +85,9 @@ def cut_log(log: Path, records: int, *, inside: bool = False) -> int:
     """
     segment = max(log.glob("*.log"))
     data = segment.read_bytes()
-    batches = list(_batches(data))
-    wanted = (batches[-1].last_offset + 1 - records) if batches else -1
-    first = next((batch for batch in batches if batch.last_offset >= wanted), None)
+    found = list(batches(data))
+    wanted = (found[-1].next_offset - records) if found else -1
+    first = next((batch for batch in found if batch.next_offset > wanted), None)
     if first is None or wanted < int(segment.stem):
         raise ClusterError(f"{segment} has fewer than {records} records to cut off.")
     at = (first.at + first.end) // 2 if inside else first.at
@@ -113,24 +123,23 @@ def read_checkpoint(file: Path) -> dict[Place, int]:
 
 def _log_end_offset(log: Path) -> int:
     segment = max(log.glob("*.log"))
-    ends = (batch.last_offset + 1 for batch in _batches(segment.read_bytes()))
+    ends = (batch.next_offset for batch in batches(segment.read_bytes()))
     return max(ends, default=int(segment.stem))
 
 
-def _batches(data: bytes) -> Iterator[_Batch]:
-    """The whole batches of a segment."""
-    at = 0
+def batches(data: bytes, at: int = 0) -> Iterator[Batch]:
+    """The whole batches of a segment from a byte on. Ends at the first one that is not whole."""
     while at + _HEAD.size <= len(data):
-        offset, size, _, magic = _HEAD.unpack_from(data, at)
+        offset, size, epoch, magic = _HEAD.unpack_from(data, at)
         end = at + 12 + size
         if size <= 0 or end > len(data):
             return
         delta = _SIZE.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)[0] if magic >= 2 else 0
-        yield _Batch(offset, offset + delta, magic, at, end)
+        yield Batch(offset, offset + delta + 1, epoch if magic >= 2 else -1, magic, at, end)
         at = end
 
 
-def _values_2(data: bytes, batch: _Batch) -> Iterator[tuple[int, bytes]]:
+def _values_2(data: bytes, batch: Batch) -> Iterator[tuple[int, bytes]]:
     """Length, attributes, time delta, offset delta, key, value, headers; numbers are varints."""
     (attributes,) = struct.unpack_from(">h", data, batch.at + _ATTRIBUTES_AT)
     at = batch.at + _RECORDS_AT
@@ -145,7 +154,7 @@ def _values_2(data: bytes, batch: _Batch) -> Iterator[tuple[int, bytes]]:
         at = following
 
 
-def _values_1(data: bytes, batch: _Batch) -> Iterator[tuple[int, bytes]]:
+def _values_1(data: bytes, batch: Batch) -> Iterator[tuple[int, bytes]]:
     """A message of Kafka before 0.11: CRC, magic, attributes, time (magic 1), key, value."""
     if data[batch.at + 17] & _NOT_PLAIN:
         return
