@@ -78,9 +78,15 @@ def _is_compacted(stage: Stage) -> bool:
     return True
 
 
-def _find_cleaner_checkpoint(stage: Stage) -> None:
+def _cleaned_up_to(stage: Stage) -> int:
     file = stage.cluster.log_directory(1) / "cleaner-offset-checkpoint"
-    found = read_checkpoint(file).get(_PLACE, 0)
+    return read_checkpoint(file).get(_PLACE, 0)
+
+
+def _find_cleaner_checkpoint(stage: Stage) -> None:
+    """Kafka writes it after it has swapped the segments."""
+    stage.reaches(lambda stage: _cleaned_up_to(stage) > 0, _SECONDS)
+    found = _cleaned_up_to(stage)
     text = f"the leader's log is cleaned up to {found}"
     stage.show("cleaner-offset-checkpoint", text, holds=found > 0)
 
