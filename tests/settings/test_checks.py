@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.settings.load import refused
+from tests.settings.load import load, refused
 from tidemark.core.errors import ConfigError
 from tidemark.settings import parse_address
 
@@ -121,6 +121,14 @@ from tidemark.settings import parse_address
         ("clusters: [{name: a, bootstrap_servers: ['k:99999']}]", "`k:99999` is not a host:port"),
         ("export: {listen: '9754'}", "`9754` is not a host:port"),
         (
+            "detect: {runbook_url: 'https://u:s3cret@r.example.org/'}",
+            "detect.runbook_url: every alert shows this URL",
+        ),
+        (
+            "notify: {external_url: 'https://u@t.example.org/'}",
+            "notify.external_url: every alert shows this URL",
+        ),
+        (
             "detect: {disabled: [ISR_CHANGE, ISR_CHANGES]}",
             "there is no detector `ISR_CHANGES`; there are AT_MIN_ISR, ",
         ),
@@ -131,10 +139,21 @@ def test_wrong_options_are_named_in_one_line(text: str, message: str, tmp_path: 
     assert message in refused(text, tmp_path)
 
 
-def test_the_message_about_a_url_hides_its_secret(tmp_path: Path) -> None:
-    assert "s3cret" not in refused(
-        "notify: {receivers: [{name: r, url: 'hooks.example.org/s3cret'}]}", tmp_path
-    )
+@pytest.mark.parametrize(
+    "text",
+    [
+        "notify: {receivers: [{name: r, url: 'hooks.example.org/s3cret'}]}",
+        "detect: {runbook_url: 'https://u:s3cret@r.example.org/'}",
+        "notify: {external_url: 'https://s3cret@t.example.org/'}",
+    ],
+)
+def test_the_message_about_a_url_hides_its_secret(text: str, tmp_path: Path) -> None:
+    assert "s3cret" not in refused(text, tmp_path)
+
+
+def test_an_at_sign_in_the_path_of_a_published_url_is_no_login(tmp_path: Path) -> None:
+    url = "https://r.example.org/@team/runbooks"
+    assert load(f"detect: {{runbook_url: '{url}'}}", tmp_path).detect.runbook_url == url
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,20 @@ def check_addresses(settings: Settings) -> None:
                 f"configuration: {option}: a URL{beginning} is not an http:// or https:// URL. "
                 "Write it like https://host.example.org/path."
             )
+    for option, url in _published(settings):
+        if has_login(url):
+            raise ConfigError(
+                f"configuration: {option}: every alert shows this URL: it must have no user and "
+                "no password. Write it like https://host.example.org/path."
+            )
+
+
+def has_login(url: str) -> bool:
+    """Whether a URL has a user or a password; a text that is no URL has none."""
+    try:
+        return "@" in urlsplit(url).netloc
+    except ValueError:
+        return False
 
 
 def _is_url(url: str) -> bool:
@@ -77,12 +91,17 @@ def _addresses(settings: Settings) -> Iterator[tuple[str, str, bool]]:
             yield f"{name}.listen", listen, False
 
 
+def _published(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The URLs that alerts contain."""
+    yield "notify.external_url", settings.notify.external_url
+    yield "detect.runbook_url", settings.detect.runbook_url
+
+
 def _urls(settings: Settings) -> Iterator[tuple[str, str]]:
     notify = settings.notify
     if settings.collect.watchdog_url is not None:
         yield "collect.watchdog_url", settings.collect.watchdog_url
-    yield "notify.external_url", notify.external_url
-    yield "detect.runbook_url", settings.detect.runbook_url
+    yield from _published(settings)
     for receiver in notify.receivers:
         if receiver.url is not None:
             yield f"receiver `{receiver.name}`: url", receiver.url

@@ -10,6 +10,7 @@ import click
 from tidemark.assets import list_assets
 from tidemark.core.errors import TidemarkError
 from tidemark.detect.thresholds import RUNBOOK_URL
+from tidemark.settings.addresses import has_login
 
 
 @click.group()
@@ -46,6 +47,11 @@ def export(folder: Path, runbook_url: str | None, force: bool, as_json: bool) ->
     if runbook_url is not None and not runbook_url.startswith(("http://", "https://")):
         raise click.BadParameter(
             "it must begin with http:// or https://", param_hint="--runbook-url"
+        )
+    if runbook_url is not None and has_login(runbook_url):
+        raise click.BadParameter(
+            "every alert shows this URL: it must have no user and no password",
+            param_hint="--runbook-url",
         )
     wanted = {}
     for path, file in list_assets():
