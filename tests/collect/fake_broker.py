@@ -83,6 +83,8 @@ class FakeBroker:
         # Error code of every partition in Fetch.
         self.fetch_error = 0
         self.versions = versions or VERSIONS
+        # Metadata's error for a topic that is not there: unknown, or denied (29).
+        self.absent_error = 3
         self.requests: list[Any] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -165,7 +167,7 @@ class FakeBroker:
         wanted = topics if request.topics is None else [t.name for t in request.topics]
         listed = [
             topic_class(
-                error_code=0 if name in topics else 3,
+                error_code=0 if name in topics else self.absent_error,
                 name=name,
                 is_internal=False,
                 partitions=[

@@ -124,6 +124,31 @@ def test_verbs_name_the_rights_that_they_lack(
     assert len(re.findall(r"^  refused: .*: X: ", out, flags=re.MULTILINE)) == 3
 
 
+@pytest.mark.parametrize(
+    ("error", "first", "records"),
+    [
+        (3, "ok: Metadata, ListOffsets", "the cluster has no topic"),
+        (29, "refused: Metadata, ListOffsets", "no broker answered it in this time"),
+    ],
+)
+def test_a_cluster_without_topics_is_told_from_topics_that_may_not_be_described(
+    error: int, first: str, records: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(risks, "MAX_SECONDS", 0.0)
+    fake = FakeCluster()
+    for broker in fake.brokers:
+        broker.absent_error = error
+    kafka = f"bootstrap_servers: ['127.0.0.1:{fake.brokers[0].port}']"
+    path = tmp_path / "c.yaml"
+    path.write_text(f"kafka: {{{kafka}}}\nclusters: [{{name: east, {kafka}}}]")
+    out = tidemark("check-config", "--config", str(path), "--reach").out
+    fake.close()
+    _, _, lines = out.partition("cluster east")
+    assert f"  {first} (Describe on topics)" in lines
+    assert f"  not known: Fetch (Read on topics): {records}\n" in lines
+    assert ("to grant what is refused:" in lines) is (error == 29)
+
+
 def test_an_audit_without_a_visible_partition_is_no_success() -> None:
     fake = FakeCluster()
     server = f"127.0.0.1:{fake.brokers[0].port}"

@@ -8,10 +8,11 @@ import msgspec
 
 from tidemark.collect.jmx.endpoint import scrape
 from tidemark.collect.jmx.figures import ScrapeError
+from tidemark.collect.refusals import TOPICS
 from tidemark.core.errors import TidemarkError
 from tidemark.kafka.client import check_reachable
 from tidemark.settings import Cluster, Settings
-from tidemark.verbs.rights import api_lines, own_topic_lines
+from tidemark.verbs.rights import api_lines, own_topic_lines, sees_all_topics
 from tidemark.verbs.risks import examine, risk_lines
 
 
@@ -70,4 +71,6 @@ def raise_failures(found: Sequence[Reached]) -> None:
 def _cluster_lines(cluster: Cluster, settings: Settings) -> list[str]:
     """The rights on a cluster, and its risky configurations. They are no error."""
     found = examine(cluster, settings)
-    return [*api_lines(cluster, found.answered, found.refused), *risk_lines(found.views)]
+    has_topics = TOPICS not in found.refused or not sees_all_topics(cluster)
+    rights = api_lines(cluster, found.answered, found.refused, has_topics)
+    return [*rights, *risk_lines(found.views)]

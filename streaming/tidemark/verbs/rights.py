@@ -29,6 +29,8 @@ from tidemark.verbs.acls import CLUSTER, FULL, Grant, command, verb_grants
 from tidemark.verbs.acls import TOPICS as ALL_TOPICS
 from tidemark.verbs.own_topics import size_lines
 
+# Metadata of a topic that is not there: "unknown topic" to who may describe it, else "denied".
+ABSENT_TOPIC: Final = "tidemark-asks-for-its-rights"
 # What is asked -> APIs, operation, resource.
 APIS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     TOPICS: ("Metadata, ListOffsets", "Describe", ALL_TOPICS),
@@ -70,9 +72,15 @@ def _shown(event: Any) -> Iterator[str]:
 
 
 def api_lines(
-    cluster: Cluster, shown: Collection[str], refused: Mapping[str, tuple[str, ...]]
+    cluster: Cluster,
+    shown: Collection[str],
+    refused: Mapping[str, tuple[str, ...]],
+    has_topics: bool = True,
 ) -> Iterator[str]:
     """A line for each API, then the commands that grant what is refused."""
+    if not has_topics:
+        shown = {TOPICS, *shown}
+        refused = {what: reasons for what, reasons in refused.items() if what != TOPICS}
     for what, (api, operation, resource) in APIS.items():
         place = "topics" if resource == ALL_TOPICS else "the cluster"
         if what in refused:
@@ -81,7 +89,9 @@ def api_lines(
         elif what in shown:
             yield f"ok: {api} ({operation} on {place})"
         else:
-            yield f"not known: {api} ({operation} on {place}): no broker answered it in this time"
+            is_unasked = resource == ALL_TOPICS and not has_topics
+            why = "the cluster has no topic" if is_unasked else "no broker answered it in this time"
+            yield f"not known: {api} ({operation} on {place}): {why}"
     missing = [
         Grant(operations, grant.resource)
         for grant in FULL
@@ -98,6 +108,21 @@ def api_lines(
     if missing:
         yield "to grant what is refused:"
         yield from (f"  {command(cluster, grant)}" for grant in missing)
+
+
+def sees_all_topics(cluster: Cluster) -> bool:
+    """Whether a cluster that lists no topic has none: this principal may describe any name.
+
+    Raises ClusterError where no broker answers.
+    """
+    admin = make_admin(cluster)
+    try:
+        answers = admin.describe_topics([ABSENT_TOPIC])
+    except kafka_errors.KafkaError as error:
+        raise ClusterError(f"cannot describe a topic: {explain(error)}.") from None
+    finally:
+        admin.close()
+    return [_state(answer) for answer in answers] == ["absent"]
 
 
 def own_topic_lines(settings: Settings) -> Iterator[str]:
