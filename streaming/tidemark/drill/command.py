@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 from rich.console import Console
 
-from tidemark.core.errors import ConfigError
+from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.core.text import table
 from tidemark.drill.drill import Drill
 from tidemark.drill.drills.table import DRILLS, NOT_PLAYED, find_drill
@@ -131,6 +131,7 @@ def _run(
 ) -> int:
     if version is not None:
         _check_version(drills, version)
+    _check_writable(junit_file, record)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit)
     quiet_logs()
@@ -141,13 +142,13 @@ def _run(
         results = _side_by_side(console, plan, jobs, record)
     else:
         results = [_one(console, n, len(plan), row, record) for n, row in enumerate(plan)]
-    if junit_file is not None:
-        junit_file.write_bytes(junit(results))
     if as_json:
         click.echo(json.dumps(document(results), indent=1))
     else:
         for line in as_table(results):
             click.echo(line)
+    if junit_file is not None:
+        _write_junit(junit_file, results)
     return exit_code(results)
 
 
@@ -206,7 +207,33 @@ def _check_version(drills: Sequence[Drill], version: str) -> None:
             known = ", ".join(one.versions)
             raise ConfigError(f"the drill {one.name} runs on Kafka {known}, not on {version}.")
     if not drills:
-        raise ConfigError(f"no drill runs on Kafka {version}.")
+        known = ", ".join(sorted({v for d in DRILLS.values() for v in d.versions}))
+        raise ConfigError(f"no drill runs on Kafka {version}; there are drills on {known}.")
+
+
+def _check_writable(junit_file: Path | None, record: Path | None) -> None:
+    """Before the drills: they take minutes. Raises ConfigError. A file keeps its content."""
+    option = "--record"
+    try:
+        if record is not None:
+            record.mkdir(parents=True, exist_ok=True)
+        option = "--junit"
+        if junit_file is not None:
+            is_new = not junit_file.exists()
+            junit_file.open("ab").close()
+            if is_new:
+                junit_file.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"{option}: cannot write {error.filename}: {error.strerror}. Choose another."
+        ) from None
+
+
+def _write_junit(path: Path, results: Sequence[Result]) -> None:
+    try:
+        path.write_bytes(junit(results))
+    except OSError as error:
+        raise TidemarkError(f"--junit: cannot write {path}: {error.strerror}.") from None
 
 
 def _exit(number: int, _frame: FrameType | None) -> NoReturn:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import ConfigError
 from tidemark.jvm.ivy import Coordinates
 from tidemark.jvm.jars import KAFKA_VERSION, JarSet, broker_jars, fetch_jars
 from tidemark.jvm.java import JavaHome
@@ -63,9 +63,9 @@ VERSIONS: Final = {
 
 
 def kafka_version(number: str) -> KafkaVersion:
-    """Raises TidemarkError for a version that is not in the table."""
+    """Raises ConfigError for a version that is not in the table."""
     try:
         return VERSIONS[number]
     except KeyError:
         known = ", ".join(VERSIONS)
-        raise TidemarkError(f"a local cluster runs Kafka {known}, not {number}.") from None
+        raise ConfigError(f"a local cluster runs Kafka {known}, not {number}.") from None
