@@ -51,6 +51,8 @@ def test_logins_and_options_are_hidden(capsys: pytest.CaptureFixture[str]) -> No
     log = logging.getLogger("kafka.net.connection")
     request = SaslAuthenticateRequest(auth_bytes=SECRET.encode(), version=2)
     log.debug("%s Request %d: %s", "node 1", 3, request)
+    # kafka.protocol.parser logs the bytes of each request and answer.
+    log.debug("%s Send: %s", "node 1", bytearray(request.encode(version=2, header=False)))
     with pytest.raises(KafkaError):
         KafkaAdminClient(
             bootstrap_servers="127.0.0.1:1",
@@ -62,6 +64,7 @@ def test_logins_and_options_are_hidden(capsys: pytest.CaptureFixture[str]) -> No
         )
     shown = capsys.readouterr().err
     assert "Request 3: SaslAuthenticateRequest (hidden)" in shown
+    assert "Send: " in shown and " bytes" in shown
     assert "Starting KafkaAdminClient" in shown
     assert SECRET not in shown and SECRET.encode().hex() not in shown
 

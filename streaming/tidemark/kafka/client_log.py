@@ -53,7 +53,7 @@ class _ToStructlog(logging.Handler):
 
 
 def without_secrets(record: logging.LogRecord) -> str:
-    """The message; requests that log in, and options with passwords, are hidden."""
+    """The message; requests that log in, their bytes, and options with passwords are hidden."""
     args = record.args
     if isinstance(args, Mapping):
         return f"{record.msg} {_HIDDEN}"
@@ -61,7 +61,12 @@ def without_secrets(record: logging.LogRecord) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Only what kafka-python logs with a secret inside: its options, and requests of SASL."""
+    """Only what kafka-python logs with a secret inside: its options, and requests of SASL.
+
+    It also logs each request as the bytes that it sends.
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"{len(value)} bytes"
     if isinstance(value, Mapping) or "Sasl" in type(value).__name__:
         return f"{type(value).__name__} {_HIDDEN}"
     return value

@@ -19,6 +19,7 @@ from tidemark import __version__
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
 from tidemark.web.deadline import BoundedAdapter, Deadline
+from tidemark.web.hidden import without_secrets
 
 if TYPE_CHECKING:
     from standardwebhooks.webhooks import Webhook
@@ -105,7 +106,7 @@ class HttpClient:
     def post(self, body: bytes, message_id: str | None) -> Answer:
         """Posts once, signed where there is a secret. Raises NotDeliveredError.
 
-        No message of it contains the URL, which may hold a secret.
+        No message of it, and no text of an answer, contains the URL, which may hold a secret.
         """
         seconds = self._route.timeout_seconds
         deadline = Deadline(seconds)
@@ -135,7 +136,7 @@ class HttpClient:
                 if deadline.expired:
                     # Headers that were cut off read as complete ones.
                     raise NotDeliveredError("the headers were cut off")
-                return _judge(answer)
+                return self._judge(answer)
         except requests.exceptions.SSLError:
             raise NotDeliveredError("the TLS certificate is not trusted") from None
         except (OSError, ValueError, HTTPError) as error:
@@ -158,6 +159,16 @@ class HttpClient:
                 self._authorization = _authorization(self._route)
             request.headers["Authorization"] = self._authorization
         return request
+
+    def _judge(self, answer: requests.Response) -> Answer:
+        """Raises NotDeliveredError. Receivers often answer with what they were sent."""
+        status = answer.status_code
+        text = without_secrets(_beginning(answer), self._url, self._authorization)
+        if 200 <= status < 300:
+            return Answer(status, text)
+        raise NotDeliveredError(
+            f"HTTP {status}", after_seconds=_retry_after(answer), status=status, text=text
+        )
 
 
 def make_clients(route: Route) -> list[HttpClient]:
@@ -189,15 +200,6 @@ def _reason(error: BaseException) -> str:
             return f"{type(error).__name__}: {text}"
         cause = cause.__cause__ or cause.__context__
     return type(error).__name__
-
-
-def _judge(answer: requests.Response) -> Answer:
-    status, text = answer.status_code, _beginning(answer)
-    if 200 <= status < 300:
-        return Answer(status, text)
-    raise NotDeliveredError(
-        f"HTTP {status}", after_seconds=_retry_after(answer), status=status, text=text
-    )
 
 
 def _beginning(answer: requests.Response) -> str:

@@ -1,0 +1,118 @@
+"""Brokers and an HTTP server of the test that learn secrets; the latter repeats them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import ssl
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from tests.collect.fake_broker import VERSIONS, FakeBroker, Log
+
+HANDSHAKE, AUTHENTICATE = 17, 36
+REFUSED = 58
+TOPIC = "orders"
+
+
+class SecureBroker(FakeBroker):
+    """Takes any login, or refuses all of them. `learned`: the logins' bytes."""
+
+    def __init__(self, mechanism: str = "", *, refuses: bool = False) -> None:
+        self.mechanism, self.refuses = mechanism, refuses
+        self.context: ssl.SSLContext | None = None
+        self.learned = b""
+        super().__init__(1, {**VERSIONS, HANDSHAKE: (1, 1), AUTHENTICATE: (1, 1)})
+        self.metadata = lambda: ([self], {TOPIC: {0: (1, 0, [1], [1], 0)}})
+        self.logs[TOPIC, 0] = Log([(0, 5)], 5, 0, leads=True)
+
+    def require_certificate(self, certificate: Path, key: Path, authority: Path) -> None:
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(certificate, key)
+        self.context.load_verify_locations(authority)
+        self.context.verify_mode = ssl.CERT_REQUIRED
+
+    def _serve(self, connection: Any) -> None:
+        with contextlib.suppress(OSError):
+            if self.context is not None:
+                connection = self.context.wrap_socket(connection, server_side=True)
+                self._open.append(connection)
+                self.learned += b"a client's certificate"
+            super()._serve(connection)
+
+    def _answer(self, connection: Any, data: bytes) -> None:
+        key, version, correlation = struct.unpack_from(">hhi", data)
+        if key == HANDSHAKE:
+            SaslHandshakeRequest.decode(data, version=version, header=True)
+            body = struct.pack(">hi", 0, 1) + _text(self.mechanism.encode())
+        elif key == AUTHENTICATE:
+            login = bytes(
+                SaslAuthenticateRequest.decode(data, version=version, header=True).auth_bytes
+            )
+            self.learned += login
+            error = struct.pack(">h", REFUSED if self.refuses else 0)
+            said = _text(b"Invalid login") if self.refuses else struct.pack(">h", -1)
+            body = error + said + struct.pack(">iq", 0, 0)
+        else:
+            super()._answer(connection, data)
+            return
+        payload = struct.pack(">i", correlation) + body
+        connection.sendall(struct.pack(">i", len(payload)) + payload)
+
+
+def _text(data: bytes) -> bytes:
+    return struct.pack(">h", len(data)) + data
+
+
+class Repeating(ThreadingHTTPServer):
+    """Answers with the path and the headers of each request. `learned`: all of them.
+
+    200 with a token on /token, 404 on other paths.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, token: str) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.token, self.learned = token, ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Repeating
+
+    def do_POST(self) -> None:
+        asked = f"{self.command} {self.path} {' '.join(map(str, self.headers.values()))}"
+        self.server.learned += f"{asked}\n"
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        is_token = self.path == "/token"
+        text = json.dumps({"access_token": self.server.token}) if is_token else f"Cannot {asked}"
+        content = text.encode() + (b"" if is_token else body)
+        self.send_response(200 if is_token else 404)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+@contextmanager
+def repeating(token: str) -> Iterator[Repeating]:
+    with Repeating(token) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield server
+        server.shutdown()

@@ -1,0 +1,190 @@
+"""No secret of the configuration is in what any verb prints, logs, serves or shows to `ps`."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Final
+
+import pytest
+import requests
+import structlog
+
+from tests.processes import descendants
+from tests.verbs.secrets.places import PLACES, SECRETS, USER, VARIABLE, Stage, leaks
+from tidemark.cli import main
+from tidemark.kafka.client_log import show_client_log
+
+SECONDS: Final = 60.0
+# The exporter posts without Kafka that no view arrives: here at once.
+QUICKLY: Final = """
+from tidemark_exporters.notify import derived_alerts
+from tidemark.cli import main
+derived_alerts.FIRST_VIEW_SECONDS = 0.0
+main()
+"""
+# These are not sent to the servers of the test, or not in a form that can be read back.
+NOT_SENT: Final = {"password in a password file", "key password", "signing secret", "web password"}
+PAGES: Final = {
+    "collect": ("metrics", "-/ready", "-/healthy", "nothing"),
+    "export": (
+        *("metrics", "-/ready", "-/healthy", "", "topics", "partitions", "alerts", "docs/guide"),
+        *(f"api/v1/{name}" for name in ("clusters", "topics", "partitions", "brokers", "alerts")),
+        *("api/v1/nothing", "nothing", "partitions?limit=x"),
+    ),
+}
+VERBS: Final = (
+    "check-config",
+    "check-config --json",
+    "check-config --acls",
+    "check-config --reach --json",
+    *(f"check-config --test-receiver {name}" for name in ("by-file", "by-url", "managers")),
+    "collect --cluster plain --to - --passes 1",
+    "collect --cluster refused --to - --passes 1",
+    "top --cluster plain --passes 1 --plain",
+    "inspect --cluster tls orders --json",
+    "inspect --losses --json",
+    *(f"safe-to-stop --cluster {name} 1 --json" for name in ("plain", "scram", "oauth", "tls")),
+    "safe-to-stop --cluster refused 1",
+)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with ExitStack() as stack:
+        yield Stage(stack, tmp_path_factory.mktemp("secrets"))
+
+
+def start(stage: Stage, verb: str) -> subprocess.Popen[bytes]:
+    """The verb, its log in the file of its name."""
+    with (stage.folder / f"{verb}.log").open("wb") as out:
+        return subprocess.Popen(
+            [sys.executable, "-c", QUICKLY, verb, "--config", str(stage.config)],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env={**os.environ, **stage.variables},
+        )
+
+
+@contextmanager
+def running(stage: Stage, verb: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = start(stage, verb)
+    try:
+        yield process
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def shown_of(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
+    """What `ps` shows, and the environments but for the variable that holds the secret itself."""
+    for pid in [process.pid, *descendants(process.pid)]:
+        yield f"cmdline of {pid}", Path(f"/proc/{pid}/cmdline").read_bytes()
+        environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        others = [each for each in environ if not each.startswith(f"{VARIABLE}=".encode())]
+        yield f"environ of {pid}", b"\0".join(others)
+
+
+def served_by(stage: Stage, verb: str) -> Iterator[tuple[str, bytes]]:
+    base, user = f"http://127.0.0.1:{stage.ports[verb]}", (USER, SECRETS["web password"])
+    for name in PAGES[verb]:
+        for auth in (user, None):
+            got = requests.get(f"{base}/{name}", auth=auth, timeout=30)
+            yield f"{verb}: /{name}", f"{got.headers}\n{got.text}".encode()
+    assert requests.get(f"{base}/metrics", auth=user, timeout=30).status_code == 200
+    assert requests.get(f"{base}/metrics", timeout=30).status_code == 401
+
+
+# What is searched is a log of logins and of failed posts.
+LOGGED: Final = (b"SaslAuthenticateRequest (hidden)", b"HTTP 404")
+
+
+def wait_for(stage: Stage, verb: str, places: set[str]) -> None:
+    """Until the servers were sent everything, and the verb has logged it."""
+    deadline, log = time.monotonic() + SECONDS, stage.folder / f"{verb}.log"
+    while missing := places - set(leaks(stage.learned())) or {
+        text for text in LOGGED if text not in log.read_bytes()
+    }:
+        assert time.monotonic() < deadline, (verb, missing)
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("verb", "places"),
+    [
+        (
+            "collect",
+            {
+                *("password in a variable", "password in the file", "refused password"),
+                *("OAuth secret", "OAuth token", "watchdog's address", "watchdog's authorization"),
+                *("JMX authorization", "JMX query"),
+            },
+        ),
+        (
+            "export",
+            {
+                *("password in a variable", "address in a file", "address with a query"),
+                "receiver's authorization",
+            },
+        ),
+    ],
+)
+def test_a_long_running_verb_shows_no_secret(stage: Stage, verb: str, places: set[str]) -> None:
+    with running(stage, verb) as process:
+        wait_for(stage, verb, places)
+        found = [*shown_of(process), *served_by(stage, verb)]
+    log = (stage.folder / f"{verb}.log").read_bytes()
+    assert [(name, leaks(text)) for name, text in [*found, ("log", log)] if leaks(text)] == []
+
+
+@pytest.fixture
+def own_log() -> Iterator[None]:
+    """The log of the process and of kafka-python as before."""
+    logger = logging.getLogger("kafka")
+    before = logger.level, logger.propagate
+    yield
+    show_client_log("none")
+    logger.level, logger.propagate = before
+    structlog.reset_defaults()
+
+
+def printed_by(words: list[str]) -> bytes:
+    """All that a verb prints and logs, and its exit status."""
+    out = io.BytesIO()
+    text = io.TextIOWrapper(out, encoding="utf-8", write_through=True)
+    with redirect_stdout(text), redirect_stderr(text), pytest.raises(SystemExit) as ended:
+        main(words)
+    return out.getvalue() + f"exit status {ended.value.code}".encode()
+
+
+def test_no_other_verb_shows_a_secret(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, own_log: None
+) -> None:
+    # What these brokers do not answer is not waited for.
+    for module in ("verbs.risks", "verbs.safe_to_stop.command"):
+        monkeypatch.setattr(f"tidemark.{module}.MAX_SECONDS", 0.0)
+    for name, value in stage.variables.items():
+        monkeypatch.setenv(name, value)
+    config = ["--config", str(stage.config)]
+    commands = {verb: [*verb.split(), *config] for verb in VERBS}
+    # The user's own file in place of the configured options.
+    server = ["--bootstrap", stage.bootstrap("java"), "--command-config", str(stage.properties)]
+    for verb in ("safe-to-stop 1 --json", "inspect orders --json", "top --passes 1 --plain"):
+        commands[f"{verb} --command-config"] = [*verb.split(), *server]
+    commands["version"] = ["version", "--json"]
+    shown = {verb: printed_by(words) for verb, words in commands.items()}
+    assert [(verb, leaks(text)) for verb, text in shown.items() if leaks(text)] == []
+    assert set(PLACES) - set(leaks(stage.learned())) <= NOT_SENT
+    assert b"Traceback" not in b"".join(shown.values())
