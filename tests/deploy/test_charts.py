@@ -123,6 +123,27 @@ def test_each_process_listens_where_it_is_probed_and_scraped(tmp_path: Path) -> 
     assert "kafka-tidemark-export" in {service["metadata"]["name"] for service in services}
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+def test_the_collector_has_a_volume_for_what_waits_for_kafka(
+    tmp_path: Path, persistent: bool
+) -> None:
+    documents = rendered(tmp_path, {"collect": {"spool": {"persistent": persistent}}})
+    pod, container = {verb: rest for verb, *rest in pods(documents)}["collect"]
+    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    configuration = of_kind(documents, "ConfigMap")[0]["data"]["tidemark.yaml"]
+    assert f"spool_directory: {mounted['state']}/spool" in configuration
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "state")
+    claims = of_kind(documents, "PersistentVolumeClaim")
+    if not persistent:
+        assert (volume["emptyDir"], claims) == ({"sizeLimit": "512Mi"}, [])
+        return
+    (claim,) = claims
+    assert volume["persistentVolumeClaim"] == {"claimName": claim["metadata"]["name"]}
+    assert claim["spec"]["resources"] == {"requests": {"storage": "512Mi"}}
+    for version in KUBERNETES:
+        kubernetes_validate.validate(claim, version, strict=True)
+
+
 def test_the_chart_carries_the_rules_and_dashboards(tmp_path: Path) -> None:
     url = "https://runbooks.example.org/kafka"
     documents = rendered(tmp_path, {**EVERYTHING, "runbookUrl": url})

@@ -28,7 +28,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "tidemark.config" -}}
 {{- $own := dict
   "log_format" "json"
-  "collect" (dict "listen" "0.0.0.0:9756")
+  "collect" (dict "listen" "0.0.0.0:9756" "spool_directory" "/var/lib/tidemark/spool")
   "stream" (dict "listen" "0.0.0.0:9755" "checkpoint" "/var/lib/tidemark/checkpoint")
   "export" (dict "listen" "0.0.0.0:9754")
   "detect" (dict "runbook_url" (include "tidemark.runbookUrl" .)) }}
@@ -102,6 +102,14 @@ spec:
       configMap: {name: {{ include "tidemark.name" .root }}}
     - name: scratch
       emptyDir: {}
+    {{- with .values.spool }}
+    - name: state
+      {{- if .persistent }}
+      persistentVolumeClaim: {claimName: {{ include "tidemark.name" $.root }}-collect}
+      {{- else }}
+      emptyDir: {sizeLimit: {{ .size }}}
+      {{- end }}
+    {{- end }}
     {{- with .root.Values.existingSecret }}
     - name: secrets
       secret: {secretName: {{ . }}}
