@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from tidemark.stream.failures import CONTINUES, describe_failure
+import pytest
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.stream.failures import CONTINUES, describe_failure, spark_errors
+from tidemark.stream.stopping import finish_batch
 
 STATE = (
     "org.apache.spark.sql.execution.streaming.state.StateStoreException: "
@@ -58,3 +64,60 @@ def test_a_full_disk_is_named() -> None:
     text = describe_failure([STATE, "java.io.IOException: No space left on device"], "/c")
     assert "no space is left" in text
     assert "Free space for /c" in text
+
+
+class JavaException:
+    """An exception in the JVM, as py4j gives it."""
+
+    _target_id = "o1"
+
+    def __init__(self, text: str, cause: JavaException | None = None) -> None:
+        self.toString = lambda: text
+        self.getCause = lambda: cause
+
+
+def java_error() -> Py4JJavaError:
+    stopped = JavaException("java.lang.IllegalStateException: Cannot call methods on a stopped one")
+    return Py4JJavaError(
+        "An error occurred", JavaException("java.lang.RuntimeException: o", stopped)
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (java_error(), "the query failed: java.lang.IllegalStateException: Cannot call methods"),
+        (PySparkException("[WRONG] wrong"), "the query failed: [WRONG] wrong"),
+        (Py4JError("An error occurred while calling o1.isActive"), "Spark's JVM ended"),
+        (Py4JNetworkError("Answer from Java side is empty"), "Spark's JVM ended"),
+        (ConnectionRefusedError(111, "Connection refused"), "Spark's JVM ended"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_spark_raises_is_one_line(error: Exception, said: str) -> None:
+    with pytest.raises(TidemarkError) as caught, spark_errors("/c"):
+        raise error
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
+    assert "when started again" in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [ConfigError("ours"), KeyError("a defect")])
+def test_other_errors_pass(error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, spark_errors("/c"):
+        raise error
+    assert caught.value is error
+
+
+def test_a_query_that_does_not_stop_in_time_is_no_failure() -> None:
+    """Spark raises java.util.concurrent.TimeoutException, for which PySpark has no type."""
+
+    class Query:
+        lastProgress = None  # noqa: N815 - Spark's name
+        status = {"isTriggerActive": False}
+
+        def stop(self) -> None:
+            raise java_error()
+
+    query: Any = Query()
+    finish_batch(query)

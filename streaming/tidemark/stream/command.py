@@ -17,7 +17,7 @@ from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.command_options import config_option, load_long_running, log_options
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
-from tidemark.stream.failures import describe_failure, java_causes, start_causes
+from tidemark.stream.failures import describe_failure, java_causes, spark_errors
 from tidemark.stream.health import StreamHealth
 from tidemark.stream.outage import is_outage
 from tidemark.stream.session import first_line, start_session
@@ -72,6 +72,7 @@ def run(settings: Settings, once: bool = False) -> None:
     with stop.on_signals():
         check_packages()
         from tidemark.stream.checkpoint import fix_settings, fixed_settings
+        from tidemark.stream.job import start_query
         from tidemark.stream.listener import Listener, StreamMetrics
 
         metrics, topics, runs = StreamMetrics(), Attempts("to use its topics"), Attempts(RUN)
@@ -88,7 +89,7 @@ def run(settings: Settings, once: bool = False) -> None:
             return
         spark = start_session(settings, os.environ)
         # Again: PySpark has installed its own SIGINT handler.
-        with ended(spark, stop), stop.on_signals():
+        with ended(spark, stop), stop.on_signals(), spark_errors(options.checkpoint):
             if stop.requested.is_set():
                 return
             context: Any = spark.sparkContext
@@ -98,7 +99,7 @@ def run(settings: Settings, once: bool = False) -> None:
             spark.streams.addListener(Listener(metrics, health.moved))
             while not stop.requested.is_set():
                 health.started()
-                query = _start(spark, settings, once)
+                query = start_query(spark, settings, once)
                 outage = watch(query, stop.requested, options.checkpoint, restart=not once)
                 if health.has_moved():
                     runs.succeeded()
@@ -122,19 +123,6 @@ def check_packages() -> None:
         ) from None
 
 
-def _start(spark: SparkSession, settings: Settings, once: bool) -> StreamingQuery:
-    from pyspark.errors import PySparkException
-
-    from tidemark.stream.job import start_query
-
-    try:
-        return start_query(spark, settings, once)
-    except PySparkException as error:
-        raise TidemarkError(
-            describe_failure(start_causes(error), settings.stream.checkpoint)
-        ) from None
-
-
 def watch(
     query: StreamingQuery, stop: threading.Event, checkpoint: str, *, restart: bool = False
 ) -> ClusterError | None:
@@ -143,20 +131,13 @@ def watch(
     With `restart`, it also returns the failure where that was an outage of Kafka. Raises
     TidemarkError when the query or the JVM failed.
     """
-    from py4j.protocol import Py4JNetworkError
-
-    try:
+    with spark_errors(checkpoint):
         while query.isActive and not stop.wait(POLL_SECONDS):
             pass
         if query.isActive:
             finish_batch(query)
             return None
         causes = java_causes(query)
-    except (Py4JNetworkError, ConnectionError):
-        raise TidemarkError(
-            "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in "
-            "stream.spark). The query continues from its checkpoint when started again."
-        ) from None
     if not causes:
         return None
     if restart and is_outage("\n".join(causes)):

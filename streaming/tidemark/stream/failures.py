@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
+from tidemark.core.errors import TidemarkError
 from tidemark.stream.session import first_line
 
 MAX_CAUSES: Final = 20
@@ -24,6 +26,10 @@ _CHECKPOINT: Final = re.compile(
     r"|stream metadata|state store"
 )
 CONTINUES: Final = "It continues from its checkpoint when started again."
+JVM_ENDED: Final = (
+    "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in "
+    "stream.spark). The query continues from its checkpoint when started again."
+)
 
 
 def describe_failure(causes: Sequence[str], checkpoint: str) -> str:
@@ -47,6 +53,25 @@ def describe_failure(causes: Sequence[str], checkpoint: str) -> str:
     )
 
 
+@contextmanager
+def spark_errors(checkpoint: str) -> Iterator[None]:
+    """Makes one line of what Spark raises. Raises TidemarkError.
+
+    PySpark has types of its own for few Java exceptions; the others, like the IllegalStateException
+    of a context that has lost its master, reach the caller as py4j's.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise TidemarkError(describe_failure(start_causes(error), checkpoint)) from None
+    except (Py4JError, ConnectionError):
+        # The JVM does not answer any more, or closed the connection in an answer.
+        raise TidemarkError(JVM_ENDED) from None
+
+
 def java_causes(query: Any) -> list[str]:
     """The exception of a query that failed and its causes, outermost first; [] without one.
 
@@ -57,8 +82,9 @@ def java_causes(query: Any) -> list[str]:
 
 
 def start_causes(error: Exception) -> list[str]:
-    """The causes of a PySpark error at the start of the query, outermost first."""
-    return _chain(getattr(error, "_origin", None)) or [str(error)]
+    """The causes of an error of PySpark or py4j, outermost first."""
+    java = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    return _chain(java) or [str(error)]
 
 
 def _chain(cause: Any) -> list[str]:

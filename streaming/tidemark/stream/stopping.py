@@ -30,6 +30,7 @@ log = structlog.get_logger()
 
 def finish_batch(query: StreamingQuery) -> None:
     """Stops the query between two batches, or inside a long one, which the next start repeats."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     progress = query.lastProgress
@@ -40,7 +41,7 @@ def finish_batch(query: StreamingQuery) -> None:
         time.sleep(0.02)
     try:
         query.stop()
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         # It did not end within spark.sql.streaming.stopTimeout; Spark stops next and ends it.
         log.warning("a batch was cut short; the next start repeats it", error=first_line(error))
 
