@@ -24,7 +24,6 @@ from tidemark.stream.session import first_line, start_session
 from tidemark.stream.stopping import Stop, ended, finish_batch
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 # Between two checks of the query and of the request to stop.
