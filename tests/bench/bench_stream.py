@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ from typing import Any
 import msgspec
 
 from tests.bench.row import Row
-from tests.processes import descendants
+from tests.processes import descendants, wait_gone
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_producer
@@ -34,6 +36,8 @@ QUIET = SyntheticPasses(partitions=16, groups=GROUPS)
 WARM_UP_PASSES = 4
 PASSES = 8
 SMALL_BATCHES = 12
+# For a query, or for a backlog to be folded, on a busy machine.
+WAIT_SECONDS = 300.0
 
 
 def rows() -> Iterator[Row]:
@@ -64,11 +68,18 @@ class _Run:
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.topic = settings.topics.replica_state
-        self.stream = StreamProcess(settings, folder)
         self.producer: Any = make_producer(
             settings.kafka, acks=1, compression_type="gzip", linger_ms=5, batch_size=256 * 1024
         )
-        self.stream.wait_for(lambda: bool(self.stream.lines("query started")), "the query")
+        self.stream = StreamProcess(settings, folder)
+        try:
+            self.stream.wait_for(
+                lambda: bool(self.stream.lines("query started")), "query", WAIT_SECONDS
+            )
+        except BaseException:
+            # No caller has the run yet, so none can close it.
+            self.close()
+            raise
 
     def publish(self, load: SyntheticPasses, number: int) -> int:
         """One pass; how many records it took."""
@@ -84,6 +95,7 @@ class _Run:
         self.stream.wait_for(
             lambda: sum(int(batch["records"]) for batch in self.stream.lines("batch")) >= records,
             f"{records} records folded",
+            WAIT_SECONDS,
         )
 
     def cpu_seconds(self) -> float:
@@ -99,11 +111,17 @@ class _Run:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
+        """Ends the stream with its JVM and workers, by their ids."""
         self.producer.close()
+        left = descendants(self.stream.process.pid)
         if self.stream.process.poll() is None:
-            self.stream.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.stream.terminate()
         if self.stream.process.poll() is None:
-            self.stream.kill_tree()
+            left = list(self.stream.kill_tree())
+        for pid in wait_gone(left):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _loaded(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
