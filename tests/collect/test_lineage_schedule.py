@@ -8,7 +8,8 @@ from tests.collect.fake_broker import FETCH, Log
 from tests.collect.fake_cluster import FakeCluster, with_versions
 from tidemark.collect import lineage_schedule
 from tidemark.collect.admin_queries import TopicConfiguration
-from tidemark.core.events import Observation
+from tidemark.collect.lineage_schedule import PASSES_AFTER_CHANGE, LineageSchedule
+from tidemark.core.events import Observation, Replica
 
 Lineage = list[tuple[int, int]]
 AGREED: Lineage = [(0, 5), (2, 9)]
@@ -103,6 +104,17 @@ def test_a_broker_that_was_silent_at_a_change_is_read_after_its_return(
     observed = next(event for event in back if isinstance(event, Observation))
     assert observed.samples[2].lineage == AGREED
     assert [read_of(cluster)[2] for _ in range(4)] == [AGREED, AGREED, AGREED, None]
+
+
+def test_what_a_late_broker_was_not_asked_for_stays_due() -> None:
+    schedule = LineageSchedule((1, 2, 3))
+    samples = [Replica(broker=broker, log_end_offset=9) for broker in (1, 2, 3)]
+    observed = Observation(
+        topic="t", partition=0, observed_at=1.0, leader=1, replicas=[1, 2, 3], samples=samples
+    )
+    for _ in range(PASSES_AFTER_CHANGE):
+        schedule.record(observed, leader_read=True, now=1.0, late={2})
+    assert schedule.reads_left == {2: PASSES_AFTER_CHANGE}
 
 
 def test_a_removed_replica_is_not_waited_for(cluster: FakeCluster) -> None:

@@ -73,6 +73,8 @@ class BrokerAnswers:
         self.asked_again_times: RequestTimes | None = None
         self.leaders_times: RequestTimes | None = None
         self.outcome: str | None = None
+        # The pass went on before the broker had answered everything.
+        self.is_late = False
         # Whether the broker's ListOffsets has a fence (v4).
         self.fenced = True
 

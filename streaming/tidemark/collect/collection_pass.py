@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -49,6 +50,12 @@ from tidemark.settings import Cluster, Collect
 
 NO_TOPIC: Final = "no topic in the metadata"
 SMALL_CLUSTER: Final = 2_000
+# How long a pass waits for a slow broker: this share of its period, at least so many time-outs.
+# More than one: a request that was sent when the other brokers ended still times out by itself.
+# Each so many passes wait in full, so that a slow broker is sampled in full now and then.
+LATE_SHARE: Final = 0.5
+LATE_TIMEOUTS: Final = 1.25
+PASSES_PER_FULL_WAIT: Final = 10
 # A barrier waits twice as long as the slowest broker took recently, and at least this long. A
 # broker that failed before has this long to reconnect.
 PATIENCE_SECONDS: Final = 0.05
@@ -244,19 +251,32 @@ class PassRunner:
         new = [c.connect(self._timeout) for c in self._unconnected() if not c.failures]
         await self.loop.wait(new, self._timeout)
 
+    @property
+    def _late_seconds(self) -> float:
+        """How long a pass waits for slow brokers once half of the brokers have ended."""
+        if self.number % PASSES_PER_FULL_WAIT == 1:
+            return math.inf
+        return max(LATE_TIMEOUTS * self._timeout, LATE_SHARE * self.period_seconds)
+
     async def _sample(self) -> None:
         """All brokers at once. Sets their answers and outcomes."""
         live, begun = self._live(), time.monotonic()
         lineage_due = [w for w in self.inventory.partitions.values() if w.lineage.reads_left]
         sampled = await sample_brokers(
-            self.loop, live, self._plans, lineage_due, self._timeout, self._patience_seconds
+            self.loop,
+            live,
+            self._plans,
+            lineage_due,
+            self._timeout,
+            self._patience_seconds,
+            self._late_seconds,
         )
         for plan in self._plans.values():
             plan.note_answers()
         took = [
             answers.latest_times.answered_at - begun
             for answers in sampled.values()
-            if answers.outcome == OK and answers.latest_times
+            if answers.outcome == OK and answers.latest_times and not answers.is_late
         ]
         self._slowest_seconds = max([0.8 * self._slowest_seconds, *took])
         for broker, connection in self._connections.by_broker.items():
@@ -275,7 +295,7 @@ class PassRunner:
         names: dict[int, set[str]] = {
             broker: {plan.slots[i].topic for i in plan.answers.unreadable}
             for broker, plan in sampled.items()
-            if plan.answers.outcome == OK
+            if plan.answers.outcome == OK and not plan.answers.is_late
         }
         if names:
             # Brokers answer alike: each has the ACLs of the cluster.

@@ -7,7 +7,7 @@ diverges from the leader's, is read again in every pass, together with the leade
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -58,9 +58,17 @@ class LineageSchedule:
     def is_pending(self) -> bool:
         return bool(self.reads_left) or self.check is not None
 
-    def record(self, observation: Observation, *, leader_read: bool, now: float) -> None:
+    def record(
+        self,
+        observation: Observation,
+        *,
+        leader_read: bool,
+        now: float,
+        late: Container[int] = (),
+    ) -> None:
         """Counts the reads of a pass and schedules the next ones.
 
+        `late`: brokers without which the pass went on. What they were not asked is not read yet.
         `leader_read`: the leader's lineage was read, or it has none. A follower's read counts only
         beside it, because the two are compared, or while there is no leader.
         """
@@ -73,9 +81,9 @@ class LineageSchedule:
         ]
         if leader_read or leader is None:
             self.reads_left = {
-                b: left - (b in answered)
+                b: left - (b in answered and b not in late)
                 for b, left in self.reads_left.items()
-                if left > 1 or b not in answered
+                if left > 1 or b not in answered or b in late
             }
         if read:
             self._check(observation, read, now)

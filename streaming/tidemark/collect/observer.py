@@ -88,7 +88,8 @@ class Observer:
         share = 1.0 if unchanged else 0.5 + 0.5 * watched.spread
         watched.due_at = now + share * self._thin_seconds
         if lineage_pending:
-            watched.lineage.record(observation, leader_read=leader_read, now=now)
+            late = {b for b, (answers, _) in watched.slots.items() if answers.is_late}
+            watched.lineage.record(observation, leader_read=leader_read, now=now, late=late)
         if watched.has_unsent:
             _add_unsent(observation, watched)
         if has_news:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tidemark.collect.broker_answers import BrokerAnswers
 from tidemark.collect.codecs.fetch import FetchTemplate
@@ -78,6 +78,8 @@ class BrokerPlan:
         self.led = Subset(self.slots, led)
         self.followed = Subset(self.slots, followed)
         self.answers = BrokerAnswers(broker, len(self.slots), led)
+        # The request that a pass no longer waits for: a Future of its end.
+        self.under_way: Any = None
         for index, watched in enumerate(self.slots):
             watched.slots[broker] = (self.answers, index)
         # A change of them makes another plan.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidemark.collect.broker_answers import RequestTimes
@@ -41,7 +41,7 @@ from tidemark.collect.lineage import SlotRequests, read_lineages
 from tidemark.collect.request_plan import BrokerPlan, Subset
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.errors import WireError
-from tidemark.core.events import OK, UNREACHABLE
+from tidemark.core.events import OK, TIMED_OUT, UNREACHABLE
 
 UNSUPPORTED: Final = "unsupported"
 GARBLED: Final = "garbled"
@@ -56,6 +56,8 @@ class Sampler:
     barriers: Iterator[Barrier]
     lineage_due: list[WatchedPartition]
     timeout_seconds: float
+    # Whether the pass goes on without it: what is answered from then on is dropped.
+    is_late: bool = field(default=False, init=False)
 
     async def run(self) -> None:
         """Sets the answers and their outcome. Never raises."""
@@ -63,7 +65,8 @@ class Sampler:
         try:
             version = self.connection.version(LIST_OFFSETS, MAX_VERSION)
             if not version:
-                raise NoAnswerError(UNSUPPORTED if self.connection.connected else UNREACHABLE)
+                raise NoAnswerError(UNSUPPORTED if self.connection.connected else self._failure())
+            answers.has_epoch_end_offsets = self._has_epoch_end_offsets()
             await self._list_offsets(version)
             await self._meet()
             answers.followers_times = await self._fetch(plan.followed, plan.fetch_followed)
@@ -74,18 +77,15 @@ class Sampler:
                 await self._ask_suspected_leaders(version)
             if self.connection.version(FETCH, VERSION) == VERSION:
                 await read_lineages(answers, self.lineage_due, self._fetch_slots)
-            elif (
-                self.connection.version(OFFSET_FOR_LEADER_EPOCH, epoch_end_offset.MAX_VERSION)
-                is not None
-            ):
-                answers.has_epoch_end_offsets = True
+            elif answers.has_epoch_end_offsets:
                 led = [(i, plan.slots[i]) for i in plan.led.indices]
                 await read_leader_epochs(
                     answers, led, self._epoch_end_offsets, self.timeout_seconds
                 )
             answers.outcome = OK
         except NoAnswerError as error:
-            answers.outcome = error.outcome
+            if not self.is_late:
+                answers.outcome = error.outcome
         except WireError:
             # The answers of such a broker may not belong to the requests.
             answers.outcome = GARBLED
@@ -93,6 +93,27 @@ class Sampler:
         finally:
             for barrier in self.barriers:
                 barrier.arrive()
+
+    def _failure(self) -> str:
+        return self.connection.outcome if self.connection.failures else UNREACHABLE
+
+    def leave(self) -> None:
+        """The pass goes on without the rest of the answers. Replicas without one have `no_answer`.
+
+        The time for it is longer than a time-out, so the request under way was sent after the
+        other brokers had ended: this broker has answered since, slowly. That request ends by
+        itself. If it fails, so does the connection, and the next pass shows it.
+        """
+        self.is_late = True
+        self.plan.answers.outcome, self.plan.answers.is_late = OK, True
+
+    def _has_epoch_end_offsets(self) -> bool:
+        """Whether OffsetForLeaderEpoch shows lineages, because Fetch does not."""
+        version = self.connection.version
+        return (
+            version(FETCH, VERSION) != VERSION
+            and version(OFFSET_FOR_LEADER_EPOCH, epoch_end_offset.MAX_VERSION) is not None
+        )
 
     async def _meet(self) -> None:
         barrier = next(self.barriers)
@@ -102,6 +123,8 @@ class Sampler:
     async def _ask(self, request: Any) -> tuple[Any, RequestTimes]:
         sent = time.monotonic()
         answer = await self.connection.ask(request, self.timeout_seconds)
+        if self.is_late:
+            raise NoAnswerError(TIMED_OUT)
         read = answer.answered_at if isinstance(answer, RawResponse) else time.monotonic()
         return answer, RequestTimes(sent, read)
 

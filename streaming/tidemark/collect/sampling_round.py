@@ -24,11 +24,13 @@ async def sample_brokers(
     lineage_due: list[WatchedPartition],
     timeout_seconds: float,
     patience_seconds: float,
+    late_seconds: float,
 ) -> dict[int, BrokerAnswers]:
     """The answers of the live brokers that have a plan, with their outcomes.
 
     `lineage_due`: the partitions with lineage reads left. A barrier waits `patience_seconds` for
-    the samplers that have not come to it, the second one twice as long.
+    the samplers that have not come to it, the second one twice as long. `late_seconds` after half
+    of the brokers have ended, the pass goes on without the others.
     """
     barriers = (
         Barrier(loop, len(live), patience_seconds),
@@ -36,16 +38,33 @@ async def sample_brokers(
     )
     for plan in plans.values():
         plan.answers.clear()
+    samplers = [
+        Sampler(live[b], plans[b], iter(barriers), lineage_due, timeout_seconds)
+        for b in live
+        if b in plans
+    ]
+    whole_seconds = (SAMPLER_TIMEOUTS + 1) * timeout_seconds
+    half_ended = Barrier(loop, (len(samplers) + 1) // 2, whole_seconds)
 
-    async def sample(connection: BrokerConnection, plan: BrokerPlan) -> None:
-        sampler = Sampler(connection, plan, iter(barriers), lineage_due, timeout_seconds)
+    async def sample(sampler: Sampler) -> None:
+        under_way = sampler.plan.under_way
+        if under_way is not None:
+            # Of an earlier pass: time-outs begin once the broker can answer this one.
+            await loop.wait([under_way], timeout_seconds)
         try:
             await loop.within(SAMPLER_TIMEOUTS * timeout_seconds, sampler.run)
         except TimeoutError:
-            plan.answers.outcome = TIMED_OUT
-            connection.close()
+            if not sampler.is_late:
+                sampler.plan.answers.outcome = TIMED_OUT
+            sampler.connection.close()
+        half_ended.arrive()
 
-    sampled = {b: plans[b].answers for b in live if b in plans}
-    samplers = [loop.spawn(sample, live[b], plans[b]) for b in sampled]
-    await loop.wait(samplers, (SAMPLER_TIMEOUTS + 1) * timeout_seconds)
-    return sampled
+    running = [loop.spawn(sample, sampler) for sampler in samplers]
+    if running:
+        await half_ended.wait()
+        await loop.wait(running, min(late_seconds, whole_seconds))
+    for sampler, future in zip(samplers, running, strict=True):
+        if not future.is_done:
+            sampler.leave()
+        sampler.plan.under_way = None if future.is_done else future
+    return {sampler.plan.broker: sampler.plan.answers for sampler in samplers}
