@@ -60,9 +60,9 @@ def test_only_a_collector_that_publishes_needs_the_metrics_port(
         file.write_text(
             f"clusters: [{{name: a}}]\ncollect: {{listen: '127.0.0.1:{taken.getsockname()[1]}'}}\n"
         )
-        command.collect.callback(file, None, None, None, "-", 1)  # type: ignore[misc]
+        command.collect.callback(file, None, None, "-", 1)  # type: ignore[misc]
         with pytest.raises(ConfigError, match="cannot listen on"):
-            command.collect.callback(file, None, None, None, "topic", 1)  # type: ignore[misc]
+            command.collect.callback(file, None, None, "topic", 1)  # type: ignore[misc]
 
 
 def test_no_cluster_is_one_line_and_exit_2(
