@@ -114,9 +114,10 @@ LOGGED: Final = (b"SaslAuthenticateRequest (hidden)", b"HTTP 404")
 def wait_for(stage: Stage, verb: str, places: set[str]) -> None:
     """Until the servers were sent everything, and the verb has logged it."""
     deadline, log = time.monotonic() + SECONDS, stage.folder / f"{verb}.log"
-    while missing := places - set(leaks(stage.learned())) or {
-        text for text in LOGGED if text not in log.read_bytes()
-    }:
+    while missing := [
+        *(places - set(leaks(stage.learned()))),
+        *(text for text in LOGGED if text not in log.read_bytes()),
+    ]:
         assert time.monotonic() < deadline, (verb, missing)
         time.sleep(0.05)
 
