@@ -9,12 +9,12 @@ import importlib
 import os
 import sys
 from difflib import get_close_matches
-from typing import Final
 
 import click
 
 from tidemark import __version__
-from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.core.errors import TidemarkError
+from tidemark.core.extras import missing_package
 
 # verb -> module:command, and the line of `tidemark --help`, which imports no verb
 COMMANDS = {
@@ -79,26 +79,6 @@ COMMANDS = {
     "check-config": ("tidemark.verbs.config:check_config", "Check the configuration."),
     "version": ("tidemark.verbs.config:version", "Print the versions that a bug report needs."),
 }
-
-
-# Module -> the extra whose packages have it.
-EXTRAS: Final = {
-    **dict.fromkeys(("jinja2", "markdown_it", "standardwebhooks"), "export"),
-    **dict.fromkeys(("numpy", "pandas", "pyarrow", "pyspark"), "stream"),
-}
-
-
-def missing_package(verb: str, error: ModuleNotFoundError) -> Exception:
-    """What to install; the error itself where a module of Tidemark or of Python is missing."""
-    name = (error.name or "").partition(".")[0]
-    if name not in EXTRAS:
-        return error
-    # The demo runs every process.
-    extra = "all" if verb == "demo" else EXTRAS[name]
-    return ConfigError(
-        f"`tidemark {verb}` needs the package {name}, which is not installed. "
-        f"Install it: pip install 'tidemark[{extra}]'."
-    )
 
 
 class LazyGroup(click.Group):

@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 import structlog
 
 from tests.fuzz.mutate import mutant
-from tests.fuzz.rooms import ROOMS, Room
+from tests.fuzz.room import Room
+from tests.fuzz.rooms import ROOMS
 
 MAX_SECONDS: Final = 1.0
 MAX_GROWTH_MEBIBYTES: Final = 256

@@ -6,27 +6,20 @@ import json
 import re
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 
 from tests.conftest import ROOT
+from tests.fuzz.event_rooms import event_codec, events, spool, state
+from tests.fuzz.room import Call, Room
 from tests.verbs.audit.logs import encode as encode_log
 from tests.verbs.audit.logs import written
-from tests.verbs.recordings import trace
-from tidemark.core.errors import ConfigError, TidemarkError, WireError
+from tidemark.core.errors import ConfigError, WireError
 
-Call = Callable[[bytes], object]
 DATA = ROOT / "tests" / "testdata"
-
-
-class Room(NamedTuple):
-    seeds: list[bytes]
-    call: Call
-    errors: tuple[type[Exception], ...]
 
 
 @contextmanager
@@ -87,29 +80,6 @@ def codec() -> Iterator[Room]:
 
 
 @contextmanager
-def events() -> Iterator[Room]:
-    """Records of the event topic, as the stream folds them: nothing may be raised at all."""
-    from tidemark.core.codec import decode_batch, encode_batch
-    from tidemark.core.compact_events import COMPACT_VERSION
-    from tidemark.detect.thresholds import Detection
-    from tidemark.reduce.group import fold_group
-    from tidemark.reduce.rows import RawRecord
-
-    lines = trace("unclean")
-    first = [RawRecord(0, number, 1e9, line) for number, line in enumerate(lines[:20])]
-    begun = fold_group(None, first, Detection(), 0, 1)
-
-    def call(data: bytes) -> None:
-        new = [RawRecord(0, 100, 1e9 + 30, data), RawRecord(0, 101, 1e9 + 31, lines[21])]
-        state, _ = fold_group(begun[0], new, Detection(), 0, 1)
-        # What it left behind is read again in the next batch.
-        fold_group(state, [RawRecord(0, 102, 1e9 + 32, lines[22])], Detection(), 0, 1)
-
-    compact = [encode_batch(decode_batch(line), COMPACT_VERSION) for line in lines]
-    yield Room([*lines, *compact], call, ())
-
-
-@contextmanager
 def records() -> Iterator[Room]:
     """Views and alerts, as the exporter, the pages and the verbs read them."""
     from tests.export.test_hostile_records import show
@@ -118,26 +88,6 @@ def records() -> Iterator[Room]:
 
     seeds = [*map(encode_record, views()), *map(encode_record, past_alerts())]
     yield Room(seeds, show, (WireError,))
-
-
-@contextmanager
-def state() -> Iterator[Room]:
-    """The stream's state in a checkpoint."""
-    from tidemark.core.state_codec import decode_state
-    from tidemark.reduce.group_state import decode_group
-
-    groups = [path.read_bytes() for path in sorted((DATA / "state").glob("*.bin"))]
-    partitions = [each for blob in groups for each in decode_group(blob).partitions.values()]
-
-    def call(data: bytes) -> None:
-        if data[:1] == b"G":
-            for each in decode_group(data[1:]).partitions.values():
-                decode_state(each)
-        else:
-            decode_state(data[1:])
-
-    seeds = [*(b"G" + blob for blob in groups), *(b"P" + blob for blob in partitions[:20])]
-    yield Room(seeds, call, (TidemarkError,))
 
 
 @contextmanager
@@ -281,6 +231,8 @@ def jmx() -> Iterator[Room]:
 ROOMS = {
     "codec": codec,
     "events": events,
+    "event-codec": event_codec,
+    "spool": spool,
     "records": records,
     "state": state,
     "configuration": configuration,

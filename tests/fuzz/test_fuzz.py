@@ -6,7 +6,8 @@ import pytest
 
 from tests.fuzz import __main__ as module
 from tests.fuzz.__main__ import fuzz, trial
-from tests.fuzz.rooms import ROOMS, Room
+from tests.fuzz.room import Room
+from tests.fuzz.rooms import ROOMS
 from tidemark.core.errors import WireError
 
 INPUTS = 60

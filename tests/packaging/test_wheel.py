@@ -38,12 +38,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(
-    folder: Path, *arguments: str, without: tuple[str, ...] = ()
+    folder: Path, *arguments: str, without: tuple[str, ...] = (), module: str = "tidemark.cli"
 ) -> subprocess.CompletedProcess[str]:
-    """The command of the wheel, with some packages missing."""
+    """The command of the wheel, or another module's `main`, with some packages missing."""
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({without!r})); "
-        "from tidemark.cli import main; main()"
+        f"from {module} import main; main()"
     )
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -105,6 +105,14 @@ def test_a_verb_names_the_extra_that_it_lacks(
     assert ran.returncode == 2, ran.stderr
     assert f"pip install 'tidemark[{extra}]'" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
+
+
+def test_the_stream_alone_names_the_extra_too(installed: Path) -> None:
+    """As spark-submit starts it."""
+    ran = run(installed, without=("pyarrow",), module="tidemark.stream.command")
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+    assert "needs the package pyarrow" in ran.stderr
+    assert "pip install 'tidemark[stream]'" in ran.stderr
 
 
 def test_the_other_verbs_need_no_extra(installed: Path) -> None:

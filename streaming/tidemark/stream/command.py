@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tidemark.core.errors import ClusterError, ConfigError, TidemarkError
+from tidemark.core.errors import ClusterError, TidemarkError
+from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.command_options import config_option, load_long_running, log_options
 from tidemark.kafka.topics import ensure_topics
@@ -49,7 +50,10 @@ def stream(config: Path | None, checkpoint: str | None, once: bool) -> None:
 def main() -> None:
     """The verb alone, for `python -m tidemark.stream` and spark-submit. Exit codes 0, 1 and 2."""
     try:
-        stream.main(prog_name="tidemark stream", standalone_mode=False)
+        try:
+            stream.main(prog_name="tidemark stream", standalone_mode=False)
+        except ModuleNotFoundError as error:
+            raise missing_package("stream", error) from None
     except TidemarkError as error:
         click.echo(f"tidemark stream: {error}", err=True)
         sys.exit(error.exit_code)
@@ -69,7 +73,7 @@ def run(settings: Settings, once: bool = False) -> None:
     # py4j logs a lost JVM with a traceback to the root logger, beside the error that it raises.
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     with stop.on_signals():
-        check_packages()
+        import_packages()
         from tidemark.stream.checkpoint import fix_settings, fixed_settings
         from tidemark.stream.job import start_query
         from tidemark.stream.listener import Listener, StreamMetrics
@@ -109,17 +113,11 @@ def run(settings: Settings, once: bool = False) -> None:
                 topics.run(prepare, stop.requested)
 
 
-def check_packages() -> None:
-    """Raises ConfigError when a package that only this verb needs is not installed."""
-    try:
-        import pandas  # noqa: F401, ICN001
-        import pyarrow  # noqa: F401, ICN001
-        import pyspark  # noqa: F401
-    except ImportError as error:
-        raise ConfigError(
-            f"the stream needs {error.name}, which is not installed. "
-            "Install it: pip install 'tidemark[stream]'."
-        ) from None
+def import_packages() -> None:
+    """Before anything waits. Raises ModuleNotFoundError, which names the package."""
+    import pandas  # noqa: F401, ICN001
+    import pyarrow  # noqa: F401, ICN001
+    import pyspark  # noqa: F401
 
 
 def watch(

@@ -1,0 +1,26 @@
+"""The extras of the package, and the error where one is not installed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidemark.core.errors import ConfigError
+
+# Module -> the extra whose packages have it.
+EXTRAS: Final = {
+    **dict.fromkeys(("jinja2", "markdown_it", "standardwebhooks"), "export"),
+    **dict.fromkeys(("numpy", "pandas", "pyarrow", "pyspark"), "stream"),
+}
+
+
+def missing_package(verb: str, error: ModuleNotFoundError) -> Exception:
+    """What to install; the error itself where a module of Tidemark or of Python is missing."""
+    name = (error.name or "").partition(".")[0]
+    if name not in EXTRAS:
+        return error
+    # The demo runs every process.
+    extra = "all" if verb == "demo" else EXTRAS[name]
+    return ConfigError(
+        f"`tidemark {verb}` needs the package {name}, which is not installed. "
+        f"Install it: pip install 'tidemark[{extra}]'."
+    )
