@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 
 from tests.collect.fake_cluster import FakeCluster, outcomes
 from tidemark.collect.admin_queries import ALL_REPLICAS, TopicConfiguration
-from tidemark.collect.collection_pass import NO_TOPIC
 from tidemark.collect.collector import Collector
 from tidemark.collect.connection import NoAnswerError
+from tidemark.collect.refusals import NO_TOPIC, RECORDS, TOPICS, refusal_line, refusal_summary
 from tidemark.core.events import BrokerState
 
 
@@ -108,3 +108,21 @@ def test_a_cluster_without_a_visible_topic_is_named(cluster: FakeCluster) -> Non
     cluster.topic("t", 5)
     cluster.run(2)
     assert "topics" not in cluster.passes.refused()
+
+
+def test_a_cluster_that_shows_no_topic_is_not_called_a_refusal(cluster: FakeCluster) -> None:
+    # It has none, or hides them all.
+    cluster.run(2)
+    refused = cluster.passes.refused()
+    line = refusal_line(TOPICS, refused[TOPICS])
+    assert line.startswith("no topic in the metadata: no topic is visible")
+    assert refusal_summary({TOPICS: (NO_TOPIC,)}) == f"{NO_TOPIC} (docs/permissions.md)"
+    both = {TOPICS: (NO_TOPIC,), RECORDS: ("X",)}
+    assert refusal_summary(both) == f"{NO_TOPIC}; refused: records (docs/permissions.md)"
+    assert refusal_line(RECORDS, ("X",)).startswith("records refused (X): high watermarks")
+    collector: Any = SimpleNamespace(
+        cluster=SimpleNamespace(name="c"), passes=cluster.passes, _refused={}
+    )
+    with capture_logs() as logs:
+        Collector._log_refusals(collector)
+    assert [each["event"] for each in logs if each["what"] == TOPICS] == ["no topic is visible"]

@@ -29,7 +29,7 @@ from tidemark.collect.metadata_reader import MetadataReader
 from tidemark.collect.observer import Observer
 from tidemark.collect.pack import EventRecord, Packer
 from tidemark.collect.quorum_nodes import QuorumNodes
-from tidemark.collect.refusals import RECORDS, TOPICS, denied_topics
+from tidemark.collect.refusals import NO_TOPIC, RECORDS, TOPICS, denied_topics
 from tidemark.collect.request_plan import BrokerPlan
 from tidemark.collect.sampling_round import sample_brokers
 from tidemark.collect.sources import Source, add_source_events
@@ -48,7 +48,6 @@ from tidemark.garbage_collector import collection_paused
 from tidemark.kafka.client import checked_options
 from tidemark.settings import Cluster, Collect
 
-NO_TOPIC: Final = "no topic in the metadata"
 SMALL_CLUSTER: Final = 2_000
 # How long a pass waits for a slow broker: this share of its period, at least so many time-outs.
 # More than one: a request that was sent when the other brokers ended still times out by itself.

@@ -14,7 +14,7 @@ from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.event_loop import complete
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.publish import Publisher
-from tidemark.collect.refusals import ASKED
+from tidemark.collect.refusals import ASKED, NO_TOPIC
 from tidemark.collect.sources import Source
 from tidemark.settings import Cluster, Settings
 
@@ -80,7 +80,7 @@ class Collector(threading.Thread):
         for what, reasons in refused.items():
             if self._refused.get(what) != reasons:
                 log.warning(
-                    "brokers refuse an answer",
+                    "no topic is visible" if reasons == (NO_TOPIC,) else "brokers refuse an answer",
                     cluster=self.cluster.name,
                     what=what,
                     reason=", ".join(reasons),

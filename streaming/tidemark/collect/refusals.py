@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 LOG_DIRECTORIES: Final = "log directories"
@@ -35,6 +36,8 @@ AUTHORIZATION_ERRORS: Final = {
 # For answers that any broker gives.
 ANY_BROKER: Final = -1
 MAX_NAMES: Final = 3
+# The metadata of a cluster without topics, and of one that hides them all, is the same.
+NO_TOPIC: Final = "no topic in the metadata"
 
 
 class RefusedError(Exception):
@@ -65,6 +68,20 @@ class Refusals:
             for what, reasons in self._reasons.items()
             if reasons
         }
+
+
+def refusal_line(what: str, reasons: tuple[str, ...]) -> str:
+    """What is unknown, and the right that it needs. Without a topic nothing may be refused."""
+    why = ", ".join(reasons)
+    return f"{why if reasons == (NO_TOPIC,) else f'{what} refused ({why})'}: {ASKED[what]}."
+
+
+def refusal_summary(refused: Mapping[str, tuple[str, ...]]) -> str:
+    """The same of all, in a few words."""
+    names = [what for what, reasons in refused.items() if reasons != (NO_TOPIC,)]
+    parts = [NO_TOPIC] if len(names) < len(refused) else []
+    parts += [f"refused: {', '.join(names)}"] if names else []
+    return f"{'; '.join(parts)} (docs/permissions.md)"
 
 
 def check_authorized(error: int) -> None:

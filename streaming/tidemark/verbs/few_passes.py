@@ -10,7 +10,7 @@ import msgspec
 
 from tidemark.collect.cluster_choice import select_clusters
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.refusals import ASKED
+from tidemark.collect.refusals import ASKED, refusal_line
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import Batch
@@ -48,9 +48,7 @@ def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) ->
 def refusal_lines(refused: Mapping[str, tuple[str, ...]], whats: Collection[str]) -> list[str]:
     """What a verb cannot know, and the right that it lacks."""
     return [
-        f"{what} refused ({', '.join(refused[what])}): {ASKED[what]}."
-        for what in ASKED
-        if what in whats and what in refused
+        refusal_line(what, refused[what]) for what in ASKED if what in whats and what in refused
     ]
 
 

@@ -11,6 +11,7 @@ from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.pack import EventRecord
 from tidemark.collect.publish import Publisher
+from tidemark.collect.refusals import refusal_summary
 from tidemark.collect.source_readers import start_sources
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.rows import Row
@@ -124,6 +125,4 @@ class LiveCluster:
     def _refusals(self) -> tuple[str, ...]:
         """What brokers refuse, in the words of docs/permissions.md."""
         refused = self._collector.passes.refused()
-        if not refused:
-            return ()
-        return (f"refused: {', '.join(refused)} (docs/permissions.md)",)
+        return (refusal_summary(refused),) if refused else ()
