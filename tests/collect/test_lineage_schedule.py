@@ -133,3 +133,21 @@ def test_brokers_without_lineages_do_not_keep_a_partition_from_thinning(
     cluster.topic("t", 7)
     cluster.run(7)
     assert cluster.passes.thinned == 1
+
+
+def test_a_settled_partition_has_no_lineage_to_read(cluster: FakeCluster) -> None:
+    """A pass looks for lineages that are due among the other partitions only."""
+    cluster.topic("t", 9)
+    watched = []
+    for number in range(24):
+        if number == 8:
+            cluster.topics["t"][0] = (2, 2, [1, 2, 3], [1, 2, 3], 0)
+            for broker in cluster.brokers:
+                broker.logs["t", 0] = Log(AGREED, 9, 2, leads=broker.broker == 2)
+        if number == 16:
+            cluster.brokers[2].logs["t", 0] = Log([(0, 4)], 4, 2)
+        cluster.run()
+        (partition,) = cluster.passes.inventory.partitions.values()
+        watched.append((partition.is_settled, partition.lineage.is_pending))
+    assert (True, True) not in watched
+    assert {(True, False), (False, True)} <= {*watched}

@@ -61,3 +61,19 @@ def test_clear_forgets_the_answers_of_the_last_pass() -> None:
     made.answers.clear()
     assert [*made.answers.latest, *made.answers.fetched, *made.answers.committed] == [None] * 3
     assert made.answers.outcome is None
+
+
+@given(PLACES, st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=8))
+def test_an_answer_that_is_placed_again_is_where_it_was(
+    places: list[tuple[str, int]], given: list[tuple[int, int]]
+) -> None:
+    """A template gives an unchanged answer as the same object; two columns share a subset."""
+    made = plan(places)
+    whole = [(t, [(n, 0, 100 * n, 7) for n in numbers]) for t, numbers in made.all.topics]
+    moved = [(t, [(n, 0, 100 * n + 1, 7) for n in numbers]) for t, numbers in made.all.topics]
+    answers: list[list[tuple[str, list[OffsetEntry]]]] = [whole, moved, whole[:-1]]
+    for answer, column in given:
+        into: list[OffsetEntry | None] = [None] * len(places)
+        made.all.place(answers[answer], into, str(column))
+        found = made.all.by_slot(answers[answer])
+        assert into == [found.get(index) for index in range(len(places))]

@@ -182,7 +182,7 @@ class PassRunner:
             or not self.inventory.brokers
             or self._reader.are_images_due(self._started)
             or any(outcome != OK for outcome in self.outcomes.values())
-            or any(not watched.all_in_sync for watched in self.inventory.partitions.values())
+            or not self.inventory.all_in_sync
         )
 
     def _live(self) -> dict[int, BrokerConnection]:
@@ -260,7 +260,9 @@ class PassRunner:
     async def _sample(self) -> None:
         """All brokers at once. Sets their answers and outcomes."""
         live, begun = self._live(), time.monotonic()
-        lineage_due = [w for w in self.inventory.partitions.values() if w.lineage.reads_left]
+        # A settled partition has none due.
+        watched = self.inventory.partitions.values()
+        lineage_due = [w for w in watched if not w.is_settled and w.lineage.reads_left]
         sampled = await sample_brokers(
             self.loop,
             live,
@@ -321,6 +323,10 @@ class PassRunner:
         now = time.monotonic()
         self.observed = 0
         for watched in partitions.values():
+            # As `Observer.observe`, without a call for each quiet partition.
+            if watched.is_settled and now < watched.due_at and not watched.fast_high_watermarks:
+                observer.thinned += 1
+                continue
             observation = observer.observe(watched, now)
             if observation is not None:
                 self.observed += 1

@@ -72,6 +72,7 @@ class Inventory:
         # The topics whose newest metadata is that of all their partitions.
         self._settled: dict[str, SettledTopic] = {}
         self._counts: dict[int, BrokerCounts] | None = None
+        self._all_in_sync: bool | None = None
         self._only_current_broker: int | None = None
         self._stopped: frozenset[int] = frozenset()
         # broker -> partitions whose in-sync set it left since `take_left`
@@ -134,7 +135,7 @@ class Inventory:
                 if topic in complete and number not in complete[topic]
             )
         if reports_of:
-            self._counts = None
+            self._counts = self._all_in_sync = None
             self._settle(reports_of)
         if len({image.broker for image in images if image.broker >= 0}) >= 2:
             changes.absent = known - self.listed
@@ -332,7 +333,7 @@ class Inventory:
         """Forgets deleted topics. Returns their partitions."""
         for topic in topics:
             self._wanted.pop(topic, None)
-        self._counts = None
+        self._counts = self._all_in_sync = None
         return self._remove((topic, n) for topic, n in self.partitions if topic in topics)
 
     def _remove(self, places: Iterable[TopicPartition]) -> list[WatchedPartition]:
@@ -349,6 +350,13 @@ class Inventory:
         if self._counts is None:
             self._counts = count_partitions(w.metadata for w in self.partitions.values())
         return self._counts.get(broker, BrokerCounts(0, 0, 0, 0))
+
+    @property
+    def all_in_sync(self) -> bool:
+        """Of all partitions; looked at once after each change of the metadata."""
+        if self._all_in_sync is None:
+            self._all_in_sync = all(w.all_in_sync for w in self.partitions.values())
+        return self._all_in_sync
 
     def take_left(self) -> dict[int, list[str]]:
         """By broker, the partitions whose in-sync set it left since the last call.

@@ -7,7 +7,13 @@ from typing import Any, TypeVar
 
 from tidemark.collect.broker_answers import BrokerAnswers
 from tidemark.collect.codecs.fetch import FetchTemplate
-from tidemark.collect.codecs.list_offsets import DEBUG_REPLICA, LEADER_EPOCH, ListOffsetsTemplate
+from tidemark.collect.codecs.list_offsets import (
+    DEBUG_REPLICA,
+    LEADER_EPOCH,
+    NO_OFFSET,
+    ListOffsetsTemplate,
+    OffsetEntry,
+)
 from tidemark.collect.codecs.wire import PARTITION, GroupedPartitions, TopicEntries
 from tidemark.collect.watched_partition import WatchedPartition
 
@@ -30,27 +36,40 @@ class Subset:
         self._columns = list(grouped.values())
         self._whole = self.indices == list(range(len(slots)))
         self._index_of = {(slots[i].topic, slots[i].number): i for i in self.indices}
+        # By name of the column: the last response in the order of the request, and its entries.
+        # A template gives an unchanged answer as the same object.
+        self._placed: dict[str, tuple[object, list[Any]]] = {}
 
-    def place(self, response: TopicEntries[E], into: list[E | None]) -> None:
+    def place(self, response: TopicEntries[E], into: list[E | None], column: str = "") -> None:
         """Puts the entries that were asked for at their slots. Other slots stay unchanged.
 
         Brokers keep the order of the request unless something fails; then no name is looked up.
         """
-        if [topic for topic, _ in response] == [topic for topic, _ in self.topics]:
-            flat: list[E] = []
-            for (_, entries), column in zip(response, self._columns, strict=True):
-                if list(map(_partition_of, entries)) != column:
-                    break
-                flat += entries
-            else:
-                if self._whole:
-                    into[:] = flat
-                else:
-                    for slot, entry in zip(self.indices, flat, strict=True):
-                        into[slot] = entry
-                return
-        for index, entry in self.by_slot(response).items():
-            into[index] = entry
+        flat: list[E] | None
+        placed, flat = self._placed.get(column, (None, None))
+        if placed is not response:
+            flat = self._in_order(response)
+            if flat is not None:
+                self._placed[column] = response, flat
+        if flat is None:
+            for index, entry in self.by_slot(response).items():
+                into[index] = entry
+        elif self._whole:
+            into[:] = flat
+        else:
+            for index, entry in zip(self.indices, flat, strict=True):
+                into[index] = entry
+
+    def _in_order(self, response: TopicEntries[E]) -> list[E] | None:
+        """The entries, if the response has those of the request in its order."""
+        if [topic for topic, _ in response] != [topic for topic, _ in self.topics]:
+            return None
+        flat: list[E] = []
+        for (_, entries), numbers in zip(response, self._columns, strict=True):
+            if list(map(_partition_of, entries)) != numbers:
+                return None
+            flat += entries
+        return flat
 
     def pick(self, entries: list[E | None]) -> list[E | None]:
         """The entries of these slots, in the order of the request. Not to be changed."""
@@ -88,6 +107,9 @@ class BrokerPlan:
         # Replicas without a record of their newest epoch: slot -> (leader epoch, log end offset)
         # when last seen.
         self.without_newest_epoch: dict[int, tuple[int, int]] = {}
+        # The answers that `suspected_leaders` compared last, and the followers behind the epoch.
+        self._compared: list[OffsetEntry | None] = []
+        self._behind: list[int] = []
         self.fetch_led = FetchTemplate(self.led.topics)
         self.fetch_followed = FetchTemplate(self.followed.topics)
         self._formerly_led = [i for i in followed if self.slots[i].former_leader == broker]
@@ -120,13 +142,19 @@ class BrokerPlan:
 
     def suspected_leaders(self) -> list[int]:
         """Followers that may consider themselves leader: behind the epoch, or former leaders."""
-        known = [-1 if entry is None else entry[LEADER_EPOCH] for entry in self.answers.latest]
-        behind: list[int] = []
-        if known != self._leader_epochs:
-            behind = [i for i in self.followed.indices if 0 <= known[i] < self._leader_epochs[i]]
+        latest = self.answers.latest
+        if latest != self._compared:
+            known = [-1 if entry is None else entry[LEADER_EPOCH] for entry in latest]
+            self._behind = []
+            if known != self._leader_epochs:
+                epochs = self._leader_epochs
+                self._behind = [i for i in self.followed.indices if 0 <= known[i] < epochs[i]]
+            self._compared = list(latest)
+        behind = self._behind
         former = [
             i
             for i in self._formerly_led
-            if self.broker in self.slots[i].lineage.reads_left and known[i] >= 0
+            if self.broker in self.slots[i].lineage.reads_left
+            and (latest[i] or NO_OFFSET)[LEADER_EPOCH] >= 0
         ]
         return sorted({*behind, *former})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 from tidemark.collect.broker_answers import RequestTimes
@@ -43,6 +44,7 @@ from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.errors import WireError
 from tidemark.core.events import OK, TIMED_OUT, UNREACHABLE
 
+_error_of, _epoch_of = itemgetter(ERROR_CODE), itemgetter(LEADER_EPOCH)
 UNSUPPORTED: Final = "unsupported"
 GARBLED: Final = "garbled"
 
@@ -135,10 +137,10 @@ class Sampler:
         if plan.led.indices:
             template = plan.list_offsets(CONSUMER, version)
             response, _ = await self._ask(template.request(plan.fences))
-            plan.led.place(template.decode(response.body), answers.committed)
+            plan.led.place(template.decode(response.body), answers.committed, "committed")
         template = plan.list_offsets(DEBUG_REPLICA, version)
         response, answers.latest_times = await self._ask(template.request())
-        plan.all.place(template.decode(response.body), answers.latest)
+        plan.all.place(template.decode(response.body), answers.latest, "latest")
 
     async def _list_followers_again(self, version: int) -> None:
         """Log end offsets of followers, again, where Fetch gives none.
@@ -187,7 +189,7 @@ class Sampler:
         error, topics = template.decode(response.body)
         if error:
             return times
-        subset.place(topics, answers.fetched)
+        subset.place(topics, answers.fetched, "fetched")
         errors = self._note_unreadable(subset)
         refused = [
             i
@@ -210,10 +212,12 @@ class Sampler:
 
     def _note_unreadable(self, subset: Subset) -> dict[int, int]:
         """The error codes of Fetch by slot."""
-        fetched = self.plan.answers.fetched
+        entries = subset.pick(self.plan.answers.fetched)
+        if _without_error(entries):
+            return {}
         errors = {
             i: error
-            for i, entry in zip(subset.indices, subset.pick(fetched), strict=True)
+            for i, entry in zip(subset.indices, entries, strict=True)
             if (error := UNANSWERED if entry is None else entry[ERROR_CODE])
         }
         denied = (i for i, error in errors.items() if error == TOPIC_AUTHORIZATION_FAILED)
@@ -228,10 +232,10 @@ class Sampler:
         """
         latest, epochless = self.plan.answers.latest, self.plan.answers.epochless
         without_newest_epoch = self.plan.without_newest_epoch
-        entries = subset.pick(latest)
-        if not without_newest_epoch:
-            epochs = [e[LEADER_EPOCH] for e in entries if e is not None and not e[ERROR_CODE]]
-            if len(epochs) == len(entries) and min(epochs) >= 0:
+        entries: list[Any] = subset.pick(latest)
+        if not without_newest_epoch and _without_error(entries):
+            epochs = list(map(_epoch_of, entries))
+            if min(epochs) >= 0:
                 return epochs, epochs, [BEYOND] * len(epochs)
         last_fetched, fences, offsets = [], [], []
         for index in subset.indices:
@@ -303,3 +307,8 @@ class Sampler:
                     *(number, code, high_watermark, last_stable_offset),
                     *(offset, epoch, end),
                 )
+
+
+def _without_error(entries: list[Any]) -> bool:
+    """Whether each slot has an answer, and none is an error."""
+    return None not in entries and not any(map(_error_of, entries))
