@@ -20,9 +20,9 @@ TIMEOUT, PERIOD = 0.5, 1.0
 class Timed:
     """Passes over a topic of 100 partitions on three brokers."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_pace: bool) -> None:
         settings = Collect(collector="k", metadata_seconds=1e9, broker_timeout_seconds=TIMEOUT)
-        self.passes = passes = PassRunner(Cluster(name="c"), settings, 1, 1)
+        self.passes = passes = PassRunner(Cluster(name="c"), settings, 1, 1, keeps_pace=keeps_pace)
         passes._reader.start_images = lambda *_: []  # type: ignore[method-assign]
         passes._reader.start_queries = lambda *_, **__: None  # type: ignore[method-assign]
         passes.inventory.apply([image(1)])
@@ -45,9 +45,10 @@ class Timed:
 
 
 @pytest.fixture
-def timed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Timed]:
+def timed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Timed]:
+    """The parameter is `keeps_pace`."""
     VirtualTime(monkeypatch)
-    made = Timed()
+    made = Timed(getattr(request, "param", True))
     for watched in made.passes.inventory.partitions.values():
         watched.lineage.reads_left = {}
     # The barriers know by then how fast the brokers are.
@@ -107,6 +108,13 @@ def test_it_is_sampled_in_full_now_and_then(timed: Timed) -> None:
     events = timed.run()
     assert errors(events, 2) == {None}
     assert timed.seconds > 1.6
+
+
+@pytest.mark.parametrize("timed", [False], indirect=True)
+def test_a_verb_waits_for_all_answers(timed: Timed) -> None:
+    timed.brokers[2].seconds = 0.4
+    for _ in range(2):
+        assert errors(timed.run(), 2) == {None}
 
 
 def test_it_is_sampled_in_every_pass_again_once_it_is_fast(timed: Timed) -> None:

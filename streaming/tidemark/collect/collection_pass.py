@@ -63,6 +63,9 @@ PATIENCE_SECONDS: Final = 0.05
 class PassRunner:
     """Runs passes over one cluster. `groups`: the number of Kafka partitions of the event topic.
 
+    `keeps_pace`: a pass goes on without a slow broker. Otherwise it waits as long as the time-outs
+    allow, for callers who need all answers of a few passes.
+
     Raises ConfigError for options of the cluster that kafka-python does not take.
     """
 
@@ -79,6 +82,8 @@ class PassRunner:
         epoch: int,
         sources: Sequence[Source] = (),
         clock: Callable[[], float] = time.time,
+        *,
+        keeps_pace: bool = True,
     ) -> None:
         options = checked_options(cluster)
         self.cluster = cluster
@@ -96,6 +101,7 @@ class PassRunner:
         self._have_answered: set[int] = set()
         self._settings = settings
         self._timeout = settings.broker_timeout_seconds
+        self._keeps_pace = keeps_pace
         self._groups = groups
         self._epoch = epoch
         self._wall_offset = clock() - time.monotonic()
@@ -253,7 +259,7 @@ class PassRunner:
     @property
     def _late_seconds(self) -> float:
         """How long a pass waits for slow brokers once half of the brokers have ended."""
-        if self.number % PASSES_PER_FULL_WAIT == 1:
+        if not self._keeps_pace or self.number % PASSES_PER_FULL_WAIT == 1:
             return math.inf
         return max(LATE_TIMEOUTS * self._timeout, LATE_SHARE * self.period_seconds)
 
