@@ -11,6 +11,7 @@ from typing import Any
 import pyspark
 import pytest
 from msgspec import structs
+from pyspark.accumulators import AccumulatorServer
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings, Stream, Topics
@@ -49,6 +50,26 @@ def test_local_checkpoints_need_no_processes(checkpoint: str, local: bool) -> No
         settings(checkpoint=checkpoint), [], daemon=False, submitted=False
     )
     assert (session.LOCAL_CHECKPOINT.items() <= conf.items()) is local
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(EOFError(), False), (ConnectionResetError(), False), (KeyError("a"), True)]
+)
+def test_a_lost_jvm_leaves_no_traceback_of_accumulators(
+    error: Exception,
+    said: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As it was, at the end of the test.
+    monkeypatch.setattr(AccumulatorServer, "handle_error", AccumulatorServer.handle_error)
+    session.silence_accumulators()
+    server: Any = object.__new__(AccumulatorServer)
+    try:
+        raise error
+    except Exception:
+        server.handle_error(None, ("127.0.0.1", 1))
+    assert ("Traceback" in capsys.readouterr().err) is said
 
 
 def test_small_jvm_is_for_small_local_runs() -> None:

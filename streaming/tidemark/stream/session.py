@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -159,6 +159,7 @@ def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSessio
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    silence_accumulators()
     builder: SparkSession.Builder = SparkSession.builder
     try:
         if not submitted:
@@ -174,6 +175,22 @@ def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSessio
         raise TidemarkError(
             f"Spark did not start: {first_line(error)}. Check stream.master and stream.spark."
         ) from None
+
+
+def silence_accumulators() -> None:
+    """Keeps a traceback out of the log where the JVM ends, beside the line that names the cure.
+
+    PySpark's server of accumulators prints one, because the JVM's connection to it is closed.
+    """
+    from pyspark.accumulators import AccumulatorServer
+
+    report = AccumulatorServer.handle_error
+
+    def handle_error(server: AccumulatorServer, request: Any, address: Any) -> None:
+        if not isinstance(sys.exception(), (EOFError, OSError)):
+            report(server, request, address)
+
+    AccumulatorServer.handle_error = handle_error  # type: ignore[method-assign,assignment]
 
 
 def _prepare_java(settings: Settings) -> list[Path]:
