@@ -240,7 +240,7 @@ class _Others:
         outcomes = {1: "ok", 2: "ok", 3: "ok"}
         fast = SimpleNamespace(partitions=4, take_answers=lambda: {1: 10})
         passes = SimpleNamespace(observed=4, thinned=0, missed=0, outcomes=outcomes, fast=fast)
-        publisher = SimpleNamespace(published=self._published, dropped=0)
+        publisher = SimpleNamespace(published=self._published, dropped=0, spool_bytes=lambda: 4096)
         self._collect.passed(CLUSTER, 0.02, cast(Any, passes), cast(Any, publisher))
         self._stream.records.inc(16)
         self._stream.batch_seconds.observe(0.4)
