@@ -14,7 +14,6 @@ from tidemark.core.state_codec import (
     PLAIN_VERSION,
     RELATIVE_VERSION,
     decode_state,
-    encode_and_discard,
     encode_state,
 )
 
@@ -111,9 +110,3 @@ def test_a_state_without_one_of_the_values_is_stored_as_it_is() -> None:
 
 def _empty(state: PartitionState, name: str) -> float | None:
     return 0.0 if isinstance(getattr(state, name), float) else None
-
-
-@given(states)
-def test_a_state_that_is_not_used_again_has_the_same_stored_form(state: PartitionState) -> None:
-    stored = encode_state(state)
-    assert encode_and_discard(state) == stored

@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from tidemark.core.errors import StateError
+from tidemark.core.leader_epochs import Committed
 from tidemark.core.offset_history import NEWEST_MS, NEWEST_OFFSET, from_oldest
-from tidemark.core.partition import PartitionState
+from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.shrink_causes import ShrinkCause
 
 # Version 2 added `sparse` and stores offset histories from the newest sample on. Version 3 keeps
@@ -40,19 +41,10 @@ _CAUSES: Final = frozenset(cause.value for cause in ShrinkCause)
 
 def encode_state(state: PartitionState) -> bytes:
     """The stored form. The state does not change."""
-    copy: PartitionState = _copy(state)
-    copy.replicas = [_copy(replica) for replica in state.replicas]
-    copy.committed = [_copy(entry) for entry in state.committed]
-    copy.offset_history = state.offset_history.copy()
-    return encode_and_discard(copy)
-
-
-def encode_and_discard(state: PartitionState) -> bytes:
-    """`encode_state` in two thirds of its time, by changing the state: no one may use it again."""
-    if not _is_complete(state):
+    relative = _relative(state)
+    if relative is None:
         return _PLAIN + _encoder.encode(state)
-    _make_relative(state)
-    return _RELATIVE + _encoder.encode(state)
+    return _RELATIVE + _encoder.encode(relative)
 
 
 def decode_state(blob: bytes) -> PartitionState:
@@ -71,63 +63,68 @@ def decode_state(blob: bytes) -> PartitionState:
         raise StateError(error) from None
 
 
-def _is_complete(state: PartitionState) -> bool:
-    """Whether the state has every value that version 4 needs."""
-    for replica in state.replicas:
-        if (
-            replica.log_end_offset is None
-            or replica.high_watermark is None
-            or replica.log_start_offset is None
-            or not replica.sampled_at
-        ):
-            return False
-    return (
-        state.high_watermark is not None
-        and state.leader_end_before is not None
-        and state.leader_end_after is not None
-        and bool(state.high_watermark_moved_at and state.high_watermark_read_at)
-        and bool(state.offset_history and state.committed)
-        and bool(state.committed[-1].at)
-    )
-
-
-def _make_relative(state: PartitionState) -> None:
-    base: Any = state.high_watermark
-    at, newest = state.observed_at, state.committed[-1]
+def _relative(state: PartitionState) -> PartitionState | None:
+    """A copy with differences; None for a state that lacks one of the values."""
+    base, at = state.high_watermark, state.observed_at
+    before, after = state.leader_end_before, state.leader_end_after
+    history, table = state.offset_history, state.committed
+    if base is None or before is None or after is None or not (history and table):
+        return None
+    newest: Committed = _copy(table[-1])
+    if not (state.high_watermark_moved_at and state.high_watermark_read_at and newest.at):
+        return None
     start = newest.log_start_offset
-    replica: Any
-    for replica in state.replicas:
-        replica.log_end_offset -= base
-        replica.high_watermark -= base
-        replica.log_start_offset -= start
-        if replica.last_stable_offset is not None:
-            replica.last_stable_offset -= base
-        if replica.sampled_at == at:
-            replica.sampled_at = 0
-    state.leader_end_before -= base
-    state.leader_end_after -= base
-    if state.high_watermark_moved_at == at:
-        state.high_watermark_moved_at = 0
-    if state.high_watermark_read_at == at:
-        state.high_watermark_read_at = 0
+    replicas = []
+    for each in state.replicas:
+        replica = _relative_replica(each, base, start, at)
+        if replica is None:
+            return None
+        replicas.append(replica)
+    copy: PartitionState = _copy(state)
+    copy.replicas = replicas
+    copy.leader_end_before, copy.leader_end_after = before - base, after - base
+    if copy.high_watermark_moved_at == at:
+        copy.high_watermark_moved_at = 0
+    if copy.high_watermark_read_at == at:
+        copy.high_watermark_read_at = 0
     newest.high_watermark -= base
     newest.log_end_offset -= base
     if newest.at == at:
         newest.at = 0
-    state.offset_history[NEWEST_MS] -= round(at * 1000.0)
-    state.offset_history[NEWEST_OFFSET] -= base
+    copy.committed = [*table[:-1], newest]
+    copy.offset_history = history = history.copy()
+    history[NEWEST_MS] -= round(at * 1000.0)
+    history[NEWEST_OFFSET] -= base
+    return copy
+
+
+def _relative_replica(
+    replica: ReplicaState, base: int, start: int, at: float
+) -> ReplicaState | None:
+    log_end, high_watermark = replica.log_end_offset, replica.high_watermark
+    log_start, stable = replica.log_start_offset, replica.last_stable_offset
+    if log_end is None or high_watermark is None or log_start is None or not replica.sampled_at:
+        return None
+    copy: ReplicaState = _copy(replica)
+    copy.log_end_offset = log_end - base
+    copy.high_watermark = high_watermark - base
+    copy.log_start_offset = log_start - start
+    if stable is not None:
+        copy.last_stable_offset = stable - base
+    if copy.sampled_at == at:
+        copy.sampled_at = 0
+    return copy
 
 
 def _absolute(state: PartitionState) -> PartitionState:
-    """Undoes `_make_relative`. Raises TypeError or IndexError for another state."""
+    """The inverse of `_relative`, in place. Raises TypeError or IndexError for another state."""
     base: Any = state.high_watermark
     at, newest = state.observed_at, state.committed[-1]
     start = newest.log_start_offset
-    replica: Any
     for replica in state.replicas:
         replica.log_end_offset += base
         replica.high_watermark += base
-        replica.log_start_offset += start
+        replica.log_start_offset += start  # type: ignore[operator]
         if replica.last_stable_offset is not None:
             replica.last_stable_offset += base
         if replica.sampled_at == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState
 from tidemark.core.records import Alert, View
-from tidemark.core.state_codec import decode_state, encode_and_discard
+from tidemark.core.state_codec import decode_state, encode_state
 from tidemark.detect.thresholds import Detection
 from tidemark.evolve.activity import activity_of
 from tidemark.reduce.group_state import GroupState
@@ -28,7 +28,7 @@ class DecodedGroup:
     def close(self) -> GroupState:
         """Encodes what was decoded."""
         for key, partition in self._decoded.items():
-            self.state.partitions[key] = encode_and_discard(partition.state)
+            self.state.partitions[key] = encode_state(partition.state)
         self._decoded.clear()
         return self.state
 
