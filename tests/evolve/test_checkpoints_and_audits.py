@@ -8,9 +8,8 @@ import pytest
 
 from tests.evolve.observations import SEEN, fold, observation, sparse_of
 from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS, Audit, Checkpoint
-from tidemark.core.partition import PartitionState
+from tidemark.core.partition import PartitionState, encode_state
 from tidemark.core.sparse_state import AuditFinding, CheckpointSeen, MetadataPosition, SparseState
-from tidemark.core.state_codec import encode_state
 from tidemark.evolve.checkpoints_and_audits import evolve_audit, evolve_checkpoint
 
 PARTITION: dict[str, Any] = {

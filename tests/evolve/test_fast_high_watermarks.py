@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.evolve.observations import NO_LEADER_END, answer, fold, observation, silent
 from tidemark.core.events import FastHighWatermarks
 from tidemark.core.leader_epochs import Committed
-from tidemark.core.partition import PartitionState
-from tidemark.core.state_codec import encode_state
+from tidemark.core.partition import PartitionState, encode_state
 from tidemark.evolve.fast_high_watermarks import with_fast_high_watermarks
 
 SEEN = fold(None, observation())

@@ -11,7 +11,13 @@ from tests.evolve.observations import answer, fold, observation, silent
 from tidemark.core import activity
 from tidemark.core.events import Observation
 from tidemark.core.leader_epochs import Committed
-from tidemark.core.partition import LossCandidate, PartitionState, ReplicaState
+from tidemark.core.partition import (
+    LossCandidate,
+    PartitionState,
+    ReplicaState,
+    decode_state,
+    encode_state,
+)
 from tidemark.core.sparse_state import (
     AuditFinding,
     CheckpointSeen,
@@ -20,7 +26,6 @@ from tidemark.core.sparse_state import (
     Regression,
     SparseState,
 )
-from tidemark.core.state_codec import decode_state, encode_state
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.evolve.activity import activity_of
 from tidemark.evolve.fast_path import fold_offsets

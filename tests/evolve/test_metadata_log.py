@@ -9,10 +9,9 @@ import pytest
 from tests.evolve.observations import SEEN, fold, observation, sparse_of
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.events import MetadataChange
-from tidemark.core.partition import PartitionState, Shrink
+from tidemark.core.partition import PartitionState, Shrink, encode_state
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
-from tidemark.core.state_codec import encode_state
 from tidemark.evolve.metadata_log import evolve_change, is_new_record
 from tidemark.evolve.recreation import is_other_topic
 

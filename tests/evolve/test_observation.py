@@ -9,10 +9,16 @@ import pytest
 from tests.evolve.observations import SEEN, answer, fold, observation, silent
 from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.events import Observation
-from tidemark.core.partition import IsrChange, LossCandidate, PartitionState, ReplicaState, Shrink
+from tidemark.core.partition import (
+    IsrChange,
+    LossCandidate,
+    PartitionState,
+    ReplicaState,
+    Shrink,
+    encode_state,
+)
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
-from tidemark.core.state_codec import encode_state
 from tidemark.evolve.observation import RECORD_SECONDS, is_newer
 
 OWNED = PartitionState(collector="c1", collector_epoch=3, pass_number=7)

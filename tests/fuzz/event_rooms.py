@@ -91,7 +91,7 @@ def spool() -> Iterator[Room]:
 @contextmanager
 def state() -> Iterator[Room]:
     """The stream's state in a checkpoint."""
-    from tidemark.core.state_codec import decode_state
+    from tidemark.core.partition import decode_state
     from tidemark.reduce.group_state import decode_group
 
     groups = [path.read_bytes() for path in sorted((DATA / "state").glob("*.bin"))]

@@ -10,9 +10,8 @@ from tidemark.core.activity import Activity
 from tidemark.core.cluster import ClusterState
 from tidemark.core.events import Batch, Event, Observation, Pass
 from tidemark.core.identity import partition_key
-from tidemark.core.partition import PartitionState
+from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert
-from tidemark.core.state_codec import decode_state, encode_state
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector import Context
 from tidemark.evolve.activity import activity_of, changes

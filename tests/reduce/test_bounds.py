@@ -8,9 +8,14 @@ from tests.scenarios.scenario import Scenario
 from tidemark.core.events import MAX_LINEAGE, MAX_REPLICAS
 from tidemark.core.leader_epochs import MAX_COMMITTED
 from tidemark.core.offset_history import SIZE
-from tidemark.core.partition import MAX_ALERTS, MAX_EVENT_ALERTS, MAX_ISR_HISTORY, MAX_SHRINKS
+from tidemark.core.partition import (
+    MAX_ALERTS,
+    MAX_EVENT_ALERTS,
+    MAX_ISR_HISTORY,
+    MAX_SHRINKS,
+    encode_state,
+)
 from tidemark.core.sparse_state import MAX_ANOMALIES, MAX_EPOCH_STARTS
-from tidemark.core.state_codec import encode_state
 
 
 @pytest.fixture(scope="module")

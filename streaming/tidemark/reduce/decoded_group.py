@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.partition import PartitionState
+from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert, View
-from tidemark.core.state_codec import decode_state, encode_state
 from tidemark.detect.thresholds import Detection
 from tidemark.evolve.activity import activity_of
 from tidemark.reduce.group_state import GroupState
