@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from tests.bench.row import Row
 from tests.export.make import NOW, alert, open_alert, view
 from tidemark.core.records import ReplicaView, View, encode_record, view_key
+from tidemark.garbage_collector import freeze_heap
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.responses import Pages
 
@@ -87,6 +88,8 @@ def seconds_of(table: Table, path: str, query: str) -> tuple[float, float]:
 def rows() -> Iterator[Row]:
     table = full_table()
     Pages(table, 30.0, list, clock=lambda: NOW).answer("/", "")
+    # As the exporter does when it is ready.
+    freeze_heap()
     asked: tuple[tuple[str, str, dict[str, object]], ...] = (
         (
             "filter and page",

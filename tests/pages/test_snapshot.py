@@ -10,6 +10,7 @@ from tests.export.make import NOW, alert, broker_view, cluster_view, key_of, vie
 from tests.pages.make import opened, table, views
 from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
 from tidemark.core.records import OpenAlert
+from tidemark_exporters.export.partition_row import PartitionRow
 from tidemark_exporters.pages.health import (
     LEVELS,
     RANK,
@@ -99,12 +100,38 @@ def test_stop_impacts_are_those_of_the_pure_function() -> None:
     of_east = [each for each in views() if each.kafka_cluster == "east"]
     brokers = snapshot.brokers_of("east")
     impacts = {broker: stop_impacts(of_east, broker) for broker in brokers}
-    assert {broker: snapshot.stop_impacts("east", broker) for broker in brokers} == impacts
+    assert {broker: snapshot.stop_impacts("east", broker, 1_000) for broker in brokers} == impacts
     assert {broker: snapshot.stop_counts("east", broker) for broker in brokers} == {
         broker: {effect: sum(i.effect == effect for i in found) for effect in EFFECTS}
         for broker, found in impacts.items()
     }
     assert any(impacts.values())
+
+
+def test_only_the_listed_impacts_are_decoded_and_they_are_the_worst(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A large cluster has thousands of them, and a page shows a hundred."""
+    last_copy = {"in_sync_replicas": [1, 2], "effective_min_in_sync_replicas": 1}
+    under_min = {"in_sync_replicas": [1, 2], "effective_min_in_sync_replicas": 2}
+    held = [
+        *(view("last-copy", number, **last_copy) for number in range(5)),
+        *(view("under-min", number, **under_min) for number in range(5)),
+        view("offline", 0, in_sync_replicas=[1], effective_min_in_sync_replicas=1),
+    ]
+    snapshot = TableSnapshot(table(held), NOW + 1, 30)
+    expected = stop_impacts(held, 1)
+    assert len({impact.effect for impact in expected}) == 3
+    decoded = []
+    of_row = vars(PartitionRow)["view"].fget
+
+    def counting(row: PartitionRow) -> Any:
+        decoded.append(row.topic)
+        return of_row(row)
+
+    monkeypatch.setattr(PartitionRow, "view", property(counting))
+    assert snapshot.stop_impacts("east", 1, 4) == expected[:4]
+    assert decoded == ["offline", "under-min", "under-min", "under-min"]
 
 
 def test_a_stop_is_not_judged_from_old_or_incomplete_views() -> None:

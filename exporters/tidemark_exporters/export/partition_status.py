@@ -56,6 +56,12 @@ class PartitionStatus(NamedTuple):
     # A replica breaks the invariant that its high watermark is not above its log end.
     above_log_end: bool
 
+    def effect_of_stop(self, broker: int) -> Effect | None:
+        """The effect of stopping one broker, where there is one."""
+        if self.stop_unknown:
+            return "unknown"
+        return next((host.effect for host in self.hosts if host.broker == broker), None)
+
 
 # A follower's broker, its lag in records and its lag in milliseconds.
 FollowerLag = tuple[int, int | None, float | None]

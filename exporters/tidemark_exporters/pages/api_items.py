@@ -19,8 +19,9 @@ from tidemark_exporters.pages.checkpoints import (
 from tidemark_exporters.pages.health import worst_state
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
-# Partitions that a broker's `impacts` lists; `stop` counts all.
+# Partitions that a broker's `impacts` lists, and its page; `stop` counts all.
 MAX_IMPACTS: Final = 1_000
+MAX_IMPACTS_OF_PAGE: Final = 100
 
 
 class ClusterResource(Struct, kw_only=True, omit_defaults=True):
@@ -209,8 +210,9 @@ def build_partition(partition: ListedPartition) -> PartitionResource:
 
 
 def build_broker(
-    snapshot: TableSnapshot, cluster: str, broker: int, *, with_impacts: bool = False
+    snapshot: TableSnapshot, cluster: str, broker: int, *, impacts: int | None = None
 ) -> BrokerResource:
+    """`impacts`: how many partitions a single broker lists that its stop affects; else None."""
     view = snapshot.broker_views.get((cluster, broker))
     aggregate = snapshot.broker_aggregate(cluster, broker)
     counts = snapshot.stop_counts(cluster, broker)
@@ -238,13 +240,13 @@ def build_broker(
         stopped_clean=None if view is None else view.stopped_clean,
         stopped_at=None if view is None else view.stopped_at,
         checkpoint=checkpoint_totals(view, aggregate),
-        checkpoints=replica_checkpoints(snapshot, cluster, broker) if with_impacts else None,
+        checkpoints=replica_checkpoints(snapshot, cluster, broker) if impacts else None,
         alerts=select_alerts(snapshot.open_alerts, labels),
         jmx=None if view is None else view.jmx,
         impacts=[
             {"topic": i.topic, "partition": i.partition, "effect": i.effect, "detail": i.detail}
-            for i in snapshot.stop_impacts(cluster, broker)[:MAX_IMPACTS]
+            for i in snapshot.stop_impacts(cluster, broker, impacts)
         ]
-        if with_impacts
+        if impacts
         else None,
     )

@@ -9,6 +9,7 @@ from tidemark.assess.risky_configuration import KINDS
 from tidemark.core.records import Alert
 from tidemark_exporters.pages.alerts import SEVERITIES, AlertHistory, select_alerts
 from tidemark_exporters.pages.api_items import (
+    MAX_IMPACTS,
     BrokerResource,
     ClusterResource,
     PartitionResource,
@@ -124,8 +125,8 @@ def list_brokers(snapshot: TableSnapshot, query: Query) -> Listing[BrokerResourc
         for number in snapshot.brokers_of(name)
         if broker is None or number == broker
     ]
-    is_single = len(found) == 1 and broker is not None
-    return Listing(found, query, lambda key: build_broker(snapshot, *key, with_impacts=is_single))
+    impacts = MAX_IMPACTS if len(found) == 1 and broker is not None else None
+    return Listing(found, query, lambda key: build_broker(snapshot, *key, impacts=impacts))
 
 
 def list_alerts(snapshot: TableSnapshot, history: AlertHistory, query: Query) -> Listing[Alert]:

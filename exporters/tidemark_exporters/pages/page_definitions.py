@@ -10,6 +10,7 @@ from tidemark.assess.risky_configuration import RiskCount
 from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
 from tidemark_exporters.pages.api_items import (
+    MAX_IMPACTS_OF_PAGE,
     build_broker,
     build_cluster,
     build_partition,
@@ -185,7 +186,7 @@ def broker(request: PageRequest) -> Context:
     labels = {"kafka_cluster": cluster, "broker": str(number)}
     return {
         "title": f"Broker {number}",
-        "item": build_broker(snapshot, cluster, number, with_impacts=True),
+        "item": build_broker(snapshot, cluster, number, impacts=MAX_IMPACTS_OF_PAGE),
         "state": snapshot.state_of_broker(cluster, number),
         "at_risk": partitions_at_risk(snapshot, cluster, number),
         "past": select_alerts(request.history.newest_first(), labels)[:MAX_PAST_ALERTS],

@@ -10,10 +10,11 @@ import copy
 import threading
 import time
 from collections.abc import Callable
+from itertools import chain, islice
 from typing import Final, NamedTuple, TypeVar
 
 from tidemark.assess.risky_configuration import RiskCount, count_risks
-from tidemark.assess.safe_to_stop import StopImpact, stop_impacts
+from tidemark.assess.safe_to_stop import EFFECTS, Effect, StopImpact, stop_impacts
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 from tidemark_exporters.export.partition_row import PartitionRow
@@ -193,15 +194,16 @@ class TableSnapshot:
         unseen = {"unknown": self.cluster_aggregate(cluster).stop_unknown}
         return {effect: count + unseen.get(effect, 0) for effect, count in effects.items()}
 
-    def stop_impacts(self, cluster: str, broker: int) -> list[StopImpact]:
-        """The same partitions one by one, worst first."""
-        statuses = ((each, each.row.status) for each in self.partitions if each.cluster == cluster)
-        affected = (
-            each.view
-            for each, status in statuses
-            if status.stop_unknown or any(h.broker == broker and h.effect for h in status.hosts)
-        )
-        return stop_impacts(affected, broker)
+    def stop_impacts(self, cluster: str, broker: int, most: int) -> list[StopImpact]:
+        """The same partitions one by one, worst first, at most so many: only these are decoded."""
+        affected: dict[Effect, list[ListedPartition]] = {effect: [] for effect in EFFECTS}
+        for each in self.partitions:
+            if each.cluster == cluster:
+                effect = each.row.status.effect_of_stop(broker)
+                if effect is not None:
+                    affected[effect].append(each)
+        worst = islice(chain.from_iterable(affected.values()), most)
+        return stop_impacts((each.view for each in worst), broker)
 
 
 class SnapshotCache:
