@@ -16,7 +16,7 @@ system: ## Installs prometheus, prometheus-alertmanager and chromium for the tes
 	@scripts/system.sh
 
 test: ## Runs everything that CI checks, prints the time of each section
-	@scripts/sections.sh setup+system lint+types+contracts tests
+	@scripts/sections.sh setup+system tests+lint+types+contracts
 
 demo: setup ## Runs the whole product on a real cluster of this machine: faults, and their alerts
 	@$(bin)/tidemark demo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -9,14 +10,18 @@ import time
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tests.sections import STAGES
+from tests.sections import BACKGROUND, STAGES, TIMED
+from tidemark.local.process import ChildProcess
 
 OUTCOMES = ("failed", "passed", "skipped", "errors")
 # Pytest's exit codes: 0 all passed, 1 a test failed, 5 no test was selected.
 EXPECTED_CODES = (0, 1, 5)
+# Niceness of the background: about a third of a share, and nearly none while the scenes run.
+LOW_PRIORITY, LOWEST_PRIORITY = 5, 19
 
 
 class PytestProcess:
@@ -25,23 +30,59 @@ class PytestProcess:
     def __init__(
         self, sections: Sequence[str], folder: Path, arguments: Sequence[str], quiet: bool
     ) -> None:
-        self._results = folder / f"{sections[0]}.xml"
-        self._log = folder / f"{sections[0]}.log" if quiet else None
+        self._results, self._log = folder / f"{sections[0]}.xml", folder / f"{sections[0]}.log"
+        self._quiet = quiet
         paths = [f"tests/{section}" for section in sections]
-        command = [sys.executable, "-m", "pytest", f"--junit-xml={self._results}"]
-        output = self._log.open("wb") if self._log else None
-        self._process = subprocess.Popen(
-            [*command, *paths, *arguments], cwd=ROOT, stdout=output, stderr=output
-        )
+        options = [f"--junit-xml={self._results}", *paths, *arguments]
+        self._start([sys.executable, "-m", "pytest", *options])
+
+    def _start(self, command: list[str]) -> None:
+        output = self._log.open("wb") if self._quiet else None
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
+
+    def _wait(self) -> int:
+        return self._process.wait()
 
     def finish(self) -> Counter[str]:
         """Waits for the end; returns the number of tests by outcome."""
-        code = self._process.wait()
-        if self._log:
-            print(self._log.read_text(encoding="utf-8"), flush=True)
+        code = self._wait()
+        if self._quiet:
+            print(self._log.read_text(encoding="utf-8", errors="replace"), flush=True)
         counts = read_counts(self._results) if self._results.exists() else Counter()
         counts["errors"] += code not in EXPECTED_CODES
         return counts
+
+
+class BackgroundProcess(PytestProcess):
+    """The same in a session of its own; it ends with this process, however that ends."""
+
+    def __init__(self, sections: Sequence[str], folder: Path, arguments: Sequence[str]) -> None:
+        super().__init__(sections, folder, arguments, quiet=True)
+
+    def _start(self, command: list[str]) -> None:
+        self._child = ChildProcess("background tests", command, self._log, directory=ROOT)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def set_priority(self, niceness: int) -> None:
+        """A niceness from 0 to 19. Without rights, that of a process does not fall again."""
+        # Linux can share the processors between sessions first: brokers have their own, and so
+        # has the child. Within a session only the priority of the process counts.
+        with suppress(OSError):
+            Path(f"/proc/{self.pid}/autogroup").write_text(str(niceness), encoding="ascii")
+        with suppress(PermissionError, ProcessLookupError):
+            os.setpriority(os.PRIO_PGRP, self.pid, niceness)
+
+    def _wait(self) -> int:
+        while (code := self._child.exit_code()) is None:
+            time.sleep(0.2)
+        return code
+
+    def stop(self) -> None:
+        """Ends what is left of it."""
+        self._child.stop()
 
 
 def read_counts(junit_xml: Path) -> Counter[str]:
@@ -62,19 +103,25 @@ def closing_line(counts: Counter[str], seconds: float) -> str:
 def main() -> int:
     began, counts, processes = time.monotonic(), Counter[str](), list[PytestProcess]()
     with tempfile.TemporaryDirectory() as folder:
+        background = BackgroundProcess(BACKGROUND, Path(folder), sys.argv[1:])
         try:
             for stage in STAGES:
+                background.set_priority(LOWEST_PRIORITY if stage == TIMED else LOW_PRIORITY)
                 processes = [
                     PytestProcess(sections, Path(folder), sys.argv[1:], quiet=number > 0)
                     for number, sections in enumerate(stage)
                 ]
                 for process in processes:
                     counts += process.finish()
+            background.set_priority(0)
+            counts += background.finish()
         except KeyboardInterrupt:
             # The same Ctrl-C ends the processes; their fixtures clean up.
             for process in processes:
                 process.finish()
             return 130
+        finally:
+            background.stop()
     print(closing_line(counts, time.monotonic() - began))
     return int(counts["failed"] + counts["errors"] > 0 or not counts["passed"])
 

@@ -1,25 +1,29 @@
-"""The order of the tests: sections are folders, a stage is one to three lists of them.
+"""The order of the tests: sections are folders, a stage is one to four lists of them.
 
 `make tests` runs the stages one after another, the lists of a stage side by side, each in its own
-pytest process. In the first stage two lists compute and one mostly waits. The scenes run alone,
-because other load would disturb their timing. A broken reducer shows before a broker starts.
+pytest process. In the first stage two lists compute and two mostly wait. Beside all stages one
+process works through BACKGROUND at a lower priority: sections that compute and measure no time.
+Load would disturb the timing of the scenes: they are a stage of their own, and the background then
+has the lowest priority. It computes while they wait.
 """
 
 from __future__ import annotations
 
 from itertools import chain
 
+BACKGROUND = (
+    *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "cases"),
+    *("settings", "pages", "mutation", "chaos", "fuzz", "model_and_detectors", "histories"),
+)
+TIMED = (("scenes",),)
 STAGES = (
     (
-        (
-            *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "settings"),
-            *("kafka", "web", "jvm", "local", "demo", "collect", "verbs", "export", "notify"),
-            *("pages", "docs", "deploy", "packaging", "mutation", "chaos", "drill", "fuzz"),
-        ),
-        ("model_and_detectors", "histories", "cases", "rules", "dashboards"),
+        ("kafka", "web", "jvm", "local", "demo", "collect", "notify", "docs", "deploy", "drill"),
+        ("verbs", "export", "packaging", "rules"),
         ("delivery",),
+        ("dashboards", "messages"),
     ),
-    (("scenes",),),
+    TIMED,
     (("stream",), ("cluster", "versions", "browser")),
 )
-SECTIONS = tuple(chain.from_iterable(chain.from_iterable(STAGES)))
+SECTIONS = (*BACKGROUND, *chain.from_iterable(chain.from_iterable(STAGES)))

@@ -9,13 +9,14 @@ import subprocess
 import tomllib
 from collections import Counter
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from tests.__main__ import closing_line, read_counts
+from tests.__main__ import LOWEST_PRIORITY, BackgroundProcess, closing_line, read_counts
 from tests.conftest import ROOT
-from tests.sections import SECTIONS
+from tests.sections import BACKGROUND, SECTIONS, STAGES, TIMED
 
 LOCKS = tuple(f"requirements/{name}.lock" for name in ("dev", "export", "java", "stream"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -248,6 +249,27 @@ def test_the_closing_line_adds_up_both_processes(tmp_path: Path) -> None:
     line = closing_line(counts, 61.234)
     assert line == "=== 1 failed, 19 passed, 2 skipped, 2 errors in 61.23s ==="
     assert closing_line(Counter(), 1.0) == "=== no tests ran in 1.00s ==="
+
+
+def test_the_background_gives_way_and_ends(tmp_path: Path) -> None:
+    background = BackgroundProcess(("chaos",), tmp_path, [])
+    autogroup = Path(f"/proc/{background.pid}/autogroup")
+    try:
+        background.set_priority(LOWEST_PRIORITY)
+        assert os.getpriority(os.PRIO_PROCESS, background.pid) == 19
+        assert not autogroup.exists() or autogroup.read_text(encoding="ascii").endswith(" 19\n")
+        background.set_priority(0)
+        assert not autogroup.exists() or autogroup.read_text(encoding="ascii").endswith(" 0\n")
+    finally:
+        background.stop()
+    with pytest.raises(ProcessLookupError):
+        os.kill(background.pid, 0)
+
+
+def test_every_section_runs_once_in_the_background_or_in_a_stage() -> None:
+    assert not set(BACKGROUND) & set(chain.from_iterable(chain.from_iterable(STAGES)))
+    assert all(1 <= len(stage) <= 4 for stage in STAGES)
+    assert TIMED in STAGES
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def rules(path: Path) -> list[dict[str, Any]]:
 
 def promtool(*arguments: str) -> None:
     run = subprocess.run(
-        [need("promtool"), *arguments], capture_output=True, text=True, check=False, timeout=120
+        [need("promtool"), *arguments], capture_output=True, text=True, check=False, timeout=300
     )
     assert run.returncode == 0, (run.stdout + run.stderr)[-6000:]
 
