@@ -59,11 +59,12 @@ unit: setup ## Runs the tests that start neither Spark, brokers nor a browser
 tests: setup ## Runs all tests, those that compute beside those that wait
 	@$(bin)/python -m tests $(PYTEST_ARGS)
 
-soak: setup ## Runs the searches and walks that take minutes, and an hour of chaos
+soak: setup ## Runs the searches and walks that take minutes, an hour of the pipeline and an hour of chaos
 	@$(bin)/python -m pytest -m soak $(PYTEST_ARGS)
 	@MODEL_TRACES=100000 $(bin)/python -m pytest tests/model_and_detectors $(PYTEST_ARGS)
 	@$(bin)/python -m tests.histories --seed 2000000 --count 10000
 	@$(bin)/python -m tests.fuzz --seconds 600
+	@$(bin)/python -m tests.soak --seconds 3600 $(SOAK_ARGS)
 	@$(bin)/python -m tests.chaos --seconds 900 $(CHAOS_ARGS)
 	@$(bin)/python -m tests.chaos --hostile --seconds 1800 $(CHAOS_ARGS)
 
@@ -85,5 +86,5 @@ pictures: setup ## Takes the pictures of the README from the status page
 clean: ## Removes .venv and the files of tools and tests
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist mutants
 	rm -rf fuzz-findings
-	rm -f bench-results.json demo-report.json drills-results.json
+	rm -f bench-results.json demo-report.json drills-results.json soak-results.json soak-results.svg
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,134 @@
+"""What counts as growth, and what does not."""
+
+from __future__ import annotations
+
+import random
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.soak.__main__ import DRAWING, report
+from tests.soak.drawing import draw
+from tests.soak.figures import FIGURES, failures, judge, table
+from tests.soak.sampling import heap_after_collection
+from tests.soak.trend import MIN_SAMPLES, Point, theil_sen, trend, warm_up_seconds
+
+HOUR = 3600.0
+TIMES = [5.0 * number for number in range(720)]
+
+
+def noisy(slope_per_hour: float, level: float = 300.0, noise: float = 10.0) -> list[Point]:
+    generator = random.Random(4)
+    return [(at, level + slope_per_hour * at / HOUR + generator.gauss(0.0, noise)) for at in TIMES]
+
+
+def grows(points: list[Point], key: str = "driver_mb", seconds: float = HOUR) -> bool | None:
+    series = {figure.key: [(at, 1.0) for at in TIMES] for figure in FIGURES} | {key: points}
+    (found,) = (each for each in judge(series, seconds) if each.figure.key == key)
+    return found.grows
+
+
+def test_a_leak_grows_and_noise_does_not() -> None:
+    assert grows(noisy(120.0)) is True
+    assert grows(noisy(0.0)) is False
+    assert grows(noisy(-120.0)) is False
+    # 10 % of 300 MB are allowed over the 45 minutes after the warm-up.
+    assert grows(noisy(25.0)) is False
+
+
+def test_the_warm_up_does_not_count() -> None:
+    warming = [(at, min(300.0, 50.0 + at)) for at in TIMES]
+    assert (warm_up_seconds(HOUR), warm_up_seconds(600.0)) == (900.0, 150.0)
+    assert grows(warming) is False
+
+
+def test_a_burst_and_a_late_step_are_no_trend() -> None:
+    burst = [(at, 900.0 if 1500.0 <= at < 1900.0 else 300.0) for at in TIMES]
+    assert grows(burst) is False
+    # One fault that lasts a few minutes at the end, such as a backlog that is being read.
+    late = [(at, 900.0 if at > 3400.0 else 300.0) for at in TIMES]
+    assert grows(late) is False
+
+
+def test_stairs_grow() -> None:
+    stairs = [(at, 300.0 + 20.0 * (at // 600.0)) for at in TIMES]
+    assert grows(stairs) is True
+
+
+def test_a_short_run_shows_no_trend() -> None:
+    points = [(130.0 + number, 1.0) for number in range(MIN_SAMPLES - 1)]
+    assert trend(points, 120.0) is None
+    assert grows(points) is None
+    # It is drawn with its slope, and not judged.
+    assert grows(noisy(900.0), seconds=600.0) is None
+
+
+@given(
+    st.floats(-1e3, 1e3),
+    st.floats(-1e6, 1e6),
+    st.lists(st.floats(0, 1e4), min_size=2, max_size=40, unique=True),
+)
+def test_theil_sen_finds_the_slope_of_a_line(
+    slope: float, level: float, times: list[float]
+) -> None:
+    spaced = sorted({round(at, 1) for at in times})
+    found = theil_sen([(at, level + slope * at) for at in spaced])
+    assert found == pytest.approx(slope if len(spaced) > 1 else 0.0, rel=1e-3, abs=1e-3)
+
+
+def test_a_figure_without_samples_fails_the_run() -> None:
+    reasons = failures(judge({}, HOUR))
+    assert len(reasons) == len(FIGURES)
+    assert "memory of collect was never sampled" in reasons
+    healthy = {figure.key: noisy(0.0) for figure in FIGURES}
+    assert failures(judge(healthy, HOUR)) == []
+    leaking = judge(healthy | {"heap_mb": noisy(100.0)}, HOUR)
+    (reason,) = failures(leaking)
+    assert reason.startswith("JVM heap after a full collection grows by ")
+    assert sum("GROWS" in line for line in table(leaking)) == 1
+
+
+def parse(text: str) -> ET.Element:
+    return ET.fromstring(text)  # noqa: S314 - our own drawing
+
+
+def test_the_drawing_has_a_panel_for_each_figure_and_escapes_text() -> None:
+    series = {figure.key: noisy(0.0) for figure in FIGURES} | {"heap_mb": [(1.0, 2.0)]}
+    root = parse(draw("5 < 6 & 7", judge(series, HOUR), HOUR, [60.0, 120.0]))
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(root.findall(f"{space}polyline")) == len(FIGURES)
+    texts = {text.text for text in root.findall(f"{space}text")}
+    assert {"5 < 6 & 7", "60 min", "1 samples, no trend"} <= texts
+    assert {figure.title for figure in FIGURES} <= texts
+    faults = [line for line in root.findall(f"{space}line") if line.get("class") == "fault"]
+    assert len(faults) == 2 * len(FIGURES)
+    parse(draw("nothing", judge({}, 0.0), 0.0, []))
+
+
+def test_the_heap_is_what_the_newest_full_collection_leaves(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    log = tmp_path_factory.mktemp("gc") / "gc.log"
+    assert heap_after_collection(log) is None
+    log.write_text(
+        "[0.004s][info][gc] Using Serial\n"
+        "[9.1s][info][gc] GC(4) Pause Full (System.gc()) 210M->84M(512M) 120.100ms\n"
+        "[70.2s][info][gc] GC(5) Pause Full (System.gc()) 190M->86M(512M) 118.100ms\n"
+        "[71.0s][info][gc] GC(6) Pause Young (Allocation Failure) 300M->120M(512M) 9.000ms\n",
+        encoding="utf-8",
+    )
+    assert heap_after_collection(log) == 86.0
+
+
+def test_a_recorded_run_is_drawn_and_judged_again(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("soak")
+    series = {figure.key: noisy(0.0) for figure in FIGURES}
+    document = {"seconds": HOUR, "measured": "2026-11-23", "faults": [(60.0, "pause")]}
+    assert report(document | {"series": series}, folder) == 0
+    assert "60 minutes, 1 faults" in (folder / DRAWING).read_text(encoding="utf-8")
+    assert report(document | {"series": series | {"state_kb": noisy(500.0)}}, folder) == 1
+    assert "FAILED: state of the stream grows by" in capsys.readouterr().out
