@@ -107,7 +107,7 @@ class Services:
             self._cluster.create_topic(name, dict.fromkeys(range(partitions), replicas), configs)
             self.own_topics[name] = list(range(partitions))
 
-    def start(self) -> None:
+    def start(self, with_prometheus: bool = True) -> None:
         for verb in VERBS:
             self.children[verb] = ChildProcess(
                 f"tidemark {verb}",
@@ -116,7 +116,7 @@ class Services:
                 self._environment,
                 self._workdir,
             )
-        program = shutil.which("prometheus")
+        program = shutil.which("prometheus") if with_prometheus else None
         if program is not None:
             # Without the replication rules: the exporter delivers these alerts itself.
             self.children["prometheus"] = start_prometheus(

@@ -1,0 +1,113 @@
+"""The rows of two pipelines that watched the same faults, and the passes of the output's delay."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.bench_latency import describe
+from tests.bench.election_passes import EPOCH_AFTER, ElectionPasses
+from tests.bench.latency_rows import latency_rows
+from tests.bench.usual_stack import alertmanager_document, prometheus_document, rules_document
+from tests.bench.watched_faults import Outcome
+from tests.conftest import ROOT
+from tests.soak.first_posts import first_posts
+from tidemark.core.text import rfc3339
+from tidemark.local.receiver import ReceivedAlert
+
+
+def outcome(
+    fault: str = "follower paused", *, slower: float = 0.0, silent: bool = False
+) -> Outcome:
+    return Outcome(
+        fault,
+        began=100.0,
+        ended=160.0,
+        detectable={"FOLLOWER_LAG": 102.2, "UNDER_REPLICATED": 109.0},
+        tidemark={"KafkaFollowerLag": 106.0 + slower, "KafkaBrokerDown": 111.0 + slower},
+        usual={} if silent else {"ScrapeProblem": 126.0, "UnderReplicatedPartitions": 136.0},
+    )
+
+
+def values(*outcomes: Outcome) -> dict[str, float]:
+    return {row["name"].removeprefix("latency: "): row["value"] for row in latency_rows(outcomes)}
+
+
+def test_the_first_messages_stand_beside_each_other() -> None:
+    found = values(outcome(), outcome(slower=2.0))
+    assert found["follower paused, Tidemark: first message, KafkaFollowerLag"] == 8.0
+    assert found["follower paused, usual stack: first message, ScrapeProblem"] == 26.0
+    assert found["follower paused, usual stack to Tidemark"] == pytest.approx(26.0 / 8.0)
+    under = "follower paused, detectable to webhook, UnderReplicatedPartitions"
+    assert found[under] == 27.0
+
+
+def test_an_alert_is_judged_from_the_moment_when_the_probe_saw_it() -> None:
+    (row,) = (
+        row
+        for row in latency_rows([outcome()])
+        if row["name"].endswith("KafkaFollowerLag") and "detectable" in row["name"]
+    )
+    assert row["value"] == pytest.approx(3.8)
+    assert (row["bar"], row["met"]) == ("<= 7 s", True)
+    (late,) = (r for r in latency_rows([outcome(slower=3.5)]) if r["name"] == row["name"])
+    assert late["met"] is False
+
+
+def test_a_pipeline_without_a_message_has_the_time_that_it_had() -> None:
+    found = values(outcome("follower slow, in sync", silent=True))
+    assert found["follower slow, in sync, usual stack: no message in"] == 60.0
+    assert "follower slow, in sync, usual stack to Tidemark" not in found
+    # One silent run of two is not hidden behind the other.
+    assert "follower paused, usual stack: no message in" in values(outcome(), outcome(silent=True))
+
+
+def test_the_page_names_the_periods_of_the_usual_stack() -> None:
+    how = [row["how"] for row in latency_rows([outcome()]) if "usual stack:" in row["name"]]
+    assert all(text in how[0] for text in ("each 5s", "for: 10s", "group_wait: 10s"))
+    (group,) = rules_document()["groups"]
+    assert {rule["for"] for rule in group["rules"]} == {"10s"}
+    assert alertmanager_document("http://127.0.0.1:1/")["route"]["group_wait"] == "10s"
+    document = prometheus_document({1: "127.0.0.1:2"}, ROOT / "rules.yaml", "http://127.0.0.1:3")
+    assert document["global"]["scrape_interval"] == "5s"
+
+
+def test_progress_has_the_seconds_from_the_fault() -> None:
+    text = describe(outcome(silent=True))
+    assert text == (
+        "follower paused, 60 s; visible: FOLLOWER_LAG 2.2, UNDER_REPLICATED 9.0; "
+        "Tidemark: KafkaFollowerLag 6.0, KafkaBrokerDown 11.0; usual stack: nothing"
+    )
+
+
+def test_only_the_first_post_of_a_firing_alert_after_the_fault_counts() -> None:
+    def alert(at: float, status: str, started_at: float = 3.0) -> ReceivedAlert:
+        return ReceivedAlert(
+            at, status, {"alertname": "KafkaOffline"}, {}, rfc3339(started_at), None
+        )
+
+    alerts = [
+        alert(1.0, "firing"),
+        alert(5.0, "resolved"),
+        alert(6.0, "firing"),
+        alert(7.0, "firing"),
+    ]
+    assert first_posts(alerts, 4.0) == {"KafkaOffline": 6.0}
+    assert first_posts([alert(6.0, "firing", started_at=1.0)], 4.0) == {}
+
+
+@pytest.mark.parametrize("moves", [1, 10])
+def test_each_pass_elects_leaders_of_other_partitions(moves: int) -> None:
+    load = ElectionPasses(60, moves, 4, 5.0, 6)
+    before: set[int] = set()
+    for number in range(12):
+        after = {
+            event.partition
+            for event in load.observations(number)
+            if event.leader_epoch == EPOCH_AFTER
+        }
+        elected = set(load.elected(number))
+        assert (len(elected), elected - after) == (6 if number < 10 else 0, set())
+        assert after <= before | elected
+        before |= elected
+        groups = {group for group, _ in load.records(number)}
+        assert groups == set(range(4))
