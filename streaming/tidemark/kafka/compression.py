@@ -8,8 +8,9 @@ from typing import Final
 from kafka.codec import gzip_encode
 from kafka.record import default_records
 
-# Of events, level 4 takes a quarter of the CPU time of level 9 for a fifth more bytes.
-GZIP_LEVEL: Final = 4
+# Of events, level 2 takes two thirds of the CPU time of level 4 for a tenth more bytes, and a sixth
+# of that of level 9 for three tenths more.
+GZIP_LEVEL: Final = 2
 
 
 def set_gzip_level(level: int = GZIP_LEVEL) -> None:
