@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import ne
 from typing import NamedTuple
@@ -96,12 +96,14 @@ class BrokerAnswers:
     def _columns(self) -> tuple[Sequence[object], ...]:
         return self.latest, self.fetched, self.committed
 
-    def changed(self) -> Iterator[int]:
-        """The slots with another answer than in the pass before, some more than once."""
+    def changed(self) -> set[int]:
+        """The slots with another answer than in the pass before."""
+        found: set[int] = set()
         for before, now in zip(self._before, self._columns(), strict=True):
             # Entries of an answer that was not decoded again are the same objects.
             if before != now:
-                yield from compress(range(self.size), map(ne, before, now))
+                found.update(compress(range(self.size), map(ne, before, now)))
+        return found
 
     @property
     def last_times(self) -> RequestTimes | None:

@@ -119,8 +119,9 @@ class BrokerPlan:
     def note_answers(self) -> None:
         """Once all answers of the pass are there: their partitions may have to be observed."""
         self.answers.note_unusual()
+        slots = self.slots
         for index in self.answers.changed():
-            self.slots[index].is_settled = False
+            slots[index].is_settled = False
 
     def list_offsets(self, replica_id: int, version: int) -> ListOffsetsTemplate:
         """DEBUG_REPLICA: log end offsets of all replicas; CONSUMER: high watermarks of leaders."""
