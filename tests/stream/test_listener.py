@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from tidemark.stream.listener import longest
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+from pyspark.sql.streaming.listener import QueryProgressEvent
+from structlog.testing import capture_logs
+
+from tidemark.stream.listener import (
+    Listener,
+    StreamMetrics,
+    longest,
+    progress_event,
+    read_progress_as_json,
+)
 from tidemark.stream.overtaken import overtaken_records
 
 
@@ -27,3 +42,90 @@ def test_the_phases_that_took_longest_are_named_and_their_sum_is_not() -> None:
     }
     assert longest(phases) == "latestOffset=44901 addBatch=900 queryPlanning=40"
     assert longest({}) == ""
+
+
+# As Spark 4.0 writes it, without the fields that nobody reads.
+REPORT: dict[str, Any] = {
+    "id": "4761c320-afb2-478f-a2f0-681617d9a55a",
+    "runId": "cd1d849b-5445-4c36-bc20-33d64c7c4b4f",
+    "name": "tidemark",
+    "timestamp": "2026-11-23T00:30:16.154Z",
+    "batchId": 7,
+    "batchDuration": 912,
+    "numInputRows": 30,
+    "durationMs": {"addBatch": 900, "triggerExecution": 912},
+    "stateOperators": [
+        {
+            "operatorName": "applyInPandasWithState",
+            "numRowsTotal": 4,
+            "numRowsUpdated": 4,
+            "allUpdatesTimeMs": 1,
+            "numRowsRemoved": 0,
+            "allRemovalsTimeMs": 0,
+            "commitTimeMs": 20,
+            "memoryUsedBytes": 4000,
+            "numRowsDroppedByWatermark": 0,
+            "numShufflePartitions": 4,
+            "numStateStoreInstances": 4,
+        }
+    ],
+    "sources": [
+        {
+            "description": "KafkaV2[Subscribe[t]]",
+            "startOffset": {"t": {"0": 100, "1": 5}},
+            "endOffset": {"t": {"0": 160, "1": 15}},
+            "latestOffset": {"t": {"0": 160, "1": 15}},
+            "numInputRows": 30,
+            "metrics": {"avgOffsetsBehindLatest": "2.5"},
+        }
+    ],
+    "sink": {"description": "KafkaTable", "numOutputRows": 9},
+    "observedMetrics": {
+        "tidemark_read": {"records": 30, "oldest_ms": 1_795_393_816_000},
+        "tidemark_written": {"views": 8, "alerts": 1, "dead_letters": 0},
+    },
+}
+
+
+def test_a_report_in_json_gives_the_metrics_and_the_log_line() -> None:
+    metrics = StreamMetrics()
+    with capture_logs() as lines:
+        Listener(metrics).onQueryProgress(progress_event(json.dumps(REPORT)))
+    overtaken, batch = lines
+    assert overtaken["records"] == 40
+    assert (batch["number"], batch["ms"]) == (7, 912)
+    assert {name: batch[name] for name in ("records", "views", "alerts", "dead_letters")} == {
+        "records": 30,
+        "views": 8,
+        "alerts": 1,
+        "dead_letters": 0,
+    }
+    text = generate_latest(metrics.registry).decode()
+    assert "tidemark_stream_offsets_behind_average 2.5\n" in text
+    assert "tidemark_stream_state_memory_bytes 4000.0\n" in text
+
+
+def test_the_report_of_a_first_batch_has_no_start() -> None:
+    first = {**REPORT, "sources": [{**REPORT["sources"][0], "startOffset": None}]}
+    (source,) = progress_event(json.dumps(first)).progress.sources
+    assert overtaken_records(source.startOffset, source.endOffset, 1) == 0
+
+
+@pytest.mark.parametrize("text", ["{}", "not JSON", "[]"])
+def test_a_report_of_another_form_is_read_as_pyspark_reads_it(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Any] = []
+    monkeypatch.setattr(QueryProgressEvent, "fromJObject", read.append)
+    read_progress_as_json()
+    event: Any = SimpleNamespace(progress=lambda: SimpleNamespace(json=lambda: text))
+    QueryProgressEvent.fromJObject(event)
+    assert read == [event]
+
+
+def test_a_report_is_read_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(QueryProgressEvent, "fromJObject", None)
+    read_progress_as_json()
+    text = json.dumps(REPORT)
+    event: Any = SimpleNamespace(progress=lambda: SimpleNamespace(json=lambda: text))
+    assert QueryProgressEvent.fromJObject(event).progress.batchId == 7

@@ -76,7 +76,7 @@ def run(settings: Settings, once: bool = False) -> None:
         import_packages()
         from tidemark.stream.checkpoint import fix_settings, fixed_settings
         from tidemark.stream.job import start_query
-        from tidemark.stream.listener import Listener, StreamMetrics
+        from tidemark.stream.listener import Listener, StreamMetrics, read_progress_as_json
 
         metrics, topics, runs = StreamMetrics(), Attempts("to use its topics"), Attempts(RUN)
         metrics.registry.describe_process("stream")
@@ -99,6 +99,7 @@ def run(settings: Settings, once: bool = False) -> None:
             # PySpark has no public way to Hadoop's file systems.
             jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()  # noqa: SLF001
             fix_settings(jvm, hadoop, options.checkpoint, fixed_settings(settings))
+            read_progress_as_json()
             spark.streams.addListener(Listener(metrics, health.moved))
             while not stop.requested.is_set():
                 health.started()
