@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import zipfile
 import zipimport
@@ -80,6 +81,36 @@ def test_small_jvm_is_for_small_local_runs() -> None:
         for chosen in (settings(), settings(large=True), settings(master="spark://host:7077"))
     ]
     assert [session.SMALL_JVM in text for text in options] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("master", "submitted", "partitions"),
+    [
+        ("local[2]", False, "2"),
+        ("local[2,3]", False, "2"),
+        ("local", False, "1"),
+        ("local[64]", False, "4"),
+        ("local-cluster[2,1,1024]", False, "4"),
+        ("spark://host:7077", False, "4"),
+        # The launcher's master counts, which is not known here.
+        ("local[2]", True, "4"),
+    ],
+)
+def test_a_local_run_shuffles_into_as_many_tasks_as_run_at_once(
+    master: str, submitted: bool, partitions: str
+) -> None:
+    conf = session.spark_settings(settings(master=master), [], daemon=False, submitted=submitted)
+    assert conf["spark.sql.shuffle.partitions"] == partitions
+
+
+def test_all_cores_are_as_many_tasks() -> None:
+    assert session.tasks_at_once("local[*]") == os.cpu_count()
+
+
+def test_the_checkpoint_does_not_fix_the_number_of_tasks() -> None:
+    # Spark keeps the number of a checkpoint that exists; 0.1.0 reads this file too.
+    written = [fixed_settings(settings(master=f"local[{n}]")) for n in (1, 4)]
+    assert [(each.partitions, each.shuffle_partitions) for each in written] == [(4, 4)] * 2
 
 
 def test_submitted_job_keeps_its_master_and_jars() -> None:

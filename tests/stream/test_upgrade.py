@@ -27,13 +27,17 @@ def alert_ids(values: list[bytes]) -> list[str]:
 
 @pytest.fixture
 def restored(settings: Settings, tmp_path: Path) -> Settings:
-    """Topics with the old events at their old offsets, new ones after them, and the checkpoint."""
+    """Topics with the old events at their old offsets, new ones after them, and the checkpoint.
+
+    The checkpoint has four shuffle partitions; this version would start one with two.
+    """
     with tarfile.open(FOLDER / "checkpoint.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     made = structs.replace(
         upgrade.settings_at(settings.kafka.bootstrap_servers, tmp_path / "checkpoint"),
         log_format="json",
     )
+    made.stream = structs.replace(made.stream, master="local[2]")
     ensure_topics(made.kafka, made.topics)
     return made
 
@@ -58,3 +62,7 @@ def test_the_stream_continues_from_the_checkpoint_of_0_1_0(
     assert len(before) > 10
     assert len(found) > 5
     assert not read_all(restored, topics.dead_letters, 1)
+    newest = max(
+        (tmp_path / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name)
+    )
+    assert '"spark.sql.shuffle.partitions":"4"' in newest.read_text(encoding="utf-8")

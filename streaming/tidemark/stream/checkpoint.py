@@ -1,8 +1,8 @@
 """The settings that a checkpoint fixes at its first start, in `tidemark.json` beside Spark's files.
 
-Spark reads the shuffle partitions and the store provider back from the checkpoint and ignores the
-configuration without a message; with another number of partitions, groups would miss their state.
-Here a disagreement stops the start. The folder may be on any file system that Hadoop reaches, so
+Spark reads the store provider back from the checkpoint and ignores the configuration without a
+message; with another number of Kafka partitions, groups would miss their state. Here a
+disagreement stops the start. The folder may be on any file system that Hadoop reaches, so
 the JVM reads and writes it.
 """
 
@@ -27,6 +27,7 @@ class FixedSettings(Struct, kw_only=True):
     v: int = VERSION
     topic: str
     partitions: int
+    # The groups, as 0.1.0 wrote and compares it. Spark keeps its own number of shuffle partitions.
     shuffle_partitions: int
     store_provider: str
 

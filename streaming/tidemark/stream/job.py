@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tidemark.settings import Settings
 from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, make_fold
 from tidemark.stream.kafka_options import sink_options, source_options
+from tidemark.stream.session import tasks_at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -87,7 +88,12 @@ def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
 
 def start_query(spark: SparkSession, settings: Settings, once: bool = False) -> StreamingQuery:
     """Starts the query; `once` processes what the topic holds now and ends."""
-    rows = fold_events(read_events(spark, settings), settings)
+    events = read_events(spark, settings)
+    tasks = tasks_at_once(spark.sparkContext.master or "")
+    if tasks is not None:
+        # A read task for each that runs at once, and not for each Kafka partition.
+        events = events.coalesce(tasks)
+    rows = fold_events(events, settings)
     writer = (
         rows.writeStream.format("kafka")
         .options(**sink_options(settings.kafka, settings.stream))

@@ -102,8 +102,11 @@ def spark_settings(
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.ui.enabled": "false",
             }
+    groups, tasks = settings.topics.partitions, None if submitted else tasks_at_once(stream.master)
     fixed = {
-        "spark.sql.shuffle.partitions": str(settings.topics.partitions),
+        # More tasks than run at once only add their fixed cost. Of a checkpoint that exists, Spark
+        # keeps the number that it was started with.
+        "spark.sql.shuffle.partitions": str(groups if tasks is None else min(groups, tasks)),
         "spark.sql.streaming.stateStore.providerClass": PROVIDERS[stream.store_provider],
     }
     return {**conf, **given, **fixed}
@@ -111,6 +114,16 @@ def spark_settings(
 
 def is_local(master: str) -> bool:
     return re.match(r"local(\[|$|-cluster)", master) is not None
+
+
+def tasks_at_once(master: str) -> int | None:
+    """How many tasks a master runs at once in the driver's process; None: in other processes."""
+    if master == "local":
+        return 1
+    threads = re.match(r"local\[(\d+|\*)", master)
+    if threads is None:
+        return None
+    return (os.cpu_count() or 1) if threads[1] == "*" else max(1, int(threads[1]))
 
 
 def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str]) -> bool:
