@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.machine import describe_machine
+from tests.bench.machine import describe_machine, ends_on_sigterm
 from tests.bench.row import QUICK, Row, kind_of
 from tests.docs.performance import write_page
 
@@ -80,6 +80,7 @@ def main(arguments: list[str]) -> int:
         chosen = chosen or list(QUICK_ROOMS)
         if not set(chosen) <= set(QUICK_ROOMS):
             sys.exit(f"--quick runs {', '.join(QUICK_ROOMS)}")
+    ends_on_sigterm()
     print(describe_machine())
     measured: dict[str, Room] = {}
     failed: list[str] = []

@@ -1,7 +1,9 @@
 """The whole stream at 1,000 to 100,000 partitions: CPU per observation, state, restart, memory.
 
 Kafka in and out on three local brokers, every detector on, gzip. Passes of 5 s of a collector's
-clock are published as a backlog, and then one at a time, each when the one before it is folded.
+clock are published one at a time and as a backlog, which warms the JVM up: a backlog alone is a few
+large batches, after which the code of a batch itself still runs interpreted. Then a backlog is
+measured, and passes one at a time, each when the one before it is folded.
 `python -m tests.bench.bench_stream_scale 1 2 10000` prints the rows of chosen versions of the
 events, and of sizes; `make bench` runs all sizes with version 2.
 """
@@ -20,6 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from tests.bench.bench_stream import GROUPS, _Run
+from tests.bench.machine import ends_on_sigterm
 from tests.bench.row import Row
 from tests.processes import descendants
 from tests.stream.synthetic import BROKERS, CLUSTER, COLLECTOR, COLLECTOR_EPOCH, SyntheticPasses
@@ -35,7 +38,9 @@ PERIOD_SECONDS = 5.0
 THIN_PASSES = 6
 # Published as one backlog each: to warm the JVM up, and to measure.
 BACKLOG_OBSERVATIONS = 200_000
-PASSES = 3
+# One at a time.
+WARM_UP_PASSES = 12
+PASSES = 5
 
 
 class Shape(NamedTuple):
@@ -123,14 +128,17 @@ def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row
     )
     publisher = _Publisher(_Run(settings, folder), passes)
     try:
-        publisher.publish(range(1))
-        publisher.publish(warm := passes.backlog(1))
+        for number in range(1 + WARM_UP_PASSES):
+            publisher.publish(range(number, number + 1))
+        publisher.publish(warm := passes.backlog(1 + WARM_UP_PASSES))
+        began = len(publisher.run.stream.lines("batch"))
         observed, used, _ = publisher.publish(backlog := passes.backlog(warm.stop))
+        batches = len(publisher.run.stream.lines("batch")) - began
         yield _row(
             f"stream: CPU per observation, {shape.name}",
             1e6 * used / observed,
             "µs",
-            f"a backlog of {observed:,} observations; {how}",
+            f"a backlog of {observed:,} observations in {batches} batches; {how}",
             BARS.get(shape._replace(version=2)),
         )
         seconds, spent, written = [], [], []
@@ -234,6 +242,7 @@ def main() -> None:
         for shape in SHAPES
         if not sizes or shape.partitions in sizes
     )
+    ends_on_sigterm()
     for row in rows(shapes):
         print(msgspec.json.encode({**row, "how": ""}).decode(), flush=True)
 
