@@ -280,6 +280,26 @@ def test_an_open_alert_without_a_record_is_taken_from_its_view_once(rig: Rig) ->
     assert [state for _, state in rig.address.notified] == ["firing", "resolved"]
 
 
+def test_what_was_taken_from_a_view_is_not_posted_again_after_a_restart(rig: Rig) -> None:
+    """Its record comes after the restart, behind those of the alert before it."""
+    before, late = episode(), alert(at=NOW + 40, starts_at=NOW + 40)
+    rig.deliver(*before, after=20)
+    rig.unrecorded = [late]
+    rig.run(45)
+    assert rig.address.notified == transitions([*before, late])
+    rig.restart()
+    rig.read()
+    rig.deliver(late)
+    ended = alert(state="resolved", starts_at=NOW + 40, at=NOW + 80)
+    again = alert(at=NOW + 90, starts_at=NOW + 30)
+    rig.unrecorded = []
+    rig.deliver(ended, after=10)
+    # A clock that was set back hides no alert.
+    rig.restart()
+    rig.deliver(again, after=10)
+    assert rig.address.notified == transitions([*before, late, ended, again])
+
+
 def test_an_alert_that_left_its_view_meanwhile_is_not_taken_from_it(rig: Rig) -> None:
     rig.unrecorded = [alert()]
     rig.run(20)

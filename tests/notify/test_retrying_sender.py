@@ -109,6 +109,34 @@ def test_posts_do_not_wait_for_commits_and_the_newest_commit_wins(run: Run) -> N
     assert store.closed
 
 
+def test_a_post_waits_for_the_commit_of_the_one_before_it(run: Run) -> None:
+    """A kill may repeat one post, the last."""
+
+    class Slow(Coordinator):
+        def save(self, commits: dict[int, Commit]) -> bool:
+            time.sleep(0.05)
+            return super().save(commits)
+
+    store = Slow()
+    running = run(store)
+    covered: list[int] = []
+    take = running.hook.take
+
+    def note(alerts: list[dict[str, object]]) -> None:
+        covered.append(store.saved[-1] if store.saved else 0)
+        take(alerts)
+
+    running.hook.take = note  # type: ignore[method-assign]
+    now = time.time()
+    places = [str(number) for number in range(5)]
+    losses = [
+        alert("KafkaCommittedDataLoss", at=now, partition=place, cluster=place) for place in places
+    ]
+    running.delivery.alerts([(each, (0, number)) for number, each in enumerate(losses)])
+    wait_for(lambda: len(covered) == len(losses))
+    assert covered == [0, 1, 2, 3, 4]
+
+
 def test_a_commit_that_failed_is_made_again(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,8 @@ from tests.notify.rig import (
     AlertSequence,
     Rig,
     Steps,
+    Transitions,
+    alerts_in,
     episode,
     per_alert,
     random_sequences,
@@ -141,6 +145,30 @@ def test_an_alert_older_than_the_topic_was_posted_by_an_earlier_run(rig: Rig) ->
     assert rig.address.notified[1:] == transitions([ended])
 
 
+@pytest.mark.parametrize("ahead", [0.0, 4_000_000.0])
+def test_a_clock_that_is_ahead_does_not_post_old_alerts_again(rig: Rig, ahead: float) -> None:
+    rig.deliver(alert("KafkaOffline", severity="critical", at=NOW + ahead, starts_at=NOW + ahead))
+    rig.restart()
+    rig.read()
+    rig.unrecorded = [alert(starts_at=NOW + ahead - 100_000)]
+    rig.run(45)
+    assert len(rig.address.notified) == 1
+
+
+def test_records_of_a_stream_that_ended_within_a_batch_are_waited_for(rig: Rig) -> None:
+    """Views of the batch were written, alerts were not."""
+    before, newest = episode(start=NOW + 40), alert(at=NOW + 50, starts_at=NOW + 50)
+    rig.run(50)
+    rig.unrecorded, rig.newest = [newest], rig.clock.now
+    rig.run(25)
+    rig.newest = None
+    rig.run(10)
+    assert rig.address.posts == []
+    rig.unrecorded = []
+    rig.deliver(*before, newest)
+    assert rig.address.notified == transitions([*before, newest])
+
+
 class KilledError(BaseException):
     """The process died here."""
 
@@ -220,6 +248,61 @@ def test_every_transition_arrives_once_despite_failures(
         rig.act(action, amount)
     rig.deliver(after=45)
     assert per_alert(rig.address.notified) == per_alert(transitions(written))
+    assert rig.committed == len(rig.log)
+
+
+@settings(max_examples=60)
+@example(
+    sequence=[("0", "KafkaFollowerLag")] * 4,
+    steps=[("down", 0), ("read", 9), ("run", 3), ("up", 0), ("kill", 3), ("run", 3)],
+)
+@given(
+    sequence=random_sequences("012", "KafkaFollowerLag", "KafkaOffline", "KafkaCommittedDataLoss"),
+    steps=random_steps(
+        read=FEW, run=st.integers(0, 3), repeat=FEW, down=NONE, up=NONE, kill=st.integers(1, 3)
+    ),
+)
+def test_kills_repeat_at_most_the_post_in_flight(sequence: AlertSequence, steps: Steps) -> None:
+    """The sender commits before each post: tests/notify/test_retrying_sender.py."""
+    rig = Rig()
+    # The posts of each process that was killed, and of the last one.
+    runs: list[list[Transitions]] = [[]]
+    # The post that it does not survive, counted from now.
+    last = 0
+    accept = rig.address.post
+
+    def post(body: bytes, message_id: str | None) -> None:
+        nonlocal last
+        rig.sender.commit()
+        accept(body, message_id)
+        found = alerts_in(json.loads(body))
+        runs[-1].append([(e["fingerprint"], f"{e['status']} {e['startsAt']}") for e in found])
+        last -= 1
+        if last == 0:
+            raise KilledError
+
+    rig.address.post = post
+    written = records(sequence)
+    rig.write(*written)
+    for action, amount in [*steps, ("up", 0)]:
+        if action == "kill":
+            last = amount
+            continue
+        try:
+            rig.act(action, amount)
+        except KilledError:
+            rig.restart()
+            runs.append([])
+    last = 0
+    rig.deliver(after=45)
+    once: set[tuple[str, str]] = set()
+    in_flight: Transitions = []
+    for run in runs:
+        for found in run:
+            assert once & set(found) <= set(in_flight)
+            once |= set(found)
+        in_flight = [*in_flight, *(run[-1] if run else [])]
+    assert len(once) == len(written)
     assert rig.committed == len(rig.log)
 
 

@@ -16,7 +16,12 @@ from tidemark.metrics import MetricRegistry
 from tidemark.settings import Receiver, Settings
 from tidemark.web.http_client import Client
 from tidemark_exporters.notify.alertmanager import AlertmanagerState
-from tidemark_exporters.notify.derived_alerts import Heartbeat, OpenAlerts, StalledStreams
+from tidemark_exporters.notify.derived_alerts import (
+    Heartbeat,
+    Horizon,
+    OpenAlerts,
+    StalledStreams,
+)
 from tidemark_exporters.notify.holdback import Windows
 from tidemark_exporters.notify.offsets import KafkaOffsets, Offsets, OffsetStore, Position
 from tidemark_exporters.notify.receiver_state import ReceiverState
@@ -63,7 +68,7 @@ class Delivery:
         )
         self._open_windows: dict[str, float] = {}
         # Alerts that began before this may have had a record that was not read again.
-        self._horizon = clock()
+        self._horizon = Horizon(clock())
         self._threads: list[threading.Thread] = []
         # Why a thread ended that must not: its sender delivers no more.
         self.failure: Exception | None = None
@@ -108,7 +113,7 @@ class Delivery:
         with self._lock:
             for alert, _ in records:
                 self._open_alerts.take(alert)
-                self._horizon = min(self._horizon, alert.at)
+                self._horizon.take(alert)
         for sender in self.senders:
             sender.offer(records)
 
@@ -132,8 +137,10 @@ class Delivery:
                 *self._open_alerts.ended_without_record(newest, now, self._stale_seconds),
                 *stalled,
             ]
-            adopted = self._open_alerts.unannounced(open_now, now)
-            horizon = self._horizon
+            adopted = [
+                (alert, self._horizon.is_old(alert))
+                for alert in self._open_alerts.unannounced(open_now, now)
+            ]
         stale = {
             alert.labels["kafka_cluster"]: alert.evidence["stale_since"]
             for alert in stalled
@@ -145,7 +152,7 @@ class Delivery:
                 alerts=len(adopted),
             )
         for sender in self.senders:
-            sender.tick(newest, stale, own, adopted, horizon)
+            sender.tick(newest, stale, own, adopted)
         self._log_windows(now)
 
     def _log_windows(self, now: float) -> None:

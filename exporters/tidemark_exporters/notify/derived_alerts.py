@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
@@ -25,6 +25,9 @@ LOST_SECONDS: Final = 300.0
 FIRST_VIEW_SECONDS: Final = 120.0
 # How much later than the view that contains it an alert's record may arrive: they are two topics.
 UNANNOUNCED_SECONDS: Final = 30.0
+# Views of a cluster come every 10 s, and a batch of a large one takes some seconds. After a longer
+# silence records may be late too: a stream that ended within a batch writes it again.
+SILENT_SECONDS: Final = 20.0
 # How long passes flow before TidemarkStreamStalled resolves. A stream with repeated short stops
 # raises it once. Alertmanager inhibits Prometheus' alerts of the same cause meanwhile; they resolve
 # before this one does (a scrape and an evaluation, a minute each by default).
@@ -47,16 +50,27 @@ class _Open:
     asserted_at: float
 
 
+class _Unannounced(NamedTuple):
+    """An alert of views without a record."""
+
+    cluster: str
+    # By the own clock.
+    since: float
+    # The newest pass whose view contained it.
+    view_at: float
+
+
 class OpenAlerts:
     """Open alerts, and when the stream last asserted each. Bounded: the oldest is forgotten."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        # Alerts of views without a record: since when (own clock), and the newest such view.
-        self._unannounced: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._unannounced: OrderedDict[str, _Unannounced] = OrderedDict()
         # By cluster: the newest pass at the last call, and since which pass there was no gap.
         self._newest: dict[str, float] = {}
         self._flowing_since: dict[str, float] = {}
+        # By cluster (own clock): when a newer pass arrived last, and since when without a silence.
+        self._arrivals: dict[str, tuple[float, float]] = {}
 
     def take(self, alert: Alert) -> None:
         """One alert record, in the order of the topic."""
@@ -76,20 +90,23 @@ class OpenAlerts:
             if (known := self._open.get(alert.fingerprint)) is not None:
                 known.asserted_at = max(view.at, known.asserted_at)
                 continue
-            since, _ = self._unannounced.get(alert.fingerprint, (now, 0.0))
-            self._unannounced[alert.fingerprint] = since, view.at
+            before = self._unannounced.get(alert.fingerprint)
+            since = now if before is None else before.since
+            found = _Unannounced(view.kafka_cluster, since, view.at)
+            self._unannounced[alert.fingerprint] = found
             if len(self._unannounced) > MAX_OPEN:
                 self._unannounced.popitem(last=False)
 
     def unannounced(self, open_now: Callable[[], Iterable[OpenAlert]], now: float) -> list[Alert]:
         """Alerts that views have contained for UNANNOUNCED_SECONDS without a record; each once.
 
-        `open_now` returns the alerts of all views; it is called only when there may be any.
+        Meanwhile passes arrived. `open_now` returns the alerts of all views; it is called only when
+        there may be any.
         """
         due = {
-            fingerprint: at
-            for fingerprint, (since, at) in self._unannounced.items()
-            if now - since >= UNANNOUNCED_SECONDS
+            fingerprint: each.view_at
+            for fingerprint, each in self._unannounced.items()
+            if now - each.since >= UNANNOUNCED_SECONDS and self._arrive(each.cluster, now)
         }
         found = {each.fingerprint: each for each in (open_now() if due else ())}
         alerts = [as_firing(found[fingerprint]) for fingerprint in due if fingerprint in found]
@@ -100,6 +117,17 @@ class OpenAlerts:
             self._open[alert.fingerprint].asserted_at = due[alert.fingerprint]
         return alerts
 
+    def _arrive(self, cluster: str, now: float) -> bool:
+        """Whether passes of the cluster arrived for UNANNOUNCED_SECONDS without a silence."""
+        last, since = self._arrivals.get(cluster, (0.0, now))
+        return now - last <= SILENT_SECONDS and now - since >= UNANNOUNCED_SECONDS
+
+    def _note_arrivals(self, newest: dict[str, float], now: float) -> None:
+        for cluster, pass_at in newest.items():
+            last, since = self._arrivals.get(cluster, (0.0, now))
+            if pass_at != self._newest.get(cluster):
+                self._arrivals[cluster] = now, now if now - last > SILENT_SECONDS else since
+
     def ended_without_record(
         self, newest: dict[str, float], now: float, stale_seconds: float
     ) -> list[Alert]:
@@ -108,6 +136,7 @@ class OpenAlerts:
         `newest` is the newest pass by cluster. Where passes do not flow no alert ends, and after a
         gap the stream has five minutes to assert its alerts again.
         """
+        self._note_arrivals(newest, now)
         for cluster, pass_at in newest.items():
             gap = pass_at - self._newest.get(cluster, pass_at)
             if now - pass_at > stale_seconds:
@@ -125,6 +154,26 @@ class OpenAlerts:
                 ended.append(_state_lost(known.alert, newest[cluster]))
                 del self._open[fingerprint]
         return ended
+
+
+class Horizon:
+    """Since when the alerts topic was read. Bounded by the names of clusters."""
+
+    def __init__(self, started_at: float) -> None:
+        self._oldest = self._started_at = started_at
+        self._oldest_of: dict[str, float] = {}
+
+    def take(self, alert: Alert) -> None:
+        """One alert record."""
+        cluster = alert.labels.get("kafka_cluster", "")
+        self._oldest = min(self._oldest, alert.at)
+        self._oldest_of[cluster] = min(self._oldest_of.get(cluster, alert.at), alert.at)
+
+    def is_old(self, alert: Alert) -> bool:
+        """Whether the record with which it fired may be older than what was read."""
+        oldest = self._oldest_of.get(alert.labels.get("kafka_cluster", ""), self._oldest)
+        # The clock of the cluster's collectors may be ahead of this one.
+        return alert.starts_at < (oldest if oldest > self._started_at else self._oldest)
 
 
 def as_firing(alert: OpenAlert) -> Alert:

@@ -131,6 +131,13 @@ class Offsets:
         if len(self.own) > MAX_OWN:
             self.own.popitem(last=False)
 
+    def replace(self, alert: Alert) -> None:
+        """A new record says as much as what is kept of its alert."""
+        known = self.own.get(alert.fingerprint)
+        newer = known is not None and alert.starts_at >= known.starts_at
+        if alert.state == "resolved" or (alert.state == "firing" and newer):
+            self.own.pop(alert.fingerprint, None)
+
     def commits(self) -> dict[int, Commit]:
         """What to commit now. `own` is stored with the lowest partition."""
         result: dict[int, Commit] = {}

@@ -111,6 +111,7 @@ class ReceiverState(ABC):
                 self._recall_grouped(alert, now)
             return
         self.offsets.begin(position)
+        self.offsets.replace(alert)
         if not wanted:
             self.offsets.settle(position)
         elif not new:
@@ -136,16 +137,15 @@ class ReceiverState(ABC):
         elif known.state == FIRING:
             self._resolve(structs.replace(alert, starts_at=known.starts_at), None, now)
 
-    def adopt(self, alert: Alert, horizon: float, now: float) -> None:
+    def adopt(self, alert: Alert, now: float, *, is_old: bool) -> None:
         """Takes an alert that is open in a view although no record of it was read.
 
-        If it began before `horizon`, its record may have left the topic: an earlier run posted it.
+        `is_old`: its record may be older than what was read, so an earlier run posted it.
         """
         known = self._known(alert.fingerprint)
         newer = known is None or (known.state == RESOLVED and known.starts_at < alert.starts_at)
         if newer and wants(self.route, alert):
-            posted = alert.starts_at < horizon and not self.offsets.fresh
-            if posted:
+            if is_old and not self.offsets.fresh:
                 self._recall_grouped(alert, now)
             else:
                 self._fire(alert, None, now)

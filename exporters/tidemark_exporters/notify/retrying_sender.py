@@ -23,6 +23,9 @@ from tidemark_exporters.notify.receiver_state import ReceiverState
 IDLE_SECONDS: Final = 1.0
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 5.0
+# How long a post waits for the commit of the one before it. One that takes longer delays no other
+# until commits succeed again.
+COMMITTED_SECONDS: Final = 1.0
 # How many refused alerts the log names.
 NAMED: Final = 5
 
@@ -75,9 +78,10 @@ class Sender:
         self._changes = 0
         self._running = 0
         self._stopping = False
-        self._answered = False
+        # Posts that were answered, and how many of them the newest commit covers.
+        self._answered = self._covered = 0
         self._committed: dict[int, Commit] = {}
-        self._commit_failing = False
+        self._commit_failing = self._commit_slow = False
 
     def attach(self, store: OffsetStore, offsets: Offsets) -> None:
         """Where commits are kept from now on, and what earlier runs committed."""
@@ -104,14 +108,13 @@ class Sender:
         newest: dict[str, float],
         stale: dict[str, float],
         own: Iterable[Alert] = (),
-        adopted: Iterable[Alert] = (),
-        horizon: float = 0.0,
+        adopted: Iterable[tuple[Alert, bool]] = (),
     ) -> None:
         """Advances to now. The arguments are those of `tick`, `offer_own` and `adopt`."""
         with self._changed:
             now = self._clock()
-            for alert in adopted:
-                self._state.adopt(alert, horizon, now)
+            for alert, is_old in adopted:
+                self._state.adopt(alert, now, is_old=is_old)
             released = self._state.tick(newest, stale, now)
             for alert in own:
                 self._state.offer_own(alert, now)
@@ -172,9 +175,8 @@ class Sender:
         while not self._ended():
             with self._changed:
                 self._changed.wait_for(
-                    lambda: self._answered or self._ended(), timeout=IDLE_SECONDS
+                    lambda: self._answered > self._covered or self._ended(), timeout=IDLE_SECONDS
                 )
-                self._answered = False
             self.commit()
         self.commit()
         if self._store is not None:
@@ -189,14 +191,18 @@ class Sender:
         The next commit covers a failed one.
         """
         with self._changed:
-            commits, store = self._state.offsets.commits(), self._store
-        if (
-            store is None
-            or commits == self._committed
-            or all(address.failures for address in self.addresses)
-        ):
-            return
-        if store.save(commits):
+            commits, store, answered = self._state.offsets.commits(), self._store, self._answered
+        if store is None or all(address.failures for address in self.addresses):
+            saved = False
+        else:
+            saved = commits == self._committed or self._save(store, commits)
+        with self._changed:
+            self._covered, self._commit_slow = answered, self._commit_slow and not saved
+            self._changed.notify_all()
+
+    def _save(self, store: OffsetStore, commits: dict[int, Commit]) -> bool:
+        saved = store.save(commits)
+        if saved:
             self._committed, self._commit_failing = commits, False
         elif not self._commit_failing:
             self._commit_failing = True
@@ -204,11 +210,22 @@ class Sender:
                 "cannot commit what was delivered; a restart now would post it again",
                 receiver=self.name,
             )
+        return saved
 
     def post_due(self, address: Address) -> None:
         """Posts to an address all that is due now, or until a post fails."""
         while not self._stopping and self._post(address):
-            pass
+            self._wait_for_commit()
+
+    def _wait_for_commit(self) -> None:
+        """So that after a kill at most one post is made again, the last."""
+        with self._changed:
+            answered = self._answered
+            if self._store is None or self._running == 0 or self._commit_slow:
+                return
+            self._commit_slow = not self._changed.wait_for(
+                lambda: self._covered >= answered or self._stopping, timeout=COMMITTED_SECONDS
+            )
 
     def _post(self, address: Address) -> bool:
         """One post; False where none is due."""
@@ -225,7 +242,7 @@ class Sender:
             error = reason
         with self._changed:
             failures, refused = address.failures, self._answer(address, error)
-            self._answered = True
+            self._answered += 1
             self._changed.notify_all()
         self._log(address, failures, error, refused)
         return True

@@ -60,7 +60,9 @@ class WebhookState(ReceiverState):
             self._states.popitem(last=False)
 
     def _recall(self, alert: Alert, _now: float) -> None:
-        if alert.state != "update":
+        taken_from_view = self.offsets.own.get(alert.fingerprint)
+        overtaken = taken_from_view is not None and taken_from_view.starts_at > alert.starts_at
+        if alert.state != "update" and not overtaken:
             self._note(alert, alert.state)
 
     def _refresh(self, alert: Alert) -> None:
