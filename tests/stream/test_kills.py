@@ -1,0 +1,207 @@
+"""Kills of the stream's processes and of the exporter, at random moments, lose nothing.
+
+`KILLS` is how often each kind of process is killed, 5 by default; `KILL_SEED` repeats the moments.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from tests.stream.conftest import StreamProcess, write_config
+from tests.stream.load import Load, until
+from tests.stream.standalone import Standalone, on, standalone
+from tests.stream.supervised import (
+    Supervised,
+    executors,
+    jvms,
+    kill_one,
+    python_workers,
+    supervised,
+)
+from tests.stream.synthetic import reduce_all
+from tests.stream.test_stream import LOAD, check_against_oracle, letters
+from tests.stream.test_stream import transitions as expected_transitions
+from tidemark.core.records import Alert, decode_record
+from tidemark.kafka.topics import ensure_topics
+from tidemark.local.receiver import Delivery, WebhookReceiver, parse_alerts
+from tidemark.reduce.rows import RawRecord
+from tidemark.settings import Export, Notify, Receiver, Settings
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
+
+KILLS = int(os.environ.get("KILLS", "5"))
+SEED = int(os.environ.get("KILL_SEED") or random.randrange(10_000))
+# Fingerprint, status, start in milliseconds.
+Transition = tuple[str, str, int]
+
+
+class Exporters:
+    """Each process that runs `tidemark export` posts to a receiver of its own."""
+
+    def __init__(self, settings: Settings, folder: Path, stack: ExitStack) -> None:
+        self._settings, self._folder, self._stack = settings, folder, stack
+        self.receivers: list[WebhookReceiver] = []
+
+    def start(self) -> subprocess.Popen[bytes]:
+        receiver = self._stack.enter_context(WebhookReceiver())
+        self.receivers.append(receiver)
+        settings = structs.replace(
+            self._settings,
+            export=Export(listen="127.0.0.1:0"),
+            notify=Notify(receivers=[Receiver(name="on-call", url=receiver.url)]),
+        )
+        verb = [sys.executable, "-m", "tidemark.cli", "export", "--only-notify", "--config"]
+        with (self._folder / f"export-{len(self.receivers)}.txt").open("wb") as out:
+            return subprocess.Popen(
+                [*verb, str(write_config(settings, self._folder))],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
+
+    def has_posted(self) -> bool:
+        """Whether the newest process has."""
+        return bool(self.receivers[-1].deliveries())
+
+    def posts(self) -> list[list[list[Transition]]]:
+        """The transitions of each post of each process, in order."""
+        return [
+            [transitions_in(delivery) for delivery in receiver.deliveries()]
+            for receiver in self.receivers
+        ]
+
+
+def transitions_in(delivery: Delivery) -> list[Transition]:
+    """Without Tidemark's own."""
+    at, payload = delivery
+    return [
+        (
+            each.fingerprint or "",
+            each.status,
+            round(datetime.fromisoformat(each.starts_at).timestamp() * 1000),
+        )
+        for each in parse_alerts(payload, at)
+        if not each.name.startswith("Tidemark")
+    ]
+
+
+def check_posts(runs: list[list[list[Transition]]], expected: Counter[Transition]) -> int:
+    """Each transition was posted, in order, and once. Returns how many posts were repeated.
+
+    An exporter that is killed while a post is answered cannot know that the receiver has taken it:
+    what its last post held may be posted once more by the next one, as its receiver's record shows.
+    """
+    posted: dict[Transition, tuple[int, int]] = {}
+    repeated = set()
+    for run, posts in enumerate(runs):
+        for number, post in enumerate(posts):
+            for transition in post:
+                first = posted.setdefault(transition, (run, number))
+                if first == (run, number):
+                    continue
+                assert first[0] < run, f"posted twice by one exporter: {transition}"
+                behind = len(runs[first[0]]) - 1 - first[1]
+                assert behind == 0, (
+                    f"{transition} was posted again by exporter {run}, although {behind} posts of "
+                    f"exporter {first[0]} followed the first"
+                )
+                repeated.add(first)
+    assert posted.keys() == expected.keys()
+    assert set(expected.values()) == {1}
+    of_alert: dict[str, list[Transition]] = defaultdict(list)
+    for transition in posted:
+        of_alert[transition[0]].append(transition)
+    for found in of_alert.values():
+        assert found == sorted(found, key=lambda each: (each[2], each[1] == "resolved"))
+    return len(repeated)
+
+
+def batches(folder: Path) -> int:
+    return sum(log.read_text().count('"event": "batch"') for log in folder.glob("*.log"))
+
+
+def alerts_of(sent: Iterable[RawRecord]) -> Counter[Transition]:
+    """By the reducer in plain Python."""
+    alerts = [
+        decode_record(row.value)
+        for row in reduce_all(sent, LOAD.groups)
+        if row.destination == "alerts" and row.value is not None
+    ]
+    return expected_transitions(each for each in alerts if isinstance(each, Alert))
+
+
+Victims = Callable[[Supervised, Supervised, Standalone | None], list[int]]
+VICTIMS: dict[str, Victims] = {
+    "driver": lambda stream, _exporter, _spark: [stream.process.pid],
+    "jvm": lambda stream, _exporter, _spark: jvms(stream.process.pid),
+    "worker": lambda stream, _exporter, _spark: python_workers(stream.process.pid),
+    "exporter": lambda _stream, exporter, _spark: [exporter.process.pid],
+    "executor": lambda _stream, _exporter, spark: executors_of(spark),
+}
+
+
+def executors_of(spark: Standalone | None) -> list[int]:
+    assert spark is not None
+    return [pid for worker in spark.workers for pid in executors(worker.pid)]
+
+
+@contextmanager
+def cluster_of(kinds: Sequence[str], folder: Path) -> Iterator[Standalone | None]:
+    """A standalone cluster where executors are killed, else none: local mode."""
+    if "executor" not in kinds:
+        yield None
+        return
+    with standalone(folder, workers=1) as spark:
+        yield spark
+
+
+@pytest.mark.parametrize(
+    "kinds", [("driver", "jvm", "worker", "exporter"), ("executor",)], ids=" ".join
+)
+def test_kills_at_random_moments_lose_and_double_nothing(
+    kinds: tuple[str, ...], settings: Settings, tmp_path: Path
+) -> None:
+    ensure_topics(settings.kafka, settings.topics)
+    moments = random.Random(SEED)
+    print(f"\n{KILLS} kills of each, KILL_SEED={SEED}")
+    with ExitStack() as stack:
+        spark = stack.enter_context(cluster_of(kinds, tmp_path))
+        verb = settings if spark is None else on(settings, spark, tmp_path / "checkpoint")
+        exporters = Exporters(settings, tmp_path, stack)
+        load = Load(settings)
+        stream, exporter = stack.enter_context(
+            supervised(lambda: StreamProcess(verb, tmp_path).process, exporters.start)
+        )
+        for kind in moments.sample(kinds * KILLS, len(kinds) * KILLS):
+            before = batches(tmp_path)
+            until(lambda b=before: batches(tmp_path) > b, "batch", 400)  # type: ignore[misc]
+            until(exporters.has_posted, "post", 120)
+            wait = moments.uniform(0.0, 2.0)
+            time.sleep(wait)
+            killed = kill_one(VICTIMS[kind](stream, exporter, spark), moments)
+            print(f"killed {kind} {killed} {wait:.2f} s after batch {before + 1}", flush=True)
+        load.end()
+        until(lambda: len(letters(settings)) == LOAD.groups, "end of the load", 600)
+        sent = load.publisher.close()
+        check_against_oracle(settings, sent)
+        expected = alerts_of(sent)
+
+        def arrived() -> bool:
+            return expected.keys() <= {t for run in exporters.posts() for post in run for t in post}
+
+        until(arrived, "posts of all alerts", 120)
+    repeated = check_posts(exporters.posts(), expected)
+    print(f"{stream.starts} starts of the stream, {exporter.starts} of the exporter; ", end="")
+    print(f"{len(expected)} transitions, 0 lost, 0 doubled, {repeated} posts in flight repeated")
