@@ -144,6 +144,19 @@ def test_the_collector_has_a_volume_for_what_waits_for_kafka(
         kubernetes_validate.validate(claim, version, strict=True)
 
 
+def test_without_a_spool_the_collector_has_no_volume_and_keeps_events_in_memory(
+    tmp_path: Path,
+) -> None:
+    documents = rendered(tmp_path, {"collect": {"spool": None}})
+    for verb, pod, container in pods(documents):
+        volumes = {volume["name"] for volume in pod["volumes"]}
+        if verb == "stream":
+            # Of the claim's template.
+            volumes.add("state")
+        assert {mount["name"] for mount in container["volumeMounts"]} <= volumes, verb
+    assert "spool" not in of_kind(documents, "ConfigMap")[0]["data"]["tidemark.yaml"]
+
+
 def test_the_chart_carries_the_rules_and_dashboards(tmp_path: Path) -> None:
     url = "https://runbooks.example.org/kafka"
     documents = rendered(tmp_path, {**EVERYTHING, "runbookUrl": url})

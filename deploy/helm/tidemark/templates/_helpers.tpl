@@ -28,7 +28,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "tidemark.config" -}}
 {{- $own := dict
   "log_format" "json"
-  "collect" (dict "listen" "0.0.0.0:9756" "spool_directory" "/var/lib/tidemark/spool")
+  "collect" (ternary
+    (dict "listen" "0.0.0.0:9756" "spool_directory" "/var/lib/tidemark/spool")
+    (dict "listen" "0.0.0.0:9756") (not (empty .Values.collect.spool)))
   "stream" (dict "listen" "0.0.0.0:9755" "checkpoint" "/var/lib/tidemark/checkpoint")
   "export" (dict "listen" "0.0.0.0:9754")
   "detect" (dict "runbook_url" (include "tidemark.runbookUrl" .)) }}
