@@ -18,9 +18,13 @@ compile=("$work/venv/bin/uv" pip compile --quiet --universal --python-version 3.
   --output-file requirements/export.lock >/dev/null
 "${compile[@]}" pyproject.toml --extra export --extra stream --constraints requirements/dev.lock \
   --output-file requirements/stream.lock >/dev/null
-"$work/venv/bin/python" - >"$work/java.in" <<'END'
+# Extras that some machines need besides.
+for extra in java kerberos; do
+  "$work/venv/bin/python" - "$extra" >"$work/$extra.in" <<'END'
+import sys
 import tomllib
 with open("pyproject.toml", "rb") as file:
-    print(*tomllib.load(file)["project"]["optional-dependencies"]["java"])
+    print(*tomllib.load(file)["project"]["optional-dependencies"][sys.argv[1]])
 END
-"${compile[@]}" "$work/java.in" --output-file requirements/java.lock >/dev/null
+  "${compile[@]}" "$work/$extra.in" --output-file "requirements/$extra.lock" >/dev/null
+done

@@ -18,7 +18,9 @@ from tests.__main__ import LOWEST_PRIORITY, BackgroundProcess, closing_line, rea
 from tests.conftest import ROOT
 from tests.sections import BACKGROUND, SECTIONS, STAGES, TIMED
 
-LOCKS = tuple(f"requirements/{name}.lock" for name in ("dev", "export", "java", "stream"))
+LOCKS = tuple(
+    f"requirements/{name}.lock" for name in ("dev", "export", "java", "kerberos", "stream")
+)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # Index hosts and the options that name one, spelled so that this file does not contain them.
 INDEX = re.compile(
