@@ -224,8 +224,12 @@ class Exporter:
             if self._serve_metrics and now >= next_refresh:
                 pause = self._refresh() * PAUSE_PER_REFRESH
                 next_refresh = now + max(self._settings.export.refresh_seconds, pause)
-            if not self._waiting and now >= next_tick:
-                self.delivery.tick(dict(self.table.newest), self.table.open_alerts)
+            if now >= next_tick:
+                if not self._waiting:
+                    self.delivery.tick(dict(self.table.newest), self.table.open_alerts)
+                elif self._views.is_interrupted:
+                    # Kafka went away before the topics were read: they may never be.
+                    self.delivery.tick_waiting()
                 next_tick = now + TICK_SECONDS
         self._views.close()
 

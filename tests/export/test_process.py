@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -39,6 +40,8 @@ class ScriptedReader:
 
     scripts: dict[str, list[list[Message]]] = {}
     ends: dict[str, int] = {}
+
+    is_interrupted = False
 
     def __init__(self, _connection: Any, topic: str) -> None:
         self.topic = topic
@@ -276,6 +279,21 @@ def test_a_view_of_a_clock_that_is_ahead_hides_no_stalled_stream(
     assert [each["seconds"] for each in logged if "ahead" in each["event"]] == [day + 50]
     exporter._refresh()
     assert values(exporter)["tidemark_last_pass_timestamp_seconds east"] == NOW - 50
+
+
+def test_a_stalled_stream_is_found_where_kafka_goes_away_before_the_topics_were_read(
+    make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = "tidemark.partition-views"
+    for is_interrupted in (False, True):
+        # One of two records was read: the exporter waits for the other.
+        exporter = make({topic: [[message(0, view(at=NOW), b"east/orders/0")]]}, {topic: 2})
+        monkeypatch.setattr(exporter._views, "is_interrupted", is_interrupted, raising=False)
+        ticks: list[str] = []
+        monkeypatch.setattr(exporter.delivery, "tick_waiting", partial(ticks.append, "waiting"))
+        monkeypatch.setattr(exporter.delivery, "tick", lambda *_: None)
+        exporter._read_views()
+        assert ticks == ["waiting"] * is_interrupted
 
 
 @given(

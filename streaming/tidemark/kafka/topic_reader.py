@@ -76,6 +76,11 @@ class TopicReader:
             raise
         self.start()
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether no broker answered the last request."""
+        return self._interrupted
+
     def __enter__(self) -> Self:
         return self
 
