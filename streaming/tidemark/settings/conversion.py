@@ -22,7 +22,7 @@ _PATH: Final = re.compile(
 _STEP: Final = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]")
 # The beginning of msgspec's message -> what to write instead.
 CURES: Final = (
-    (re.compile(r"Expected `str`(?: \| null|)`?, got"), "write it in quotes"),
+    (re.compile(r"Expected `str(?: \| null)?`, got"), "write it in quotes"),
     (re.compile(r"Expected `array[^`]*`, got"), "write a list: [a, b]"),
     (re.compile(r"Expected `object[^`]*`, got"), "write a mapping, one `key: value` a line"),
     (re.compile(r"Expected `bool`"), "write true or false"),

@@ -24,6 +24,12 @@ def check_files(settings: Settings) -> None:
     _check_jmx(settings)
     _check_receivers(settings)
     _check_servers(settings)
+    spool = settings.collect.spool_directory
+    if spool is not None and Path(spool).exists() and not Path(spool).is_dir():
+        raise ConfigError(
+            f"configuration: collect.spool_directory: {spool} is not a directory; give a folder of "
+            "the collector's own."
+        )
     jars = settings.stream.jars
     if jars is not None and not Path(jars).is_dir():
         raise ConfigError(
