@@ -68,6 +68,21 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         Spool(tmp_path / "file" / "spool", BOUND)
 
 
+def test_records_of_another_topic_or_number_of_partitions_are_refused(tmp_path: Path) -> None:
+    first = Spool(tmp_path, BOUND, destination="events (16 partitions)")
+    first.append([record(1)])
+    first.close()
+    with pytest.raises(ConfigError, match=r"for events \(16 partitions\), and .* events-32 \(32"):
+        Spool(tmp_path, BOUND, destination="events-32 (32 partitions)")
+    # The refusal lets the folder go, and changes nothing.
+    again = Spool(tmp_path, BOUND, destination="events (16 partitions)")
+    assert numbers(list(read(again))) == [1]
+    again.close()
+    # Nothing waits any more.
+    Spool(tmp_path, BOUND, destination="events-32 (32 partitions)").close()
+    assert (tmp_path / "destination").read_text() == "events-32 (32 partitions)"
+
+
 def test_the_oldest_observations_are_dropped_first_and_passes_last(tmp_path: Path) -> None:
     spool = Spool(tmp_path, 3_000, SEGMENT)
     lost = spool.append([record(number, number % 5 > 0) for number in range(40)])

@@ -157,7 +157,12 @@ def _make_publisher(
         return KafkaPublisher(settings, prepare=prepare)
     options, spool = settings.collect, None
     if options.spool_directory is not None:
-        spool = Spool(Path(options.spool_directory) / folder, options.spool_bytes)
+        topics = settings.topics
+        spool = Spool(
+            Path(options.spool_directory) / folder,
+            options.spool_bytes,
+            destination=f"{topics.replica_state} ({topics.partitions} partitions)",
+        )
     return KafkaPublisher(settings, prepare=prepare, spool=spool)
 
 

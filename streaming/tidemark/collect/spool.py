@@ -41,10 +41,17 @@ class Position(NamedTuple):
 class Spool:
     """One process uses a folder at a time. Not thread-safe: the publisher holds its lock."""
 
-    def __init__(self, folder: Path, bound: int, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bound: int,
+        segment_bytes: int = SEGMENT_BYTES,
+        destination: str | None = None,
+    ) -> None:
         """Finds what an earlier process left. `bound`: bytes of all files together.
 
-        Raises ConfigError where the folder cannot be used.
+        `destination`: the topic of the records and its number of partitions, in which they have a
+        place already. Raises ConfigError where the folder cannot be used.
         """
         self._folder, self._bound, self._segment_bytes = folder, bound, segment_bytes
         # The bytes of each segment by its number, the oldest first. Bounded by `bound`.
@@ -68,6 +75,8 @@ class Spool:
             for path in sorted(folder.iterdir()):
                 if found := _NAME.fullmatch(path.name):
                     self._sizes[int(found[1])] = path.stat().st_size
+            if destination is not None:
+                self._bind(folder / "destination", destination)
         except BlockingIOError:
             raise ConfigError(
                 f"collect.spool_directory: {folder} is used by another collector. "
@@ -80,6 +89,19 @@ class Spool:
             ) from None
         # Numbers below are for what is prepended.
         self._next_number = max(self._sizes, default=FIRST_NUMBER) + 1
+
+    def _bind(self, file: Path, destination: str) -> None:
+        """Refuses the records of another topic, or of another number of partitions."""
+        before = file.read_text("utf-8", "replace") if file.exists() else destination
+        if before != destination and self._sizes:
+            os.close(self._lock)
+            raise ConfigError(
+                f"collect.spool_directory: {file.parent} holds records for {before[:200]}, and the "
+                f"configuration now gives {destination}. Start the collector with the earlier "
+                "configuration until they are published, or remove the files, which loses them."
+            )
+        if before != destination or not file.exists():
+            file.write_text(destination, "utf-8")
 
     @property
     def size(self) -> int:

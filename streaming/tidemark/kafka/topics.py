@@ -28,8 +28,9 @@ Specifications = dict[str, tuple[int, dict[str, str]]]
 def topic_specifications(topics: Topics) -> Specifications:
     """The four topics. Replication and min.insync.replicas are explicit.
 
-    The event topic and the views have the same number of partitions. Alerts and dead letters have
-    one partition, so that their order is total.
+    The event topic and the views are created with the same number of partitions; the views keep
+    theirs when that of the event topic changes. Alerts and dead letters have one partition, so that
+    their order is total.
     """
     common = {
         "min.insync.replicas": str(topics.min_in_sync_replicas),
@@ -73,12 +74,12 @@ def ensure_topics(
         states = topic_states(admin, wanted)
         for name, (partitions, _) in wanted.items():
             exist = states[name].partitions
-            if exist not in (None, partitions):
+            if exist not in (None, partitions) and name != topics.partition_views:
                 raise TopicMismatchError(
                     f"topic {name} has {exist} partitions, but the configuration says "
-                    f"{partitions}. Set topics.partitions to {exist}, or choose another "
-                    "topics.prefix (the checkpoint of `tidemark stream` is bound to the number "
-                    "too)."
+                    f"{partitions}. Set topics.partitions to {exist}, or give the event topic a "
+                    "new topics.event_topic_suffix and the stream a new checkpoint by `tidemark "
+                    "stream --from-checkpoint`."
                 )
             if states[name].denied and name in needed:
                 raise ClusterError(denial(name))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.settings import Settings
@@ -30,11 +30,13 @@ class FixedSettings(Struct, kw_only=True):
     # The groups, as 0.1.0 wrote and compares it. Spark keeps its own number of shuffle partitions.
     shuffle_partitions: int
     store_provider: str
+    # The checkpoint that took over its state.
+    replaced_by: str | UnsetType = UNSET
 
 
 # Field -> the setting that decides it.
 SETTING_OF: Final = {
-    "topic": "topics.prefix",
+    "topic": "topics.prefix, topics.event_topic_suffix",
     "partitions": "topics.partitions",
     "shuffle_partitions": "topics.partitions",
     "store_provider": "stream.store_provider",
@@ -59,45 +61,106 @@ def check_fixed_settings(found: FixedSettings, wanted: FixedSettings, checkpoint
             f"the checkpoint {checkpoint} was written by a newer Tidemark. "
             "Upgrade this one, or give another stream.checkpoint."
         )
+    if found.replaced_by is not UNSET:
+        raise ConfigError(
+            f"the state of the checkpoint {checkpoint} was taken over by {found.replaced_by}. Set "
+            "stream.checkpoint to that; to go back, take its state over into a new folder by "
+            "`tidemark stream --from-checkpoint`."
+        )
     for field, setting in SETTING_OF.items():
         before, now = getattr(found, field), getattr(wanted, field)
         if before != now:
             raise ConfigError(
                 f"the checkpoint {checkpoint} was started with {field} = {before}, "
                 f"the configuration ({setting}) now gives {now}. Set it back, "
-                "or give a new stream.checkpoint: state is then built again from the events that "
-                "the topic still holds."
+                "or give a new stream.checkpoint: its state is taken over by `tidemark stream "
+                f"--from-checkpoint {checkpoint}`, or else built again from the events that the "
+                "topic still holds."
             )
 
 
-def fix_settings(
-    jvm: Any, hadoop_configuration: Any, checkpoint: str, wanted: FixedSettings
-) -> None:
+class CheckpointFolder:
+    """A checkpoint's folder on Hadoop's file systems. Its methods raise TidemarkError."""
+
+    def __init__(self, jvm: Any, hadoop_configuration: Any, checkpoint: str) -> None:
+        """`jvm` is py4j's view of the driver's JVM."""
+        self.checkpoint = checkpoint
+        self._jvm = jvm
+        try:
+            self._folder = self._path(checkpoint)
+            self._files = self._folder.getFileSystem(hadoop_configuration)
+        except Exception as error:
+            raise _checkpoint_error("read", checkpoint, error) from None
+
+    def fixed_settings(self) -> FixedSettings | None:
+        """What `tidemark.json` holds; None without one."""
+        try:
+            path = self._path(self._folder, FILE)
+            data = _read(self._jvm, self._files, path) if self._files.exists(path) else None
+        except Exception as error:
+            raise _checkpoint_error("read", self.checkpoint, error) from None
+        return None if data is None else _decode(data, self.checkpoint)
+
+    def is_used(self) -> bool:
+        """Whether a query has begun in it."""
+        try:
+            return bool(self._files.exists(self._path(self._folder, "metadata")))
+        except Exception as error:
+            raise _checkpoint_error("read", self.checkpoint, error) from None
+
+    def write(self, fixed: FixedSettings) -> None:
+        data = msgspec.json.format(msgspec.json.encode(fixed)) + b"\n"
+        try:
+            path = self._path(self._folder, FILE)
+            _write(self._jvm, self._files, self._folder, path, data)
+        except Exception as error:
+            raise _checkpoint_error("write", self.checkpoint, error) from None
+
+    def batches(self) -> tuple[int, int]:
+        """The newest batch that was planned and the newest that was committed; -1: none."""
+        return self._newest("offsets"), self._newest("commits")
+
+    def planned_offsets(self, batch: int) -> str:
+        """The Kafka offsets up to which a batch reads, in Spark's JSON."""
+        try:
+            path = self._path(self._path(self._folder, "offsets"), str(batch))
+            return _read(self._jvm, self._files, path).splitlines()[-1]
+        except Exception as error:
+            raise _checkpoint_error("read", self.checkpoint, error) from None
+
+    def replace(self, fixed: FixedSettings, by: str) -> None:
+        """Notes that another checkpoint took over the state: no query starts here again."""
+        self.write(structs.replace(fixed, replaced_by=by))
+
+    def _newest(self, name: str) -> int:
+        try:
+            folder = self._path(self._folder, name)
+            if not self._files.exists(folder):
+                return -1
+            names = [str(status.getPath().getName()) for status in self._files.listStatus(folder)]
+        except Exception as error:
+            raise _checkpoint_error("read", self.checkpoint, error) from None
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+    def _path(self, *parts: Any) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(*parts)
+
+
+def fix_settings(folder: CheckpointFolder, wanted: FixedSettings) -> None:
     """Writes `tidemark.json` at the first start, checks it at every later one.
 
-    `jvm` is py4j's view of the driver's JVM, `hadoop_configuration` its Hadoop configuration.
     Raises ConfigError or TidemarkError.
     """
-    try:
-        folder = jvm.org.apache.hadoop.fs.Path(checkpoint)
-        files = folder.getFileSystem(hadoop_configuration)
-        path = jvm.org.apache.hadoop.fs.Path(folder, FILE)
-        data = _read(jvm, files, path) if files.exists(path) else None
-        used = files.exists(jvm.org.apache.hadoop.fs.Path(folder, "metadata"))
-    except Exception as error:
-        raise _checkpoint_error("read", checkpoint, error) from None
-    if data is not None:
-        check_fixed_settings(_decode(data, checkpoint), wanted, checkpoint)
+    found = folder.fixed_settings()
+    if found is not None:
+        check_fixed_settings(found, wanted, folder.checkpoint)
         return
-    if used:
+    if folder.is_used():
         raise ConfigError(
-            f"the checkpoint {checkpoint} belongs to another query: it has no {FILE}. "
+            f"the checkpoint {folder.checkpoint} belongs to another query: it has no {FILE}. "
             "Give a folder of its own as stream.checkpoint."
         )
-    try:
-        _write(jvm, files, folder, path, msgspec.json.format(msgspec.json.encode(wanted)) + b"\n")
-    except Exception as error:
-        raise _checkpoint_error("write", checkpoint, error) from None
+    folder.write(wanted)
 
 
 def _read(jvm: Any, files: Any, path: Any) -> str:
@@ -117,6 +180,8 @@ def _write(jvm: Any, files: Any, folder: Any, path: Any, data: bytes) -> None:
         stream.write(bytearray(data))
     finally:
         stream.close()
+    if files.exists(path):
+        files.delete(path, False)
     if not files.rename(draft, path):
         raise OSError(f"{FILE} could not be renamed into place")
 

@@ -5,30 +5,24 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from tidemark.core.errors import ClusterError, TidemarkError
+from tidemark.core.errors import TidemarkError
 from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.command_options import config_option, load_long_running, log_options
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
-from tidemark.stream.failures import describe_failure, java_causes, spark_errors
+from tidemark.stream.failures import spark_errors
 from tidemark.stream.health import StreamHealth
-from tidemark.stream.outage import is_outage
-from tidemark.stream.session import first_line, start_session
-from tidemark.stream.stopping import Stop, ended, finish_batch
+from tidemark.stream.query import watch
+from tidemark.stream.session import start_session
+from tidemark.stream.stopping import Stop, ended
 
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
-# Between two checks of the query and of the request to stop.
-POLL_SECONDS: Final = 0.2
 RUN: Final = "to go on from the checkpoint"
 
 
@@ -40,11 +34,19 @@ RUN: Final = "to go on from the checkpoint"
     help="Where the query keeps its progress and state (stream.checkpoint), on any Hadoop file "
     "system.",
 )
+@click.option(
+    "--from-checkpoint",
+    metavar="CHECKPOINT",
+    help="First take over the state of another checkpoint into stream.checkpoint, a new folder. "
+    "topics.partitions and stream.store_provider may differ.",
+)
 @click.option("--once", is_flag=True, help="Process what the topic holds now, then end.")
-def stream(config: Path | None, checkpoint: str | None, once: bool) -> None:
+def stream(
+    config: Path | None, checkpoint: str | None, from_checkpoint: str | None, once: bool
+) -> None:
     """Fold events into views and alerts with Spark Structured Streaming."""
     settings = load_long_running(config, flags={"stream.checkpoint": checkpoint})
-    run(settings, once)
+    run(settings, once, from_checkpoint)
 
 
 def main() -> None:
@@ -64,9 +66,10 @@ def main() -> None:
         sys.exit(1)
 
 
-def run(settings: Settings, once: bool = False) -> None:
+def run(settings: Settings, once: bool = False, source: str | None = None) -> None:
     """Runs the query until SIGTERM, SIGINT or, with `once`, its end.
 
+    With `source`, it first takes over the state of that checkpoint, unless an earlier start did.
     Raises TidemarkError when the query fails.
     """
     stop = Stop()
@@ -74,7 +77,8 @@ def run(settings: Settings, once: bool = False) -> None:
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     with stop.on_signals():
         import_packages()
-        from tidemark.stream.checkpoint import fix_settings, fixed_settings
+        from tidemark.stream.checkpoint import CheckpointFolder, fix_settings, fixed_settings
+        from tidemark.stream.from_checkpoint import take_over
         from tidemark.stream.job import start_query
         from tidemark.stream.listener import Listener, StreamMetrics, read_progress_as_json
 
@@ -98,7 +102,11 @@ def run(settings: Settings, once: bool = False) -> None:
             context: Any = spark.sparkContext
             # PySpark has no public way to Hadoop's file systems.
             jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()  # noqa: SLF001
-            fix_settings(jvm, hadoop, options.checkpoint, fixed_settings(settings))
+            folder = CheckpointFolder(jvm, hadoop, options.checkpoint)
+            if source is not None:
+                source_folder = CheckpointFolder(jvm, hadoop, source)
+                take_over(spark, settings, source_folder, folder, stop.requested)
+            fix_settings(folder, fixed_settings(settings))
             read_progress_as_json()
             spark.streams.addListener(Listener(metrics, health.moved))
             while not stop.requested.is_set():
@@ -119,25 +127,3 @@ def import_packages() -> None:
     import pandas  # noqa: F401, ICN001
     import pyarrow  # noqa: F401, ICN001
     import pyspark  # noqa: F401
-
-
-def watch(
-    query: StreamingQuery, stop: threading.Event, checkpoint: str, *, restart: bool = False
-) -> ClusterError | None:
-    """Returns when the query has ended or was stopped after its batch.
-
-    With `restart`, it also returns the failure where that was an outage of Kafka. Raises
-    TidemarkError when the query or the JVM failed.
-    """
-    with spark_errors(checkpoint):
-        while query.isActive and not stop.wait(POLL_SECONDS):
-            pass
-        if query.isActive:
-            finish_batch(query)
-            return None
-        causes = java_causes(query)
-    if not causes:
-        return None
-    if restart and is_outage("\n".join(causes)):
-        return ClusterError(f"the query failed: {first_line(RuntimeError(causes[-1]))}")
-    raise TidemarkError(describe_failure(causes, checkpoint))

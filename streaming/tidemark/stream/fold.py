@@ -6,7 +6,7 @@ the reducer reads. A batch that Spark repeats starts from the same state and giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
@@ -30,8 +30,13 @@ FoldFunction = Callable[
 ]
 
 
-def make_fold(detection: Detection, topics: Topics) -> FoldFunction:
-    """The function that `applyInPandasWithState` calls once per group and batch."""
+def make_fold(
+    detection: Detection, topics: Topics, first: Mapping[int, bytes] | None = None
+) -> FoldFunction:
+    """The function that `applyInPandasWithState` calls once per group and batch.
+
+    `first`: the states with which groups begin.
+    """
     groups = topics.partitions
     topic_of = {
         "partition_views": topics.partition_views,
@@ -42,11 +47,12 @@ def make_fold(detection: Detection, topics: Topics) -> FoldFunction:
     def fold(
         key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
-        before = bytes(state.get[0]) if state.exists else None
+        group = int(key[0])
+        before = bytes(state.get[0]) if state.exists else (first or {}).get(group)
         records = records_of(frames)
         with collection_paused():
-            after, rows = fold_group(before, records, detection, int(key[0]), groups)
-        if after != before:
+            after, rows = fold_group(before, records, detection, group, groups)
+        if after != before or not state.exists:
             state.update((after,))
         yield from to_frames(rows, topic_of)
 

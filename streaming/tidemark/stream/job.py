@@ -6,7 +6,8 @@ triggers and the function's body may change between restarts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tidemark.settings import Settings
 from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, make_fold
@@ -25,6 +26,16 @@ TRIGGER_MS: Final = 500
 LARGE_TRIGGER_MS: Final = 5_000
 
 
+class Beginning(NamedTuple):
+    """How a query begins that goes on from another checkpoint.
+
+    `starting_offsets` in Spark's form; `states` by group.
+    """
+
+    starting_offsets: str
+    states: Mapping[int, bytes]
+
+
 def trigger_ms(settings: Settings) -> int:
     """The time between the starts of two batches."""
     chosen = settings.stream.trigger_ms
@@ -33,7 +44,9 @@ def trigger_ms(settings: Settings) -> int:
     return LARGE_TRIGGER_MS if settings.stream.large else TRIGGER_MS
 
 
-def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
+def read_events(
+    spark: SparkSession, settings: Settings, starting_offsets: str | None = None
+) -> DataFrame:
     """The event topic's records, undecoded; observes a batch's record count and oldest timestamp.
 
     `failOnDataLoss=false`: when retention or an election removes events before the stream reads
@@ -47,7 +60,7 @@ def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
         spark.readStream.format("kafka")
         .options(**source_options(settings.kafka, settings.stream))
         .option("subscribe", settings.topics.replica_state)
-        .option("startingOffsets", settings.stream.starting_offsets)
+        .option("startingOffsets", starting_offsets or settings.stream.starting_offsets)
         .option("maxOffsetsPerTrigger", settings.stream.max_offsets_per_trigger)
         .option("groupIdPrefix", "tidemark-stream")
         .option("failOnDataLoss", "false")
@@ -62,12 +75,14 @@ def read_events(spark: SparkSession, settings: Settings) -> DataFrame:
     )
 
 
-def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
+def fold_events(
+    events: DataFrame, settings: Settings, states: Mapping[int, bytes] | None = None
+) -> DataFrame:
     """Rows (topic, key, value) of the sink: each Kafka partition is a group with one state."""
     from pyspark.sql import functions
 
     rows = events.groupBy("partition").applyInPandasWithState(
-        make_fold(settings.detect, settings.topics),
+        make_fold(settings.detect, settings.topics, states),
         ROW_SCHEMA,
         STATE_SCHEMA,
         "update",
@@ -86,14 +101,23 @@ def fold_events(events: DataFrame, settings: Settings) -> DataFrame:
     )
 
 
-def start_query(spark: SparkSession, settings: Settings, once: bool = False) -> StreamingQuery:
-    """Starts the query; `once` processes what the topic holds now and ends."""
-    events = read_events(spark, settings)
+def start_query(
+    spark: SparkSession,
+    settings: Settings,
+    once: bool = False,
+    beginning: Beginning | None = None,
+) -> StreamingQuery:
+    """Starts the query; `once` processes what the topic holds now and ends.
+
+    `beginning` counts in a new checkpoint only.
+    """
+    offsets, states = (None, None) if beginning is None else beginning
+    events = read_events(spark, settings, offsets)
     tasks = tasks_at_once(spark.sparkContext.master or "")
     if tasks is not None:
         # A read task for each that runs at once, and not for each Kafka partition.
         events = events.coalesce(tasks)
-    rows = fold_events(events, settings)
+    rows = fold_events(events, settings, states)
     writer = (
         rows.writeStream.format("kafka")
         .options(**sink_options(settings.kafka, settings.stream))

@@ -21,6 +21,7 @@ from tidemark.kafka.command_options import (
     config_option,
     load_with,
 )
+from tidemark.kafka.event_topic import send_to_event_topic
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.settings import Settings
 from tidemark.verbs.ack.selection import (
@@ -32,7 +33,6 @@ from tidemark.verbs.ack.selection import (
     select_alerts,
 )
 from tidemark.verbs.alert_records import decode_alerts
-from tidemark.verbs.event_topic import send_to_event_topic
 
 
 @click.command("ack")

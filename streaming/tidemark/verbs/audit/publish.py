@@ -8,8 +8,8 @@ from typing import Final
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import Audit, Batch
 from tidemark.core.identity import group_of
+from tidemark.kafka.event_topic import send_to_event_topic
 from tidemark.settings import Settings
-from tidemark.verbs.event_topic import send_to_event_topic
 
 COLLECTOR: Final = "tidemark-audit"
 

@@ -1,4 +1,4 @@
-"""Events that a verb sends to the topic which the stream reads."""
+"""Sends events to the topic which the stream reads."""
 
 from __future__ import annotations
 

@@ -1,0 +1,40 @@
+"""Waits for the end of a running query."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from tidemark.core.errors import ClusterError, TidemarkError
+from tidemark.stream.failures import describe_failure, java_causes, spark_errors
+from tidemark.stream.outage import is_outage
+from tidemark.stream.session import first_line
+from tidemark.stream.stopping import finish_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+# Between two checks of the query and of the request to stop.
+POLL_SECONDS: Final = 0.2
+
+
+def watch(
+    query: StreamingQuery, stop: threading.Event, checkpoint: str, *, restart: bool = False
+) -> ClusterError | None:
+    """Returns when the query has ended or was stopped after its batch.
+
+    With `restart`, it also returns the failure where that was an outage of Kafka. Raises
+    TidemarkError when the query or the JVM failed.
+    """
+    with spark_errors(checkpoint):
+        while query.isActive and not stop.wait(POLL_SECONDS):
+            pass
+        if query.isActive:
+            finish_batch(query)
+            return None
+        causes = java_causes(query)
+    if not causes:
+        return None
+    if restart and is_outage("\n".join(causes)):
+        return ClusterError(f"the query failed: {first_line(RuntimeError(causes[-1]))}")
+    raise TidemarkError(describe_failure(causes, checkpoint))
