@@ -100,7 +100,17 @@ def closing_line(counts: Counter[str], seconds: float) -> str:
     return f"=== {', '.join(texts) or 'no tests ran'} in {seconds:.2f}s ==="
 
 
+def keep_bytecode() -> None:
+    """For the hundreds of processes that the tests start: else each may compile what it imports.
+
+    In the virtual environment, so that none is in the folders that the tests compare.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix) / "pycache"))
+
+
 def main() -> int:
+    keep_bytecode()
     began, counts, processes = time.monotonic(), Counter[str](), list[PytestProcess]()
     with tempfile.TemporaryDirectory() as folder:
         background = BackgroundProcess(BACKGROUND, Path(folder), sys.argv[1:])
