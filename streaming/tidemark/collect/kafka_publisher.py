@@ -285,8 +285,6 @@ class KafkaPublisher(Publisher):
                 max_block_ms=5_000,
                 linger_ms=5,
                 max_request_size=4 * 1024 * 1024,
-                # Nobody reads kafka-python's own.
-                metrics_enabled=False,
             )
             producer.partitions_for(self._settings.topics.replica_state)
         except (TidemarkError, kafka_errors.KafkaError) as error:
