@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from tests.conftest import ROOT
+from tests.stream import upgrade
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tests.stream.test_stream import check_webhook, error_line, newest, webhook
@@ -23,14 +26,15 @@ __all__ = ["webhook"]
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 Start = Callable[..., StreamProcess]
 BEFORE, AFTER = 4, 7
+FIXTURE = ROOT / "tests" / "testdata" / "upgrade" / "0.1.0"
 LOAD = SyntheticPasses(partitions=120, groups=BEFORE, offline_every=5, versions=(1, 2))
 
 
-def send(settings: Settings, passes: Iterable[int]) -> None:
+def send(settings: Settings, passes: Iterable[int], load: SyntheticPasses = LOAD) -> None:
     """Passes as a collector with these settings publishes them."""
     publisher = Publisher(settings)
     for number in passes:
-        for group, value in LOAD._replace(groups=settings.topics.partitions).records(number):
+        for group, value in load._replace(groups=settings.topics.partitions).records(number):
             publisher.send(group, value)
     publisher.close()
 
@@ -42,7 +46,7 @@ def with_groups(settings: Settings, groups: int, name: str, folder: Path) -> Set
 
 
 def end(process: StreamProcess, code: int = 0) -> None:
-    assert process.process.wait(240) == code, process.log_tail()
+    assert process.process.wait(540) == code, process.log_tail()
 
 
 def oracle(passes: int) -> list[RawRecord]:
@@ -62,7 +66,7 @@ def test_the_number_of_groups_changes_while_alerts_fire(
     old_checkpoint = settings.stream.checkpoint
     send(settings, range(7))
     running = stream(settings)
-    running.wait_for(lambda: bool(running.lines("batch")), "a batch")
+    running.wait_for(lambda: bool(running.lines("batch")), "a batch", 240)
     new = with_groups(settings, AFTER, "more", tmp_path)
 
     # Its collectors have the new configuration already; the stream still runs.
@@ -113,6 +117,38 @@ def alerts_of(rows: list[Row]) -> dict[str, bytes]:
         for row in rows
         if row.destination == "alerts" and row.value is not None
     }
+
+
+def test_the_checkpoint_of_0_1_0_goes_on_with_more_groups(
+    settings: Settings, stream: Start, tmp_path: Path
+) -> None:
+    with tarfile.open(FIXTURE / "checkpoint.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    old = upgrade.settings_at(settings.kafka.bootstrap_servers, tmp_path / "checkpoint")
+    ensure_topics(old.kafka, old.topics)
+    new = with_groups(old, AFTER, "more", tmp_path)
+    ensure_topics(new.kafka, new.topics)
+    first, read = max(upgrade.RUNS[-1]) + 1, upgrade.read_records(FIXTURE / "events.jsonl.gz")
+    publisher = Publisher(old)
+    for group, value in read:
+        publisher.send(group, value)
+    upgrade.events(old, publisher, range(first, first + 4))
+    sent = publisher.close()
+    send(new, range(first + 4, first + 9), upgrade.LOAD)
+    end(stream(new, "--from-checkpoint", str(tmp_path / "checkpoint"), "--once"))
+    for number in range(first + 4, first + 9):
+        sent += [RawRecord(g, 10_000 + number, 0.0, v) for g, v in upgrade.LOAD.records(number)]
+    expected = alerts_of(reduce_all(sent, upgrade.GROUPS)).keys()
+    before = [
+        msgspec.json.decode(value)["id"]
+        for _, value in upgrade.read_records(FIXTURE / "alerts.jsonl.gz")
+    ]
+    found = [
+        msgspec.json.decode(record.value)["id"] for record in read_all(new, new.topics.alerts, 1)
+    ]
+    assert sorted(before + found) == sorted(expected)
+    assert len(found) > 5
+    assert not read_all(new, new.topics.dead_letters, 1)
 
 
 def test_what_cannot_be_taken_over_is_one_line(
