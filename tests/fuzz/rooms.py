@@ -224,6 +224,8 @@ def jmx() -> Iterator[Room]:
         reader.event(1, 9.0)
 
     seeds = [path.read_bytes() for path in sorted((DATA / "jmx").glob("*.txt"))]
+    # Labels that are one long word.
+    seeds.append(b"# HELP\n" + b"kafka_server_app_info{%b} 1\n" % (b"a" * 60_000) * 16)
     seeds.append(b'{"access_token": "a.b.c", "expires_in": 300}')
     yield Room(seeds, call, (ScrapeError, SaslAuthenticationFailedError))
 

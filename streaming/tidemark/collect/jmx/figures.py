@@ -76,7 +76,8 @@ _TEXT_FORMAT: Final = re.compile(rb"#|[a-zA-Z_:][\w:]*[{ \t]")
 _SAMPLE: Final = re.compile(
     r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})?[ \t]+(?P<value>\S+)(?:[ \t]+-?\d+)?\s*"
 )
-_LABEL: Final = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+# A label begins where a word does: else a long word would be searched from each of its letters.
+_LABEL: Final = re.compile(r'(?<!\w)([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 
 
 class ScrapeError(Exception):
