@@ -83,7 +83,9 @@ class Stage:
 
 
 class _Reader:
-    """The methods of TopicReader that the exporter calls."""
+    """The members of TopicReader that the exporter uses."""
+
+    is_interrupted = False
 
     def __init__(self, name: str, topic: Topic) -> None:
         self.topic, self._topic, self._position = name, topic, 0
