@@ -35,6 +35,10 @@ DELTA = "file:/c/state/0/1/2.delta"
             ["IllegalStateException: Failed to read log file file:/c/offsets/0."],
             "file:/c/offsets/0",
         ),
+        (
+            ["com.fasterxml.jackson.core.io.JsonEOFException: Unexpected end-of-input"],
+            "metadata, or a file in offsets or sources, in /c",
+        ),
         (["Error reading stream metadata from file:/c/metadata"], "file:/c/metadata"),
     ],
 )
@@ -58,6 +62,13 @@ def test_what_a_restart_may_cure_is_no_damage(causes: list[str]) -> None:
     text = describe_failure(causes, "/c")
     assert text.startswith("the query failed: ")
     assert text.endswith(CONTINUES)
+
+
+def test_a_batch_that_was_written_already_is_another_stream_or_damage() -> None:
+    text = describe_failure(["SparkException: [CONCURRENT_STREAM_LOG_UPDATE] Concurrent"], "/c")
+    assert text.startswith("another stream uses the checkpoint /c, or a file in its offsets is go")
+    assert "Stop the other stream; if there is none, restore the whole folder /c" in text
+    assert CONTINUES not in text
 
 
 def test_a_full_disk_is_named() -> None:

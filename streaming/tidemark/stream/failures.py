@@ -25,6 +25,10 @@ _CHECKPOINT: Final = re.compile(
     r"CANNOT_LOAD_STATE_STORE|CANNOT_READ_(?:DELTA|SNAPSHOT)|log file|streaming metadata"
     r"|stream metadata|state store"
 )
+# Nothing else that a query reads is JSON. The exception names no file.
+_JSON: Final = re.compile(r"com\.fasterxml\.jackson\.|org\.json4s\.")
+# A batch that another process has written, or that is there although its offsets are gone.
+_WRITTEN_TWICE: Final = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY")
 CONTINUES: Final = "It continues from its checkpoint when started again."
 JVM_ENDED: Final = (
     "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in "
@@ -41,16 +45,26 @@ def describe_failure(causes: Sequence[str], checkpoint: str) -> str:
             f"the query failed: no space is left ({reason}). Free space for {checkpoint} and "
             f"spark.local.dir. {CONTINUES}"
         )
-    file = _FILE.search(text)
-    if _STORAGE.search(text) or (file is None and not _CHECKPOINT.search(text)):
-        named = first_line(RuntimeError(text))
-        return f"the query failed: {named}. {CONTINUES}"
-    return (
-        f"the checkpoint is damaged: {file.group() if file else f'a file in {checkpoint}/state'}: "
-        f"{reason}. Every start ends here: restore the whole folder {checkpoint} from a copy, or "
+    way_out = (
+        f"restore the whole folder {checkpoint} from a copy, or "
         "set stream.checkpoint to a new folder. The state is then built again from the events "
         "that the topic still holds, and an alert that began within them keeps its id."
     )
+    if _WRITTEN_TWICE.search(text):
+        return (
+            f"another stream uses the checkpoint {checkpoint}, or a file in its offsets is gone: "
+            f"{reason}. Stop the other stream; if there is none, {way_out}"
+        )
+    file, is_json = _FILE.search(text), _JSON.search(text)
+    if _STORAGE.search(text) or not (file or is_json or _CHECKPOINT.search(text)):
+        named = first_line(RuntimeError(text))
+        return f"the query failed: {named}. {CONTINUES}"
+    if file is not None:
+        place = file.group()
+    else:
+        place = f"{'metadata, or a file in offsets or sources,' if is_json else 'a file'} in "
+        place += checkpoint if is_json else f"{checkpoint}/state"
+    return f"the checkpoint is damaged: {place}: {reason}. Every start ends here: {way_out}"
 
 
 @contextmanager
