@@ -36,6 +36,10 @@ DELTA = "file:/c/state/0/1/2.delta"
             "file:/c/offsets/0",
         ),
         (
+            ['java.lang.IllegalArgumentException: Expected e.g. {"topicA":{"0":23}}, got {"t.'],
+            "metadata, or a file in offsets or sources, in /c",
+        ),
+        (
             ["com.fasterxml.jackson.core.io.JsonEOFException: Unexpected end-of-input"],
             "metadata, or a file in offsets or sources, in /c",
         ),

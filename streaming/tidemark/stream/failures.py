@@ -26,7 +26,7 @@ _CHECKPOINT: Final = re.compile(
     r"|stream metadata|state store"
 )
 # Nothing else that a query reads is JSON. The exception names no file.
-_JSON: Final = re.compile(r"com\.fasterxml\.jackson\.|org\.json4s\.")
+_JSON: Final = re.compile(r"com\.fasterxml\.jackson\.|org\.json4s\.|Expected e\.g\. \{\"topicA\"")
 # A batch that another process has written, or that is there although its offsets are gone.
 _WRITTEN_TWICE: Final = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY")
 CONTINUES: Final = "It continues from its checkpoint when started again."
