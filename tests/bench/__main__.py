@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -18,9 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.machine import describe_machine, ends_on_sigterm
+from tests.bench.machine import describe_machine
 from tests.bench.row import QUICK, Row, kind_of
 from tests.docs.performance import write_page
+from tidemark.local.signals import exit_on
 
 RESULTS: Final = Path("bench-results.json")
 # The rooms that take their sizes from `row.sized`.
@@ -80,7 +82,7 @@ def main(arguments: list[str]) -> int:
         chosen = chosen or list(QUICK_ROOMS)
         if not set(chosen) <= set(QUICK_ROOMS):
             sys.exit(f"--quick runs {', '.join(QUICK_ROOMS)}")
-    ends_on_sigterm()
+    exit_on(signal.SIGTERM)
     print(describe_machine())
     measured: dict[str, Room] = {}
     failed: list[str] = []

@@ -19,8 +19,8 @@ from typing import Any
 from kafka import TopicPartition
 
 from tests.bench.bench_stream import GROUPS, _Run, _settings
-from tests.bench.election_passes import EPOCH_AFTER, ElectionPasses
-from tests.bench.row import Row
+from tests.bench.moving_passes import EPOCH_AFTER, MovingPasses
+from tests.bench.row import Row, with_bar
 from tidemark.core.records import View, decode_record
 from tidemark.kafka.client import make_consumer
 from tidemark.local.cluster import LocalCluster
@@ -28,10 +28,10 @@ from tidemark.settings import Settings
 
 PERIOD_SECONDS = 5.0
 LOADS = (
-    ElectionPasses(10_000, 1, GROUPS, PERIOD_SECONDS, 160),
-    ElectionPasses(10_000, 10, GROUPS, PERIOD_SECONDS, 160),
+    MovingPasses(10_000, 1, GROUPS, PERIOD_SECONDS, 160),
+    MovingPasses(10_000, 10, GROUPS, PERIOD_SECONDS, 160),
 )
-IDLE = ElectionPasses(64, 1, GROUPS, 2.0, 2)
+IDLE = MovingPasses(64, 1, GROUPS, 2.0, 2)
 # Published at once, then at the pace: Spark compiles and the JVM warms up.
 BACKLOG_PASSES = 8
 WARM_UP_PASSES = 2
@@ -82,7 +82,7 @@ class _Views:
 class _Paced:
     """A running stream, passes at their pace, and the delays of the views of elections."""
 
-    def __init__(self, cluster: LocalCluster, folder: Path, load: ElectionPasses) -> None:
+    def __init__(self, cluster: LocalCluster, folder: Path, load: MovingPasses) -> None:
         self._load, self._sent = load, 0
         # (pass, group) -> when Kafka acknowledged the group's last record of the pass.
         self._acknowledged: dict[tuple[int, int], float] = {}
@@ -141,7 +141,7 @@ class _Paced:
         self.run.close()
 
 
-def _loaded(cluster: LocalCluster, folder: Path, load: ElectionPasses) -> Iterator[Row]:
+def _loaded(cluster: LocalCluster, folder: Path, load: MovingPasses) -> Iterator[Row]:
     paced = _Paced(cluster, folder, load)
     try:
         first = paced.warm_up()
@@ -160,15 +160,8 @@ def _loaded(cluster: LocalCluster, folder: Path, load: ElectionPasses) -> Iterat
         ("p50", median(delays), P50_SECONDS),
         ("p99", quantiles(delays, n=100)[98], P99_SECONDS),
     ):
-        yield Row(
-            name=f"output: {name}, {load.name}",
-            value=value,
-            unit="s",
-            kind="wall",
-            bar=f"<= {limit:g} s",
-            met=value <= limit,
-            how=how,
-        )
+        row = Row(name=f"output: {name}, {load.name}", value=value, unit="s", kind="wall", how=how)
+        yield with_bar(row, limit)
     yield Row(
         name=f"output: median batch, {load.name}",
         value=median(batches),
@@ -197,15 +190,14 @@ def _idle(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
         f"{IDLE.partitions} partitions, a pass each {IDLE.period_seconds:g} s, {len(batches)} "
         "batches, local[4], 16 groups, Kafka in and out"
     )
-    yield Row(
+    batch = Row(
         name="output: median batch of a few records",
         value=median(batches),
         unit="s",
         kind="wall",
-        bar=f"<= {IDLE_SECONDS:g} s",
-        met=median(batches) <= IDLE_SECONDS,
         how=how,
     )
+    yield with_bar(batch, IDLE_SECONDS)
     yield Row(
         name="output: p50 of a few records", value=median(delays), unit="s", kind="wall", how=how
     )

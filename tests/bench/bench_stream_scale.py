@@ -11,6 +11,7 @@ events, and of sizes; `make bench` runs all sizes with version 2.
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import tempfile
 import time
@@ -22,20 +23,15 @@ from typing import NamedTuple
 import msgspec
 
 from tests.bench.bench_stream import GROUPS, _Run
-from tests.bench.machine import ends_on_sigterm
-from tests.bench.row import Row
+from tests.bench.moving_passes import MovingPasses
+from tests.bench.row import Row, with_bar
 from tests.processes import descendants
-from tests.stream.synthetic import BROKERS, CLUSTER, COLLECTOR, COLLECTOR_EPOCH, SyntheticPasses
-from tidemark.collect.pack import Packer
-from tidemark.core.events import OK, BrokerAnswer, Observation, Pass
-from tidemark.core.identity import group_of
 from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
+from tidemark.local.signals import exit_on
 from tidemark.settings import Connection, Settings, Stream, Topics
 
 PERIOD_SECONDS = 5.0
-# Of `collect.thin_seconds`: a quiet partition is observed in every sixth pass.
-THIN_PASSES = 6
 # Published as one backlog each: to warm the JVM up, and to measure.
 BACKLOG_OBSERVATIONS = 200_000
 # One at a time.
@@ -51,9 +47,10 @@ class Shape(NamedTuple):
     version: int = 2
 
     @property
-    def name(self) -> str:
-        what = "all move" if self.moves == 1 else f"one in {self.moves} moves"
-        return f"{self.partitions:,} partitions, {what}"
+    def passes(self) -> MovingPasses:
+        return MovingPasses(
+            self.partitions, self.moves, GROUPS, PERIOD_SECONDS, version=self.version
+        )
 
 
 SHAPES = (Shape(1_000, 1), Shape(10_000, 10), Shape(100_000, 10), Shape(100_000, 1))
@@ -61,47 +58,9 @@ SHAPES = (Shape(1_000, 1), Shape(10_000, 10), Shape(100_000, 10), Shape(100_000,
 BARS = {Shape(10_000, 10): 60.0, Shape(100_000, 10): 60.0, Shape(100_000, 1): 30.0}
 
 
-class Passes(NamedTuple):
-    """The records of passes of a shape."""
-
-    shape: Shape
-
-    def observations(self, number: int) -> Iterator[Observation]:
-        load = SyntheticPasses(self.shape.partitions, GROUPS, PERIOD_SECONDS)
-        at = load.at(number)
-        for partition in range(self.shape.partitions):
-            if partition % self.shape.moves == 0:
-                yield load.observation(partition, number)
-            elif number == 0 or (partition + number) % THIN_PASSES == 0:
-                quiet = load.observation(partition, 0)
-                quiet.observed_at = quiet.leader_before_at = quiet.leader_after_at = at
-                yield quiet
-
-    def records(self, number: int) -> Iterator[tuple[int, bytes]]:
-        packer = Packer(
-            CLUSTER, COLLECTOR, COLLECTOR_EPOCH, number, GROUPS, version=self.shape.version
-        )
-        for event in self.observations(number):
-            packer.add(group_of(CLUSTER, event.topic, event.partition, GROUPS), event)
-        at = SyntheticPasses(1, GROUPS, PERIOD_SECONDS).at(number)
-        end = Pass(
-            number=number,
-            started_at=at,
-            ended_at=at + 0.1,
-            monotonic=number * PERIOD_SECONDS,
-            period_ms=PERIOD_SECONDS * 1000,
-            brokers=[BrokerAnswer(broker=b, outcome=OK) for b in BROKERS],
-            partitions=self.shape.partitions,
-        )
-        for record in packer.finish(end, []):
-            yield record.group, record.payload
-
-    def count(self, number: int) -> int:
-        return sum(1 for _ in self.observations(number))
-
-    def backlog(self, first: int) -> range:
-        """The passes from `first` on that have BACKLOG_OBSERVATIONS together."""
-        return range(first, first + max(1, BACKLOG_OBSERVATIONS // self.count(first + 1)))
+def backlog_from(passes: MovingPasses, first: int) -> range:
+    """The passes from `first` on that have BACKLOG_OBSERVATIONS together."""
+    return range(first, first + max(1, BACKLOG_OBSERVATIONS // passes.count(first + 1)))
 
 
 def rows(shapes: tuple[Shape, ...] = SHAPES) -> Iterator[Row]:
@@ -121,7 +80,7 @@ def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row
         log_format="json",
     )
     ensure_topics(settings.kafka, settings.topics)
-    passes, checkpoint = Passes(shape), Path(settings.stream.checkpoint)
+    passes, checkpoint = shape.passes, Path(settings.stream.checkpoint)
     how = (
         f"driver, JVM and Python workers, {GROUPS} groups, events of version {shape.version}, "
         "a pass per 5 s, quiet partitions in every sixth pass"
@@ -130,12 +89,12 @@ def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row
     try:
         for number in range(1 + WARM_UP_PASSES):
             publisher.publish(range(number, number + 1))
-        publisher.publish(warm := passes.backlog(1 + WARM_UP_PASSES))
+        publisher.publish(warm := backlog_from(passes, 1 + WARM_UP_PASSES))
         began = len(publisher.run.stream.lines("batch"))
-        observed, used, _ = publisher.publish(backlog := passes.backlog(warm.stop))
+        observed, used, _ = publisher.publish(backlog := backlog_from(passes, warm.stop))
         batches = len(publisher.run.stream.lines("batch")) - began
         yield _row(
-            f"stream: CPU per observation, {shape.name}",
+            f"stream: CPU per observation, {passes.name}",
             1e6 * used / observed,
             "µs",
             f"a backlog of {observed:,} observations in {batches} batches; {how}",
@@ -150,12 +109,12 @@ def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row
             now = _sizes(checkpoint)
             written.append(sum(size for path, size in now.items() if path not in known))
         limit = 1.5 if shape.partitions == 100_000 and shape.moves == 10 else None
-        name = f"one pass at a time, {shape.name}"
+        name = f"one pass at a time, {passes.name}"
         yield _row(f"stream: batches, {name}", median(seconds), "s", how, limit)
         yield _row(f"stream: CPU, {name}", median(spent), "s", how)
         yield _row(f"stream: checkpoint, {name}", median(written) / 1e6, "MB", f"new files; {how}")
         yield _row(
-            f"stream: resident memory, {shape.name}",
+            f"stream: resident memory, {passes.name}",
             _resident_mb(publisher.run),
             "MB",
             f"a page that n processes share counts 1/n in each; {how}",
@@ -169,7 +128,7 @@ def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row
 class _Publisher:
     """Publishes passes of prepared records, and waits until they are folded."""
 
-    def __init__(self, run: _Run, passes: Passes) -> None:
+    def __init__(self, run: _Run, passes: MovingPasses) -> None:
         self.run, self._passes = run, passes
         self._sent = 0
 
@@ -188,7 +147,9 @@ class _Publisher:
         return observed, used, sum(batch["ms"] for batch in batches) / 1000
 
 
-def _restarted(settings: Settings, folder: Path, passes: Passes, number: int, how: str) -> Row:
+def _restarted(
+    settings: Settings, folder: Path, passes: MovingPasses, number: int, how: str
+) -> Row:
     began = time.monotonic()
     run = _Run(settings, folder)
     try:
@@ -198,7 +159,7 @@ def _restarted(settings: Settings, folder: Path, passes: Passes, number: int, ho
     finally:
         run.close()
     return _row(
-        f"stream: restart, {passes.shape.name}",
+        f"stream: restart, {passes.name}",
         started - began + float(first["ms"]) / 1000,
         "s",
         f"process start to the end of its first batch; {how}",
@@ -208,9 +169,7 @@ def _restarted(settings: Settings, folder: Path, passes: Passes, number: int, ho
 
 def _row(name: str, value: float, unit: str, how: str, limit: float | None = None) -> Row:
     row = Row(name=name, value=value, unit=unit, how=how)
-    if limit is not None:
-        row["bar"], row["met"] = f"<= {limit:g} {unit}", value <= limit
-    return row
+    return row if limit is None else with_bar(row, limit)
 
 
 def _sizes(folder: Path) -> dict[str, int]:
@@ -242,7 +201,7 @@ def main() -> None:
         for shape in SHAPES
         if not sizes or shape.partitions in sizes
     )
-    ends_on_sigterm()
+    exit_on(signal.SIGTERM)
     for row in rows(shapes):
         print(msgspec.json.encode({**row, "how": ""}).decode(), flush=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tests.bench.row import Row
+from tests.bench.row import Row, with_bar
 from tests.bench.usual_stack import TEXT, UNDER_REPLICATED
 from tests.bench.watched_faults import Outcome
 from tidemark.core.identity import alert_name
@@ -111,13 +111,12 @@ def _from_detectable(
         return
     expected = ExpectedAlert("", detector, fault)
     allowed = allowed_seconds(expected, Thresholds(), PASS_SECONDS)
-    yield Row(
+    row = Row(
         name=f"latency: {fault}, detectable to webhook, {alert}",
         value=max(seconds),
         unit="s",
         kind="wall",
-        bar=f"<= {allowed:g} s",
-        met=max(seconds) <= allowed,
         how=f"{count}, from the moment when a probe first saw the condition; bar: 2 passes, 2 s "
         f"and the detector's hysteresis; {TIDEMARK}",
     )
+    yield with_bar(row, allowed)

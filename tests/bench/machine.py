@@ -1,11 +1,9 @@
-"""What a figure was measured on, and the end of a measurement."""
+"""What a figure was measured on."""
 
 from __future__ import annotations
 
 import os
 import platform
-import signal
-import sys
 from pathlib import Path
 
 
@@ -27,8 +25,3 @@ def processor() -> str:
             if name.strip() == "model name":
                 return value.strip()
     return platform.processor() or "unknown processor"
-
-
-def ends_on_sigterm() -> None:
-    """Ends the process with its `finally` clauses: they end what a measurement has started."""
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))

@@ -30,6 +30,12 @@ class Row(TypedDict):
     how: str
 
 
+def with_bar(row: Row, limit: float) -> Row:
+    """The row with a bound from above, which the limit itself meets."""
+    bar = f"<= {limit:g} {row['unit']}"
+    return {**row, "bar": bar, "met": row["value"] <= limit}
+
+
 def kind_of(row: Row) -> Kind:
     """What the figure measures; by its unit and words where the row does not say it."""
     if "kind" in row:

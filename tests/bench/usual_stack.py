@@ -10,14 +10,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import yaml
 
 from tests.conftest import ROOT
 from tests.delivery.services import RealAlertmanager, ask_prometheus, free_port
+from tests.parts import Parts
 from tidemark.core.errors import TidemarkError
 from tidemark.demo.services import start_prometheus
 from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
@@ -81,7 +81,7 @@ def prometheus_document(
     }
 
 
-class UsualStack:
+class UsualStack(Parts):
     """Prometheus, Alertmanager and a webhook, without a memory of earlier faults.
 
     A context manager: ready at entry, when every agent was scraped twice and nothing is pending.
@@ -89,18 +89,11 @@ class UsualStack:
 
     def __init__(self, folder: Path, targets: Mapping[int, str]) -> None:
         folder.mkdir(parents=True)
-        self._folder, self._targets, self._stack = folder, targets, ExitStack()
+        super().__init__()
+        self._folder, self._targets = folder, targets
 
     def firing(self) -> list[ReceivedAlert]:
         return [alert for alert in self._hook.alerts() if alert.status == "firing"]
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
 
     def _start(self) -> None:
         self._hook = self._stack.enter_context(WebhookReceiver())
@@ -130,9 +123,6 @@ class UsualStack:
         found = ask_prometheus(self._url, "query", query="count_over_time(up[1m]) >= 2 and up == 1")
         alerts = ask_prometheus(self._url, "alerts").get("alerts")
         return len(found.get("result", [])) == len(self._targets) and alerts == []
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
 
 def missing_programs() -> list[str]:

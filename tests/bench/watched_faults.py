@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import yaml
 
 from tests.bench.usual_stack import JMX_RULES, UNDER_REPLICATED, UsualStack
 from tests.jmx_agent import jmx_agent
+from tests.parts import Parts
 from tests.soak.first_posts import first_posts
 from tests.soak.sampling import NEWEST_PASS, metric
 from tidemark.core.errors import TidemarkError
@@ -86,22 +86,12 @@ class Outcome:
     usual: dict[str, float] = field(default_factory=dict)
 
 
-class WatchedCluster:
+class WatchedCluster(Parts):
     """Brokers with agents and load, Tidemark's processes and a probe. A context manager."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._stack, self._runs = folder, ExitStack(), 0
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        super().__init__()
+        self._folder, self._runs = folder, 0
 
     def _start(self) -> None:
         nodes = (*BROKERS, CONTROLLER)

@@ -17,7 +17,6 @@ import gzip
 import math
 import random
 import shutil
-import signal
 import sys
 import tempfile
 from collections import Counter
@@ -33,10 +32,9 @@ from tests.chaos.replay import GROUPS, replay
 from tests.chaos.run import run
 from tests.chaos.truth import Truth, parse_truth
 from tests.chaos.unclean_elections import judge_elections, unclean_elections
-from tidemark.core.errors import TidemarkError
+from tests.runs import exit_code
 from tidemark.core.text import counted, utc
 from tidemark.jvm.jars import KAFKA_VERSION
-from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.local.layout import Layout
 from tidemark.local.versions import VERSIONS
 
@@ -57,17 +55,7 @@ def main() -> int:
     options = _options()
     if options.judge:
         return max(map(judge, options.judge))
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
-    quiet_client_logs()
-    try:
-        return max(_runs(options))
-    except TidemarkError as error:
-        print(f"chaos: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("chaos: interrupted", file=sys.stderr)
-        return 130
+    return exit_code("chaos", lambda: max(_runs(options)))
 
 
 def _runs(options: argparse.Namespace) -> Iterator[int]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.stream.load import until
-from tests.stream.supervised import Supervised, kill_one, supervised
+from tests.stream.supervised import KILLS, SEED, Supervised, kill_one, supervised
 from tests.stream.synthetic import reduce_all
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
@@ -36,8 +35,6 @@ from tidemark.settings import Connection, Settings, Topics
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
-KILLS = int(os.environ.get("KILLS", "5"))
-SEED = int(os.environ.get("KILL_SEED") or random.randrange(10_000))
 LOSS = "KafkaCommittedDataLoss"
 TOPIC, PARTITIONS, GROUPS = "orders", 12, 4
 # A broker is stopped before every second kill, and started after it.

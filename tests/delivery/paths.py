@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +103,7 @@ class Message:
 
     def since(self, began: float, ended: float) -> list[ReceivedAlert]:
         """Those of its alerts that began in this time, Unix seconds."""
-        return [
-            alert
-            for alert in self.alerts
-            if began <= datetime.fromisoformat(alert.starts_at).timestamp() <= ended
-        ]
+        return [alert for alert in self.alerts if began <= alert.started_at <= ended]
 
 
 def new_messages(deliveries: Deliveries) -> list[Message]:

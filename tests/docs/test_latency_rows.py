@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.bench.bench_latency import describe
-from tests.bench.election_passes import EPOCH_AFTER, ElectionPasses
 from tests.bench.latency_rows import latency_rows
+from tests.bench.moving_passes import EPOCH_AFTER, MovingPasses
 from tests.bench.usual_stack import alertmanager_document, prometheus_document, rules_document
 from tests.bench.watched_faults import Outcome
 from tests.conftest import ROOT
@@ -97,7 +97,7 @@ def test_only_the_first_post_of_a_firing_alert_after_the_fault_counts() -> None:
 
 @pytest.mark.parametrize("moves", [1, 10])
 def test_each_pass_elects_leaders_of_other_partitions(moves: int) -> None:
-    load = ElectionPasses(60, moves, 4, 5.0, 6)
+    load = MovingPasses(60, moves, 4, 5.0, 6)
     before: set[int] = set()
     for number in range(12):
         after = {

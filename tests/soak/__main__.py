@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 import tempfile
 from datetime import UTC, datetime
@@ -19,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.machine import describe_machine
+from tests.runs import exit_code
 from tests.soak.drawing import draw
 from tests.soak.figures import failures, judge, table
 from tests.soak.run import PARTITIONS, RECORDS_PER_SECOND, Soak
-from tidemark.core.errors import TidemarkError
-from tidemark.kafka.client_log import quiet_client_logs
 
 RESULTS, DRAWING = "soak-results.json", "soak-results.svg"
 
@@ -36,18 +34,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.judge:
         return report(json.loads(options.judge.read_text(encoding="utf-8")), options.output)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
-    quiet_client_logs()
     options.output.mkdir(parents=True, exist_ok=True)
-    try:
-        return run(options.seconds, options.output)
-    except TidemarkError as error:
-        print(f"soak: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("soak: interrupted", file=sys.stderr)
-        return 130
+    return exit_code("soak", lambda: run(options.seconds, options.output))
 
 
 def run(seconds: float, output: Path) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Final
 
 from tidemark.local.receiver import ReceivedAlert
@@ -16,8 +15,7 @@ def first_posts(alerts: Iterable[ReceivedAlert], since: float) -> dict[str, floa
     """Alert -> when it was first posted; of those that began to fire after `since`."""
     found: dict[str, float] = {}
     for alert in alerts:
-        if alert.status == "firing" and alert.received_at >= since:
-            started_at = datetime.fromisoformat(alert.starts_at).timestamp()
-            if started_at >= since - EARLY_SECONDS:
-                found.setdefault(alert.name, alert.received_at)
+        posted = alert.status == "firing" and alert.received_at >= since
+        if posted and alert.started_at >= since - EARLY_SECONDS:
+            found.setdefault(alert.name, alert.received_at)
     return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import yaml
 
+from tests.parts import Parts
 from tests.soak.first_posts import first_posts
 from tests.soak.sampling import sample
 from tests.soak.trend import Point
@@ -56,25 +56,15 @@ class Record:
             self.series.setdefault(key, []).append((at, value))
 
 
-class Soak:
+class Soak(Parts):
     """A running pipeline. A context manager: everything runs at entry, nothing at exit."""
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
-        self._folder, self._say, self._stack = folder, say, ExitStack()
+        super().__init__()
+        self._folder, self._say = folder, say
         self._stopped = threading.Event()
         self._broken: Exception | None = None
         self.record = Record()
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def _start(self) -> None:
         enter, java = self._stack.enter_context, find_java()

@@ -14,6 +14,9 @@ from pathlib import Path
 
 from tests.processes import descendants
 
+# How often tests of kills end each kind of process, and what chooses the moments.
+KILLS = int(os.environ.get("KILLS", "5"))
+SEED = int(os.environ.get("KILL_SEED") or random.randrange(10_000))
 DAEMON = "tidemark.stream.daemon"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -23,6 +21,8 @@ from tests.stream.conftest import StreamProcess, write_config
 from tests.stream.load import Load, until
 from tests.stream.standalone import Standalone, on, standalone
 from tests.stream.supervised import (
+    KILLS,
+    SEED,
     Supervised,
     executors,
     jvms,
@@ -31,18 +31,16 @@ from tests.stream.supervised import (
     supervised,
 )
 from tests.stream.synthetic import reduce_all
-from tests.stream.test_stream import LOAD, check_against_oracle, letters
+from tests.stream.test_stream import LOAD, check_against_oracle, letters, posted
 from tests.stream.test_stream import transitions as expected_transitions
 from tidemark.core.records import Alert, decode_record
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.receiver import Delivery, WebhookReceiver, parse_alerts
+from tidemark.local.receiver import WebhookReceiver, parse_alerts
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Export, Notify, Receiver, Settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 
-KILLS = int(os.environ.get("KILLS", "5"))
-SEED = int(os.environ.get("KILL_SEED") or random.randrange(10_000))
 # Fingerprint, status, start in milliseconds.
 Transition = tuple[str, str, int]
 
@@ -78,23 +76,9 @@ class Exporters:
     def posts(self) -> list[list[list[Transition]]]:
         """The transitions of each post of each process, in order."""
         return [
-            [transitions_in(delivery) for delivery in receiver.deliveries()]
+            [posted(parse_alerts(payload, at)) for at, payload in receiver.deliveries()]
             for receiver in self.receivers
         ]
-
-
-def transitions_in(delivery: Delivery) -> list[Transition]:
-    """Without Tidemark's own."""
-    at, payload = delivery
-    return [
-        (
-            each.fingerprint or "",
-            each.status,
-            round(datetime.fromisoformat(each.starts_at).timestamp() * 1000),
-        )
-        for each in parse_alerts(payload, at)
-        if not each.name.startswith("Tidemark")
-    ]
 
 
 def check_posts(runs: list[list[list[Transition]]], expected: Counter[Transition]) -> int:

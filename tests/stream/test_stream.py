@@ -10,7 +10,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tests.stream.topics import Publisher, read_all
 from tidemark.core.records import Alert, decode_record
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.receiver import WebhookReceiver
+from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Export, Notify, Receiver, Settings
 
@@ -92,17 +91,13 @@ def transitions(alerts: Iterable[Alert]) -> Counter[tuple[str, str, int]]:
     )
 
 
-def posted(webhook: WebhookReceiver) -> Counter[tuple[str, str, int]]:
-    """The same of the delivered alerts, without Tidemark's own."""
-    return Counter(
-        (
-            alert.fingerprint or "",
-            alert.status,
-            round(datetime.fromisoformat(alert.starts_at).timestamp() * 1000),
-        )
-        for alert in webhook.alerts()
+def posted(alerts: Iterable[ReceivedAlert]) -> list[tuple[str, str, int]]:
+    """The same of delivered alerts, in order, without Tidemark's own."""
+    return [
+        (alert.fingerprint or "", alert.status, round(alert.started_at * 1000))
+        for alert in alerts
         if not alert.name.startswith("Tidemark")
-    )
+    ]
 
 
 def check_webhook(webhook: WebhookReceiver, sent: list[RawRecord]) -> None:
@@ -115,9 +110,9 @@ def check_webhook(webhook: WebhookReceiver, sent: list[RawRecord]) -> None:
     ]
     expected = transitions(alert for alert in alerts if isinstance(alert, Alert))
     deadline = time.monotonic() + 30
-    while set(posted(webhook)) != set(expected) and time.monotonic() < deadline:
+    while set(posted(webhook.alerts())) != set(expected) and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert posted(webhook) == expected
+    assert Counter(posted(webhook.alerts())) == expected
     assert set(expected.values()) == {1}
 
 

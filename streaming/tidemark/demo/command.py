@@ -8,8 +8,7 @@ import signal
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
-from typing import Final, NoReturn
+from typing import Final
 
 import click
 
@@ -35,6 +34,7 @@ from tidemark.local.cluster import BROKERS, LocalCluster
 from tidemark.local.load_producer import LoadProducer, read_partitions
 from tidemark.local.probe import Probe
 from tidemark.local.receiver import WebhookReceiver
+from tidemark.local.signals import exit_on
 from tidemark.settings import Alertmanager, Notify, Settings
 from tidemark.settings.addresses import check_addresses
 
@@ -73,8 +73,7 @@ def demo(keep: bool, workdir: Path | None, jars: Path | None, alertmanager: str 
     if alertmanager is not None:
         manager = Alertmanager(name="alertmanager", urls=[alertmanager])
         check_addresses(Settings(notify=Notify(alertmanagers=[manager])))
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit)
+    exit_on(signal.SIGTERM, signal.SIGHUP)
     folder = workdir or Path(tempfile.mkdtemp(prefix="tidemark-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
     reasons = _run(folder.absolute(), jars, keep, alertmanager)
@@ -82,10 +81,6 @@ def demo(keep: bool, workdir: Path | None, jars: Path | None, alertmanager: str 
         raise TidemarkError(f"the demo failed: {'; '.join(reasons)}. Logs and records: {folder}")
     if workdir is None:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _exit(number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
 
 
 def _run(workdir: Path, jars: Path | None, keep: bool, alertmanager: str | None) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Final
 
 from tidemark.core.identity import alert_name
@@ -59,7 +58,7 @@ class Report:
                 and self._is_watched(alert)
                 and alert.received_at >= fault_at
                 and self.scene_at(alert.received_at) == expected.scene
-                and _started_at(alert) >= fault_at - _EARLY_SECONDS
+                and alert.started_at >= fault_at - _EARLY_SECONDS
                 and (expected.broker is None or alert.labels.get("broker") == str(expected.broker))
             ):
                 return alert
@@ -136,7 +135,7 @@ class Report:
         return [
             alert
             for alert in alerts
-            if alert.status == "firing" and self.scene_at(_started_at(alert)) == scene
+            if alert.status == "firing" and self.scene_at(alert.started_at) == scene
         ]
 
     def other_alerts(self, alerts: Sequence[ReceivedAlert]) -> list[str]:
@@ -179,7 +178,3 @@ class Report:
             )
             for alert in came.values()
         ] or [AlertResult(scene=scene, alert=name, expected=False)]
-
-
-def _started_at(alert: ReceivedAlert) -> float:
-    return datetime.fromisoformat(alert.starts_at).timestamp()

@@ -7,8 +7,6 @@ import signal
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 from rich.console import Console
@@ -22,6 +20,7 @@ from tidemark.drill.quiet import quiet_logs
 from tidemark.drill.report import as_table, document, exit_code, junit
 from tidemark.drill.run import run_drill
 from tidemark.drill.side_by_side import MAX_JOBS, Row, run_side_by_side
+from tidemark.local.signals import exit_on
 from tidemark.local.versions import kafka_version
 
 
@@ -132,8 +131,7 @@ def _run(
     if version is not None:
         _check_version(drills, version)
     _check_writable(junit_file, record)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit)
+    exit_on(signal.SIGTERM, signal.SIGHUP)
     quiet_logs()
     # Progress goes to standard error: standard output has the result.
     console = Console(stderr=True, markup=False, highlight=False)
@@ -234,7 +232,3 @@ def _write_junit(path: Path, results: Sequence[Result]) -> None:
         path.write_bytes(junit(results))
     except OSError as error:
         raise TidemarkError(f"--junit: cannot write {path}: {error.strerror}.") from None
-
-
-def _exit(number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)

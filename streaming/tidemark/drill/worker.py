@@ -10,8 +10,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 import msgspec
@@ -19,12 +17,12 @@ import msgspec
 from tidemark.drill.drills.table import find_drill
 from tidemark.drill.quiet import quiet_logs
 from tidemark.drill.run import run_drill
+from tidemark.local.signals import exit_on
 
 
 def main(arguments: Sequence[str]) -> int:
     name, version, file, *record = arguments
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, _exit)
+    exit_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     quiet_logs()
     began = time.monotonic()
 
@@ -34,10 +32,6 @@ def main(arguments: Sequence[str]) -> int:
     result = run_drill(find_drill(name), version, Path(record[0]) if record else None, say)
     Path(file).write_bytes(msgspec.json.encode(result))
     return 0
-
-
-def _exit(number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
@@ -36,6 +37,11 @@ class ReceivedAlert:
     @property
     def severity(self) -> str:
         return self.labels.get("severity", "")
+
+    @property
+    def started_at(self) -> float:
+        """Unix seconds. Raises ValueError."""
+        return datetime.fromisoformat(self.starts_at).timestamp()
 
 
 def parse_alerts(payload: dict[str, Any], received_at: float) -> list[ReceivedAlert]:

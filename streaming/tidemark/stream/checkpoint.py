@@ -8,6 +8,8 @@ the JVM reads and writes it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -86,35 +88,27 @@ class CheckpointFolder:
         """`jvm` is py4j's view of the driver's JVM."""
         self.checkpoint = checkpoint
         self._jvm = jvm
-        try:
+        with _errors("read", checkpoint):
             self._folder = self._path(checkpoint)
             self._files = self._folder.getFileSystem(hadoop_configuration)
-        except Exception as error:
-            raise _checkpoint_error("read", checkpoint, error) from None
 
     def fixed_settings(self) -> FixedSettings | None:
         """What `tidemark.json` holds; None without one."""
-        try:
+        with _errors("read", self.checkpoint):
             path = self._path(self._folder, FILE)
             data = _read(self._jvm, self._files, path) if self._files.exists(path) else None
-        except Exception as error:
-            raise _checkpoint_error("read", self.checkpoint, error) from None
         return None if data is None else _decode(data, self.checkpoint)
 
     def is_used(self) -> bool:
         """Whether a query has begun in it."""
-        try:
+        with _errors("read", self.checkpoint):
             return bool(self._files.exists(self._path(self._folder, "metadata")))
-        except Exception as error:
-            raise _checkpoint_error("read", self.checkpoint, error) from None
 
     def write(self, fixed: FixedSettings) -> None:
         data = msgspec.json.format(msgspec.json.encode(fixed)) + b"\n"
-        try:
+        with _errors("write", self.checkpoint):
             path = self._path(self._folder, FILE)
             _write(self._jvm, self._files, self._folder, path, data)
-        except Exception as error:
-            raise _checkpoint_error("write", self.checkpoint, error) from None
 
     def batches(self) -> tuple[int, int]:
         """The newest batch that was planned and the newest that was committed; -1: none."""
@@ -122,24 +116,20 @@ class CheckpointFolder:
 
     def planned_offsets(self, batch: int) -> str:
         """The Kafka offsets up to which a batch reads, in Spark's JSON."""
-        try:
+        with _errors("read", self.checkpoint):
             path = self._path(self._path(self._folder, "offsets"), str(batch))
             return _read(self._jvm, self._files, path).splitlines()[-1]
-        except Exception as error:
-            raise _checkpoint_error("read", self.checkpoint, error) from None
 
     def replace(self, fixed: FixedSettings, by: str) -> None:
         """Notes that another checkpoint took over the state: no query starts here again."""
         self.write(structs.replace(fixed, replaced_by=by))
 
     def _newest(self, name: str) -> int:
-        try:
+        with _errors("read", self.checkpoint):
             folder = self._path(self._folder, name)
             if not self._files.exists(folder):
                 return -1
             names = [str(status.getPath().getName()) for status in self._files.listStatus(folder)]
-        except Exception as error:
-            raise _checkpoint_error("read", self.checkpoint, error) from None
         return max((int(name) for name in names if name.isdecimal()), default=-1)
 
     def _path(self, *parts: Any) -> Any:
@@ -196,11 +186,15 @@ def _decode(data: str, checkpoint: str) -> FixedSettings:
         ) from None
 
 
-def _checkpoint_error(verb: str, checkpoint: str, error: Exception) -> TidemarkError:
-    """With the message of the Java exception behind a py4j error, on one line."""
-    java = getattr(error, "java_exception", None)
-    text = str(java.toString()) if java is not None else str(error)
-    return TidemarkError(
-        f"cannot {verb} the checkpoint {checkpoint}: {' '.join(text.split())[:300]}. "
-        "Check stream.checkpoint and the rights on it."
-    )
+@contextmanager
+def _errors(verb: str, checkpoint: str) -> Iterator[None]:
+    """Makes a TidemarkError of any error, on one line; of py4j's with Java's own message."""
+    try:
+        yield
+    except Exception as error:
+        java = getattr(error, "java_exception", None)
+        text = str(java.toString()) if java is not None else str(error)
+        raise TidemarkError(
+            f"cannot {verb} the checkpoint {checkpoint}: {' '.join(text.split())[:300]}. "
+            "Check stream.checkpoint and the rights on it."
+        ) from None

@@ -61,9 +61,10 @@ def describe_failure(causes: Sequence[str], checkpoint: str) -> str:
         return f"the query failed: {named}. {CONTINUES}"
     if file is not None:
         place = file.group()
+    elif is_json:
+        place = f"metadata, or a file in offsets or sources, in {checkpoint}"
     else:
-        place = f"{'metadata, or a file in offsets or sources,' if is_json else 'a file'} in "
-        place += checkpoint if is_json else f"{checkpoint}/state"
+        place = f"a file in {checkpoint}/state"
     return f"the checkpoint is damaged: {place}: {reason}. Every start ends here: {way_out}"
 
 

@@ -136,8 +136,8 @@ def check_folders(
 
 def with_fixed(settings: Settings, fixed: FixedSettings, checkpoint: str) -> Settings:
     """The settings with what a checkpoint fixes, to run its query."""
-    topics = structs.replace(settings.topics, partitions=fixed.partitions)
-    prefix = f"{topics.prefix}.replica-state"
+    topics = structs.replace(settings.topics, partitions=fixed.partitions, event_topic_suffix="")
+    prefix = topics.replica_state
     if not fixed.topic.startswith(prefix):
         raise ConfigError(
             f"topics.prefix: the checkpoint {checkpoint} reads {fixed.topic}. The prefix must "

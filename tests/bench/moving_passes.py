@@ -1,4 +1,4 @@
-"""Passes in which some partitions change their leader: their views are due at once. Pure."""
+"""Passes of a cluster in which some partitions move, and some change their leader. Pure."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ THIN_PASSES: Final = 6
 
 
 @dataclass(frozen=True)
-class ElectionPasses:
+class MovingPasses:
     """Of `partitions`, every `moves`-th moves its offsets in each pass.
 
-    Each pass elects a leader of `elections` partitions; a partition has one election at most.
+    Each pass elects a leader of `elections` partitions: their views are due at once. A partition
+    has one election at most. `version`: of the events.
     """
 
     partitions: int
     moves: int
     groups: int
     period_seconds: float
-    elections: int
+    elections: int = 0
+    version: int = 1
 
     @property
     def name(self) -> str:
@@ -67,9 +69,14 @@ class ElectionPasses:
                 continue
             yield _after_election(event) if partition < elected.stop else event
 
+    def count(self, number: int) -> int:
+        return sum(1 for _ in self.observations(number))
+
     def records(self, number: int) -> list[tuple[int, bytes]]:
         """(Kafka partition, value) as a collector publishes them."""
-        packer = Packer(CLUSTER, COLLECTOR, COLLECTOR_EPOCH, number, self.groups)
+        packer = Packer(
+            CLUSTER, COLLECTOR, COLLECTOR_EPOCH, number, self.groups, version=self.version
+        )
         for event in self.observations(number):
             packer.add(self.group(event.partition), event)
         at = self._load.at(number)
