@@ -25,10 +25,10 @@ PUBLISHED = 1_000.0
 @pytest.mark.parametrize(
     ("partitions", "moving", "quiet"),
     [
-        (None, 10.0, 60.0),
-        (1_000, 10.0, 60.0),
-        (10_000, 10.0, 60.0),
-        (100_000, 100.0, 100.0),
+        (None, 10.0, 300.0),
+        (1_000, 10.0, 300.0),
+        (10_000, 10.0, 300.0),
+        (100_000, 100.0, 300.0),
         (1_000_000, 300.0, 300.0),
     ],
 )
@@ -47,9 +47,12 @@ def test_the_pace_follows_the_number_of_partitions(
 
 
 def published(
-    partitions: int, stop_at: float = float("inf"), thin: int = 1, passes: int = 80
+    partitions: int, still: range = range(0), thin: int = 1, passes: int = 80
 ) -> dict[int, list[float]]:
-    """By partition, the seconds at which its views came. Partition 0 has no leader at times."""
+    """By partition, the seconds at which its views came. Partition 0 has no leader at times.
+
+    In the passes of `still` the offsets of the others do not move.
+    """
     load = SyntheticPasses(partitions=10, groups=1, period_seconds=5.0, offline_every=10)
     fold = Fold(GroupState(), Detection(), 0, 1)
     for number in range(passes):
@@ -59,12 +62,12 @@ def published(
             for event in batch.events:
                 if isinstance(event, Pass):
                     event.partitions = partitions
-                elif isinstance(event, Observation) and event.partition and number >= stop_at:
+                elif isinstance(event, Observation) and event.partition and number in still:
                     if (number + event.partition) % thin:
                         continue
-                    still = load.observation(event.partition, int(stop_at))
-                    still.observed_at = event.observed_at
-                    events.append(still)
+                    same = load.observation(event.partition, still.start)
+                    same.observed_at = event.observed_at
+                    events.append(same)
                     continue
                 events.append(event)
             batch.events = events
@@ -88,9 +91,17 @@ def test_a_healthy_partition_of_many_is_published_seldom_and_a_change_at_once() 
         assert changed in many[0]
 
 
-def test_a_partition_that_moves_again_is_published_as_one_that_moves() -> None:
-    quiet = published(10, stop_at=20, thin=6)
+def test_a_partition_that_stands_still_is_published_each_five_minutes() -> None:
+    quiet = published(10, still=range(20, 420), thin=6, passes=420)
     for partition in range(1, 10):
         after = [at for at in quiet[partition] if at > 120.0]
-        assert 3 <= len(after) <= 6
-        assert all(later - at >= 30.0 for at, later in pairwise(after))
+        assert 5 <= len(after) <= 7
+        assert all(150.0 <= later - at <= 480.0 for at, later in pairwise(after))
+
+
+def test_a_partition_that_moves_again_is_published_as_one_that_moves() -> None:
+    again = published(10, still=range(20, 100), thin=6, passes=120)
+    for partition in range(1, 10):
+        after = [at for at in again[partition] if at > 500.0]
+        assert after[0] <= 515.0 + 5.0
+        assert all(later - at <= 15.0 + 5.0 for at, later in pairwise(after))

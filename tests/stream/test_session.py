@@ -73,14 +73,14 @@ def test_a_lost_jvm_leaves_no_traceback_of_accumulators(
     assert ("Traceback" in capsys.readouterr().err) is said
 
 
-def test_small_jvm_is_for_small_local_runs() -> None:
+def test_a_local_run_has_a_jvm_for_small_tasks() -> None:
     options = [
         session.spark_settings(chosen, [], daemon=False, submitted=False)[
             "spark.driver.extraJavaOptions"
         ]
         for chosen in (settings(), settings(large=True), settings(master="spark://host:7077"))
     ]
-    assert [session.SMALL_JVM in text for text in options] == [True, False, False]
+    assert [session.LOCAL_JVM in text for text in options] == [True, True, False]
 
 
 @pytest.mark.parametrize(

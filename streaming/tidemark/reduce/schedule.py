@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor
+from functools import lru_cache
 from typing import Final
 from zlib import crc32
 
@@ -23,7 +23,7 @@ CHANGED: Final = -1.0
 REFRESHED_PER_SECOND: Final = 1_000
 MAX_REFRESH_SECONDS: Final = 300.0
 # The same, of a healthy partition in which no offset moved: only the time of its sample is new.
-QUIET_SECONDS: Final = 60.0
+QUIET_SECONDS: Final = 300.0
 
 
 # A view of a moving partition is due at most so many intervals after the one before it
@@ -32,6 +32,7 @@ LATEST: Final = 1.5
 SOONEST_SECONDS: Final = LATEST * REFRESH_SECONDS
 
 
+@lru_cache(maxsize=64)
 def moving_seconds(partitions: int | None) -> float:
     """The time between two views of a healthy partition, in a cluster of so many."""
     needed = (partitions or 0) / REFRESHED_PER_SECOND
@@ -61,7 +62,7 @@ def refresh_at(key: str, published_at: float, seconds: float = REFRESH_SECONDS) 
     an interval away, the one after it is used.
     """
     phase = crc32(key.encode()) % 10_000 / 10_000 * seconds
-    moment = phase + seconds * (floor((published_at - phase) / seconds) + 1)
+    moment = phase + seconds * ((published_at - phase) // seconds + 1)
     near = moment - published_at < seconds / 2
     return moment + seconds if near else moment
 

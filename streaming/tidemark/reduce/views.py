@@ -142,8 +142,10 @@ def _checkpoint_view(
     """The files of a replica. An old reading, or a silent broker, gives no distance to the live
     offsets.
     """
-    seen = next((each for each in state.checkpoints if each.broker == replica.broker), None)
-    if seen is None:
+    for seen in state.checkpoints:
+        if seen.broker == replica.broker:
+            break
+    else:
         return None
     view = CheckpointView(
         high_watermark=seen.high_watermark,
@@ -168,7 +170,9 @@ def _distance(live: int | None, on_disk: int | None, log_start: int | None) -> i
 
 def newest_reading(state: PartitionState) -> float:
     """When the newest observation or checkpoint was read, each by the clock of its reader."""
-    return max([state.observed_at, *(reading.observed_at for reading in state.checkpoints)])
+    if not state.checkpoints:
+        return state.observed_at
+    return max(state.observed_at, *(reading.observed_at for reading in state.checkpoints))
 
 
 def partition_digest(state: PartitionState) -> int:

@@ -16,6 +16,7 @@ from tidemark.garbage_collector import collection_paused
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord, Row
 from tidemark.settings import Topics
+from tidemark.stream.stored_state import from_stored, to_stored
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
@@ -48,12 +49,12 @@ def make_fold(
         key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
         group = int(key[0])
-        before = bytes(state.get[0]) if state.exists else (first or {}).get(group)
+        before = from_stored(state.get[0]) if state.exists else (first or {}).get(group)
         records = records_of(frames)
         with collection_paused():
             after, rows = fold_group(before, records, detection, group, groups)
         if after != before or not state.exists:
-            state.update((after,))
+            state.update((to_stored(after),))
         yield from to_frames(rows, topic_of)
 
     return fold

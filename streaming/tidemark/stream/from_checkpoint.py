@@ -29,6 +29,7 @@ from tidemark.stream.checkpoint import CheckpointFolder, FixedSettings, fixed_se
 from tidemark.stream.failures import spark_errors
 from tidemark.stream.job import Beginning, start_query, trigger_ms
 from tidemark.stream.query import watch
+from tidemark.stream.stored_state import from_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -227,7 +228,7 @@ def read_states(spark: SparkSession, checkpoint: str) -> dict[int, bytes]:
             .selectExpr("key.partition AS number", "value.groupState.state AS state")
             .collect()
         )
-    return {int(row["number"]): bytes(row["state"]) for row in rows}
+    return {int(row["number"]): from_stored(row["state"]) for row in rows}
 
 
 def counts(states: dict[int, bytes]) -> dict[str, int]:

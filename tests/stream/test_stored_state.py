@@ -1,0 +1,43 @@
+"""The states of a checkpoint: what is stored is read again, and what is no state is named."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.core.errors import StateError
+from tidemark.reduce.group_state import GroupState, encode_group
+from tidemark.stream.stored_state import COMPRESSED, from_stored, to_stored
+
+WHOLE = to_stored(encode_group(GroupState(due={f"east/orders/{n}": float(n) for n in range(500)})))
+
+
+@given(st.binary(max_size=2_000))
+def test_what_is_stored_is_read_again(state: bytes) -> None:
+    assert from_stored(to_stored(state)) == state
+    assert from_stored(bytearray(to_stored(state))) == state
+
+
+def test_repeated_keys_take_little() -> None:
+    assert len(WHOLE) < len(from_stored(WHOLE)) / 2
+
+
+def test_the_state_of_an_older_release_is_returned_as_it_is() -> None:
+    state = encode_group(GroupState())
+    assert from_stored(state) == state
+    assert from_stored(b"") == b""
+
+
+@given(st.integers(1, len(WHOLE) - 1))
+def test_a_cut_state_is_named(length: int) -> None:
+    with pytest.raises(StateError, match="copy"):
+        from_stored(WHOLE[:length])
+
+
+@given(st.binary(max_size=200))
+def test_no_other_error_leaves_it(data: bytes) -> None:
+    with suppress(StateError):
+        from_stored(bytes((COMPRESSED,)) + data)
