@@ -25,6 +25,7 @@ class JavaException:
     def __init__(self, text: str) -> None:
         self.toString = lambda: text
         self.getCause = lambda: None
+        self.getStackTrace = lambda: ()
 
 
 class JavaQuery:

@@ -175,6 +175,8 @@ def test_the_daemon_needs_the_operators_setting_on_a_cluster() -> None:
             "ValueError: bad blob",
         ),
         ("", "RuntimeError"),
+        # Of a damaged file, which Java's message repeats.
+        ("java.lang.X: got \x1b[2J\x00{", "java.lang.X: got ?[2J?{"),
     ],
 )
 def test_first_line_is_the_last_cause(text: str, line: str) -> None:

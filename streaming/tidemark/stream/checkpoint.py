@@ -97,12 +97,13 @@ class CheckpointFolder:
         with _errors("read", self.checkpoint):
             path = self._path(self._folder, FILE)
             data = _read(self._jvm, self._files, path) if self._files.exists(path) else None
-        return None if data is None else _decode(data, self.checkpoint)
+        return None if data is None else decode_fixed_settings(data, self.checkpoint)
 
     def is_used(self) -> bool:
-        """Whether a query has begun in it."""
+        """Whether a query has begun in it, also where one of Spark's files is lost."""
         with _errors("read", self.checkpoint):
-            return bool(self._files.exists(self._path(self._folder, "metadata")))
+            paths = [self._path(self._folder, name) for name in ("metadata", "offsets")]
+            return any(bool(self._files.exists(path)) for path in paths)
 
     def write(self, fixed: FixedSettings) -> None:
         data = msgspec.json.format(msgspec.json.encode(fixed)) + b"\n"
@@ -147,8 +148,10 @@ def fix_settings(folder: CheckpointFolder, wanted: FixedSettings) -> None:
         return
     if folder.is_used():
         raise ConfigError(
-            f"the checkpoint {folder.checkpoint} belongs to another query: it has no {FILE}. "
-            "Give a folder of its own as stream.checkpoint."
+            f"the checkpoint {folder.checkpoint} has no {FILE}: the file is lost, or the folder "
+            "belongs to another query. Restore the file, or the whole folder, from a copy; or set "
+            "stream.checkpoint to a new folder. The state is then built again from the events "
+            "that the topic still holds."
         )
     folder.write(wanted)
 
@@ -176,13 +179,14 @@ def _write(jvm: Any, files: Any, folder: Any, path: Any, data: bytes) -> None:
         raise OSError(f"{FILE} could not be renamed into place")
 
 
-def _decode(data: str, checkpoint: str) -> FixedSettings:
+def decode_fixed_settings(data: str, checkpoint: str) -> FixedSettings:
+    """The content of a checkpoint's `tidemark.json`. Raises ConfigError."""
     try:
         return msgspec.json.decode(data, type=FixedSettings)
     except msgspec.DecodeError as error:
         raise ConfigError(
             f"{checkpoint}/{FILE} cannot be read: {error}. "
-            "Restore it from a backup, or give a new stream.checkpoint."
+            "Restore it from a copy, or set stream.checkpoint to a new folder."
         ) from None
 
 

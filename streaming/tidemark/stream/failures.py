@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from tidemark.core.errors import TidemarkError
+from tidemark.stream.java_errors import Cause, error_causes
 from tidemark.stream.session import first_line
 
-MAX_CAUSES: Final = 20
 # Spark's files in a checkpoint.
 _FILE: Final = re.compile(
-    r"[^\s'\"()\[\]]*/(?:state/\d+/\d+/[\w.-]+|(?:offsets|commits)/\d+|metadata\b|sources/\d+/\d+)"
+    r"[^\s'\"()\[\]]*/(?:state/\d+/\d+/(?:_metadata/)?[\w.-]+|(?:offsets|commits)/\d+"
+    r"|metadata(?![\w/-])|sources/\d+/\d+)"
 )
 # Failures of the storage and not of what it holds: the next start may find it well.
 _STORAGE: Final = re.compile(
-    r"ConnectException|SocketTimeout|UnknownHost|AccessControl|AccessDenied|Permission denied"
-    r"|NoRouteToHost|ClosedChannel|InterruptedException|SafeModeException"
+    r"ConnectException|SocketTimeout|SocketException|UnknownHost|NoRouteToHost|ClosedChannel"
+    r"|SSLException|SSLHandshake|AccessControlException|AccessDenied|Permission denied"
+    r"|Interrupted(?:IO)?Exception|SafeModeException|StandbyException|Too many open files"
+    r"|OutOfMemoryError|CANNOT_WRITE_STATE_STORE"
 )
 _FULL: Final = re.compile(r"No space left on device|Disk quota exceeded|DSQuotaExceeded")
 _CHECKPOINT: Final = re.compile(
@@ -29,6 +32,34 @@ _CHECKPOINT: Final = re.compile(
 _JSON: Final = re.compile(r"com\.fasterxml\.jackson\.|org\.json4s\.|Expected e\.g\. \{\"topicA\"")
 # A batch that another process has written, or that is there although its offsets are gone.
 _WRITTEN_TWICE: Final = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY")
+# A file that is gone is damage, also where a server says so.
+_GONE: Final = re.compile(r"FileNotFoundException|NoSuchFileException")
+# Frames of code that waits for the network, or writes: no damaged file was read.
+_NETWORK: Final = re.compile(
+    r"(?:java\.base/)?(?:java\.net|javax\.net|sun\.security\.ssl|sun\.nio\.ch\.(?:Nio)?Socket\w+"
+    r"|org\.apache\.kafka|org\.apache\.http|org\.apache\.hadoop\.(?:ipc|net)|io\.netty|okhttp3"
+    r"|com\.amazonaws|software\.amazon|com\.google\.(?:cloud|api)|com\.(?:microsoft\.)?azure)\."
+)
+_WRITE: Final = re.compile(
+    r"OutputStream\.|execution\.streaming\.[\w.$]+"
+    r"\.(?:write|commit|createAtomic|createSchemaFile|uploadSnapshot)\("
+)
+# Frames of Spark's code that reads a checkpoint, and what it reads, below its folder.
+_READERS: Final = tuple(
+    (re.compile(pattern), place)
+    for pattern, place in (
+        (r"\.StreamMetadata\$?\.read\(|\.StreamExecution\.<init>\(", "{}/metadata"),
+        (r"\.OffsetSeq(?:Log)?\$?\.|\.validateOffsetLogAndGetPrevOffset\(", "a file in {}/offsets"),
+        (r"\$anonfun\$validateOffsetLogAndGetPrevOffset\$", "a file in {}/offsets"),
+        (r"\.CommitLog\.|\.CommitMetadata\$?\.", "a file in {}/commits"),
+        (r"\.KafkaSourceInitialOffsetWriter\.", "a file in {}/sources/0"),
+        (r"\.HDFSMetadataLog\.", "a file in offsets, commits or sources, in {}"),
+        (r"\.StateSchemaCompatibilityChecker\b|\.SchemaHelper\b", "{}/state/0/0/_metadata/schema"),
+        (r"\.OperatorStateMetadata", "a file in {}/state/0/_metadata"),
+        (r"\.HDFSBackedStateStoreProvider\.|\.StateStoreChangelogReader", "a file in {}/state"),
+        (r"\.RocksDB(?:FileManager|CheckpointMetadata)?\$?\.", "a file in {}/state"),
+    )
+)
 CONTINUES: Final = "It continues from its checkpoint when started again."
 JVM_ENDED: Final = (
     "Spark's JVM ended (killed, or out of memory? then raise spark.driver.memory in "
@@ -36,10 +67,11 @@ JVM_ENDED: Final = (
 )
 
 
-def describe_failure(causes: Sequence[str], checkpoint: str) -> str:
+def describe_failure(causes: Sequence[Cause], checkpoint: str) -> str:
     """The causes of a failure, the first one outermost, as a sentence and its cure."""
-    text = "\n".join(causes)
-    reason = first_line(RuntimeError(causes[-1])) if causes else "unknown"
+    # Without the query's plan, which names the checkpoint, topics and options.
+    text = "\n".join(cause.text.partition("\n=== Streaming Query ===")[0] for cause in causes)
+    reason = first_line(RuntimeError(causes[-1].text)) if causes else "unknown"
     if _FULL.search(text):
         return (
             f"the query failed: no space is left ({reason}). Free space for {checkpoint} and "
@@ -55,17 +87,43 @@ def describe_failure(causes: Sequence[str], checkpoint: str) -> str:
             f"another stream uses the checkpoint {checkpoint}, or a file in its offsets is gone: "
             f"{reason}. Stop the other stream; if there is none, {way_out}"
         )
-    file, is_json = _FILE.search(text), _JSON.search(text)
-    if _STORAGE.search(text) or not (file or is_json or _CHECKPOINT.search(text)):
+    place = _damaged_place(causes, text, checkpoint)
+    if place is None:
         named = first_line(RuntimeError(text))
         return f"the query failed: {named}. {CONTINUES}"
-    if file is not None:
-        place = file.group()
-    elif is_json:
-        place = f"metadata, or a file in offsets or sources, in {checkpoint}"
-    else:
-        place = f"a file in {checkpoint}/state"
     return f"the checkpoint is damaged: {place}: {reason}. Every start ends here: {way_out}"
+
+
+def _damaged_place(causes: Sequence[Cause], text: str, checkpoint: str) -> str | None:
+    """The damaged file, or where it is; None: the causes do not show damage."""
+    elsewhere, read = _innermost_work(causes)
+    if elsewhere or _STORAGE.search(text):
+        return None
+    file = _FILE.search(text)
+    if file is not None:
+        return file.group()
+    if read is not None:
+        return read.format(checkpoint)
+    if _JSON.search(text):
+        return f"metadata, or a file in offsets, commits or sources, in {checkpoint}"
+    return f"a file in {checkpoint}/state" if _CHECKPOINT.search(text) else None
+
+
+def _innermost_work(causes: Sequence[Cause]) -> tuple[bool, str | None]:
+    """What failed: (whether it was no reading of the checkpoint, what was read).
+
+    Many exceptions of a damaged file name no file, as a bare EOFException does. The same one
+    comes from a connection that was closed. The frame nearest to the failure decides.
+    """
+    for cause in reversed(causes):
+        gone = _GONE.search(cause.text) is not None
+        for frame in cause.frames:
+            if _WRITE.search(frame) or (not gone and _NETWORK.match(frame)):
+                return True, None
+            for reader, place in _READERS:
+                if reader.search(frame):
+                    return False, place
+    return False, None
 
 
 @contextmanager
@@ -79,32 +137,10 @@ def spark_errors(checkpoint: str) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        raise TidemarkError(describe_failure(start_causes(error), checkpoint)) from None
+        try:
+            yield
+        except (PySparkException, Py4JJavaError) as error:
+            raise TidemarkError(describe_failure(error_causes(error), checkpoint)) from None
     except (Py4JError, ConnectionError):
         # The JVM does not answer any more, or closed the connection in an answer.
         raise TidemarkError(JVM_ENDED) from None
-
-
-def java_causes(query: Any) -> list[str]:
-    """The exception of a query that failed and its causes, outermost first; [] without one.
-
-    PySpark's own exception has the outermost message only.
-    """
-    failure = query._jsq.exception()  # noqa: SLF001
-    return _chain(failure.get() if failure.isDefined() else None)
-
-
-def start_causes(error: Exception) -> list[str]:
-    """The causes of an error of PySpark or py4j, outermost first."""
-    java = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
-    return _chain(java) or [str(error)]
-
-
-def _chain(cause: Any) -> list[str]:
-    found: list[str] = []
-    while cause is not None and len(found) < MAX_CAUSES:
-        found.append(str(cause.toString()))
-        cause = cause.getCause()
-    return found

@@ -6,7 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from tidemark.core.errors import ClusterError, TidemarkError
-from tidemark.stream.failures import describe_failure, java_causes, spark_errors
+from tidemark.stream.failures import describe_failure, spark_errors
+from tidemark.stream.java_errors import query_causes
 from tidemark.stream.outage import is_outage
 from tidemark.stream.session import first_line
 from tidemark.stream.stopping import finish_batch
@@ -32,9 +33,9 @@ def watch(
         if query.isActive:
             finish_batch(query)
             return None
-        causes = java_causes(query)
+        causes = query_causes(query)
     if not causes:
         return None
-    if restart and is_outage("\n".join(causes)):
-        return ClusterError(f"the query failed: {first_line(RuntimeError(causes[-1]))}")
+    if restart and is_outage("\n".join(cause.text for cause in causes)):
+        return ClusterError(f"the query failed: {first_line(RuntimeError(causes[-1].text))}")
     raise TidemarkError(describe_failure(causes, checkpoint))

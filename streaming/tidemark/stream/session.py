@@ -239,4 +239,5 @@ def first_line(error: BaseException) -> str:
         if re.match(r"[\w.]+(Error|Exception|Interrupt|Warning|Exit)\b", line)
     ]
     chosen = (causes or python or lines or [type(error).__name__])[-1 if causes or python else 0]
-    return chosen[:400].rstrip(".")
+    shown = "".join(c if c.isprintable() else "?" for c in chosen[:400])
+    return shown.rstrip(".")
