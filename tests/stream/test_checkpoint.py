@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pytest
+from msgspec import structs
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings
@@ -11,6 +15,7 @@ from tidemark.stream.checkpoint import (
     decode_fixed_settings,
     fix_settings,
     fixed_settings,
+    may_hold_rocksdb,
 )
 
 WANTED = fixed_settings(Settings())
@@ -64,3 +69,19 @@ def test_a_damaged_file_is_named_with_the_way_out(data: str) -> None:
     assert str(caught.value).endswith(
         ". Restore it from a copy, or set stream.checkpoint to a new folder."
     )
+
+
+@pytest.mark.parametrize(
+    ("data", "rocksdb"),
+    [(structs.replace(WANTED, store_provider="rocksdb"), True), (WANTED, False), ({}, False)],
+)
+def test_the_state_store_is_known_before_there_is_a_jvm(
+    tmp_path: Path, data: object, rocksdb: bool
+) -> None:
+    (tmp_path / "tidemark.json").write_bytes(msgspec.json.encode(data))
+    assert may_hold_rocksdb(str(tmp_path)) is may_hold_rocksdb(tmp_path.as_uri()) is rocksdb
+
+
+def test_a_state_store_elsewhere_may_be_rocksdb(tmp_path: Path) -> None:
+    assert may_hold_rocksdb("s3a://bucket/c")
+    assert not may_hold_rocksdb(str(tmp_path / "nothing"))

@@ -155,6 +155,12 @@ READ_UTF = "java.base/java.io.DataInputStream.readUTF(DataInputStream.java:570)"
             "a file in /c/sources/0",
         ),
         (
+            # In the folder that RocksDB's files are copied to.
+            "java.nio.file.NoSuchFileException: /tmp/spark-1/workingDir-2/metadata",
+            (f"{STREAMING}.state.RocksDBCheckpointMetadata$.readFromFile(RocksDBFile.scala:9)",),
+            "a file in /c/state",
+        ),
+        (
             # Of a name node: the file is gone.
             "java.io.FileNotFoundException: File does not exist",
             (

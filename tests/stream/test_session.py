@@ -53,6 +53,30 @@ def test_local_checkpoints_need_no_processes(checkpoint: str, local: bool) -> No
     assert (session.LOCAL_CHECKPOINT.items() <= conf.items()) is local
 
 
+@pytest.mark.parametrize(("store", "reads"), [("rocksdb", False), ("hdfs", True)])
+def test_rocksdb_has_hadoops_own_local_files(store: str, reads: bool) -> None:
+    """FileSystem.getLocal casts them to LocalFileSystem."""
+    conf = session.spark_settings(
+        settings(store_provider=store), [], daemon=False, submitted=False, reads_rocksdb=reads
+    )
+    assert "spark.hadoop.fs.file.impl" not in conf
+    assert session.LOCAL_ROCKSDB.items() <= conf.items()
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "folder"),
+    [
+        ("here/c", "here/c"),
+        ("/there", "/there"),
+        ("file:/there", "/there"),
+        ("FILE:///there", "/there"),
+        ("hdfs://host/there", None),
+    ],
+)
+def test_the_folder_of_a_local_checkpoint(checkpoint: str, folder: str | None) -> None:
+    assert session.local_folder(checkpoint) == (None if folder is None else Path(folder))
+
+
 @pytest.mark.parametrize(
     ("error", "said"), [(EOFError(), False), (ConnectionResetError(), False), (KeyError("a"), True)]
 )

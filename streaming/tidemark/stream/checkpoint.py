@@ -17,6 +17,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.settings import Settings
+from tidemark.stream.session import local_folder
 
 FILE: Final = "tidemark.json"
 # Of this file. A newer program reads older versions, an older program refuses newer ones.
@@ -154,6 +155,19 @@ def fix_settings(folder: CheckpointFolder, wanted: FixedSettings) -> None:
             "that the topic still holds."
         )
     folder.write(wanted)
+
+
+def may_hold_rocksdb(checkpoint: str) -> bool:
+    """Whether its state may be RocksDB's, before there is a JVM; True where that is unknown."""
+    folder = local_folder(checkpoint)
+    if folder is None:
+        return True
+    try:
+        found = msgspec.json.decode((folder / FILE).read_bytes(), type=FixedSettings)
+    except (OSError, msgspec.DecodeError):
+        # It is refused later, with the reason.
+        return False
+    return found.store_provider == "rocksdb"
 
 
 def _read(jvm: Any, files: Any, path: Any) -> str:

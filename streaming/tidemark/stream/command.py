@@ -77,7 +77,12 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     with stop.on_signals():
         import_packages()
-        from tidemark.stream.checkpoint import CheckpointFolder, fix_settings, fixed_settings
+        from tidemark.stream.checkpoint import (
+            CheckpointFolder,
+            fix_settings,
+            fixed_settings,
+            may_hold_rocksdb,
+        )
         from tidemark.stream.from_checkpoint import take_over
         from tidemark.stream.job import start_query
         from tidemark.stream.listener import Listener, StreamMetrics, read_progress_as_json
@@ -94,7 +99,8 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
             topics.run(prepare, stop.requested)
         if stop.requested.is_set():
             return
-        spark = start_session(settings, os.environ)
+        reads_rocksdb = source is not None and may_hold_rocksdb(source)
+        spark = start_session(settings, os.environ, reads_rocksdb)
         # Again: PySpark has installed its own SIGINT handler.
         with ended(spark, stop), stop.on_signals(), spark_errors(options.checkpoint):
             if stop.requested.is_set():

@@ -99,9 +99,11 @@ def _damaged_place(causes: Sequence[Cause], text: str, checkpoint: str) -> str |
     elsewhere, read = _innermost_work(causes)
     if elsewhere or _STORAGE.search(text):
         return None
-    file = _FILE.search(text)
-    if file is not None:
-        return file.group()
+    # Not those of RocksDB's copy in a temporary folder.
+    inside = f"/{checkpoint.rstrip('/').rpartition('/')[2]}/"
+    for file in _FILE.findall(text):
+        if inside in file:
+            return str(file)
     if read is not None:
         return read.format(checkpoint)
     if _JSON.search(text):

@@ -45,6 +45,11 @@ LOCAL_CHECKPOINT: Final = {
         "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
     ),
 }
+# RocksDB's files are copied by FileSystem.getLocal, which takes Hadoop's default of
+# fs.file.impl only. The log files still get no checksum files.
+LOCAL_ROCKSDB: Final = {
+    key: LOCAL_CHECKPOINT[key] for key in ("spark.hadoop.fs.AbstractFileSystem.file.impl",)
+}
 # In local mode the JVM does small tasks on few cores. There the optimizing compiler and a parallel
 # collector cost more than they save: 0.8 of 3.3 CPU seconds a batch, also with 100,000 partitions.
 LOCAL_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -58,9 +63,16 @@ def is_submitted(environ: Mapping[str, str]) -> bool:
 
 
 def spark_settings(
-    settings: Settings, jars: Iterable[Path], daemon: bool, submitted: bool
+    settings: Settings,
+    jars: Iterable[Path],
+    daemon: bool,
+    submitted: bool,
+    reads_rocksdb: bool = False,
 ) -> dict[str, str]:
-    """All Spark settings of the job. `stream.spark` wins, except over what the checkpoint fixes."""
+    """All Spark settings of the job. `stream.spark` wins, except over what the checkpoint fixes.
+
+    `reads_rocksdb`: the state of another checkpoint, which may be RocksDB's, is taken over.
+    """
     stream = settings.stream
     given = {key: value for key, value in stream.spark.items() if not key.startswith("kafka.")}
     conf = {
@@ -75,8 +87,9 @@ def spark_settings(
         "spark.redaction.regex": REDACTED,
         **RETAINED,
     }
-    if re.match(r"file:|(?![a-z0-9+.-]+:)", stream.checkpoint, re.IGNORECASE):
-        conf |= LOCAL_CHECKPOINT
+    if local_folder(stream.checkpoint) is not None:
+        rocksdb = reads_rocksdb or stream.store_provider == "rocksdb"
+        conf |= LOCAL_ROCKSDB if rocksdb else LOCAL_CHECKPOINT
     if daemon:
         conf["spark.python.daemon.module"] = DAEMON
     if not submitted:
@@ -110,6 +123,12 @@ def spark_settings(
         "spark.sql.streaming.stateStore.providerClass": PROVIDERS[stream.store_provider],
     }
     return {**conf, **given, **fixed}
+
+
+def local_folder(checkpoint: str) -> Path | None:
+    """The folder of a checkpoint on a local disk; None: it is on another file system."""
+    path = re.match(r"(?:file:(?://(?=/))?|(?![a-z0-9+.-]+:))(.*)", checkpoint, re.IGNORECASE)
+    return None if path is None else Path(path[1])
 
 
 def is_local(master: str) -> bool:
@@ -164,11 +183,14 @@ def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str
     return answer.returncode == 0
 
 
-def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSession:
+def start_session(
+    settings: Settings, environ: Mapping[str, str], reads_rocksdb: bool = False
+) -> SparkSession:
     """Starts the JVM, unless spark-submit did, and Spark in it. Raises TidemarkError, one line."""
     submitted = is_submitted(environ)
     jars = [] if submitted else _prepare_java(settings)
-    conf = spark_settings(settings, jars, daemon_usable(settings, submitted, environ), submitted)
+    daemon = daemon_usable(settings, submitted, environ)
+    conf = spark_settings(settings, jars, daemon, submitted, reads_rocksdb)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
