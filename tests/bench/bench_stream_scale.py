@@ -70,12 +70,16 @@ def rows(shapes: tuple[Shape, ...] = SHAPES) -> Iterator[Row]:
 
 
 def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row]:
+    is_large = shape.partitions > 20_000
     prefix = f"scale-{shape.partitions}-{shape.moves}-{shape.version}"
     settings = Settings(
         kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
         topics=Topics(prefix=prefix, partitions=GROUPS, min_in_sync_replicas=1),
         stream=Stream(
-            checkpoint=str(folder / prefix), large=shape.partitions > 20_000, trigger_ms=2_000
+            checkpoint=str(folder / prefix),
+            large=is_large,
+            # With the trigger of small clusters a pass that is being published is several batches.
+            trigger_ms=None if is_large else 2_000,
         ),
         log_format="json",
     )
