@@ -24,6 +24,8 @@ UNITS: Final[Sequence[tuple[str, str, float]]] = (
     ("collect, moving", "collect: a pass in which every offset moves", 30_000 / 1_000),
     ("stream", "stream: CPU per observation, 100,000 partitions, all move", 1.0),
     ("stream", "stream: CPU per pass of 10,000 partitions", 10_000 / 1e6),
+    # Seconds of CPU: what a batch costs, whatever is in it.
+    ("batch", "stream: CPU, one pass at a time, 1,000 partitions, all move", 1.0),
     ("apply", "export: a view that changed, decoded and applied", 1.0),
     ("event", "sizes: an observation as published", 1.0),
     ("view", "sizes: a view as published", 1.0),
@@ -33,7 +35,9 @@ UNITS: Final[Sequence[tuple[str, str, float]]] = (
 
 
 def unit_costs(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """CPU in microseconds for a replica, an observation or a view; bytes for the others."""
+    """CPU in microseconds for a replica, an observation or a view, in seconds for a batch; bytes
+    for the others.
+    """
     values = {row["name"]: row["value"] for row in rows}
     return {
         unit: values[name] / divisor for unit, name, divisor in reversed(UNITS) if name in values
@@ -60,7 +64,8 @@ def _collect_cores(unit: Mapping[str, float], size: int, moving: float) -> str:
 
 
 def _stream_cores(unit: Mapping[str, float], size: int, moving: float) -> str:
-    return _cores(unit["stream"] * _observations(size, moving) / 1e6)
+    batch = unit.get("batch", 0.0) / PERIOD_SECONDS
+    return _cores(batch + unit["stream"] * _observations(size, moving) / 1e6)
 
 
 def _export_cores(unit: Mapping[str, float], size: int, moving: float) -> str:
