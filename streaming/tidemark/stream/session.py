@@ -48,7 +48,7 @@ LOCAL_CHECKPOINT: Final = {
 # RocksDB's files are copied by FileSystem.getLocal, which takes Hadoop's default of
 # fs.file.impl only. The log files still get no checksum files.
 LOCAL_ROCKSDB: Final = {
-    key: LOCAL_CHECKPOINT[key] for key in ("spark.hadoop.fs.AbstractFileSystem.file.impl",)
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs"
 }
 # In local mode the JVM does small tasks on few cores. There the optimizing compiler and a parallel
 # collector cost more than they save: 0.8 of 3.3 CPU seconds a batch, also with 100,000 partitions.
