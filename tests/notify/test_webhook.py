@@ -155,6 +155,28 @@ def test_a_clock_that_is_ahead_does_not_post_old_alerts_again(rig: Rig, ahead: f
     assert len(rig.address.notified) == 1
 
 
+def test_a_record_before_those_that_are_read_again_may_be_newer_than_the_oldest_of_them(
+    rig: Rig,
+) -> None:
+    """A batch writes the records of one group after those of another."""
+    times = (NOW + 8, NOW + 2, NOW + 9)
+    first, *others = (
+        alert(partition=str(number), at=at, starts_at=at) for number, at in enumerate(times)
+    )
+    rig.deliver(first, *others, after=10)
+    assert len(rig.address.notified) == 3
+    rig.restart()
+    rig.reads = 1
+    rig.read()
+    rig.unrecorded = [first]
+    rig.run(45)
+    assert len(rig.address.notified) == 3
+    late = alert(partition="9", at=NOW + 40, starts_at=NOW + 40)
+    rig.unrecorded.append(late)
+    rig.run(45)
+    assert rig.address.notified[3:] == transitions([late])
+
+
 def test_records_of_a_stream_that_ended_within_a_batch_are_waited_for(rig: Rig) -> None:
     """Views of the batch were written, alerts were not."""
     before, newest = episode(start=NOW + 40), alert(at=NOW + 50, starts_at=NOW + 50)

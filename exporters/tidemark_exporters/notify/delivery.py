@@ -51,8 +51,10 @@ class Delivery:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.senders = senders
-        # Where to begin to read the alerts topic, by partition; known once `attach` has returned.
+        # Where to begin to read the alerts topic, by partition, and up to where every receiver that
+        # has committed has settled its records; known once `attach` has returned.
         self.starts: dict[int, int] = {}
+        self._settled_to: dict[int, int] = {}
         self.windows = windows
         self._settings = settings
         self._make_store = make_store
@@ -80,6 +82,7 @@ class Delivery:
         a topic that was deleted and created again. Raises ClusterError, and has changed nothing.
         """
         loaded, starts = [], dict(ends)
+        settled_to: dict[int, int] = {}
         with ExitStack() as stack:
             for sender in self.senders:
                 store = self._make_store(self._settings, ends, sender.name)
@@ -88,6 +91,8 @@ class Delivery:
                 commits = {
                     n: commit for n, commit in found if n in ends and commit.offset <= ends[n]
                 }
+                for number, commit in commits.items():
+                    settled_to[number] = min(settled_to.get(number, commit.offset), commit.offset)
                 for number, start in starts.items():
                     back = commits[number].offset - READ_BACK if number in commits else 0
                     starts[number] = min(start, max(0, back))
@@ -95,7 +100,7 @@ class Delivery:
             stack.pop_all()
         for sender, store, offsets in loaded:
             sender.attach(store, offsets)
-        self.starts = starts
+        self.starts, self._settled_to = starts, settled_to
 
     def tick_waiting(self) -> None:
         """Once a second in place of `tick` while the topics cannot be read.
@@ -111,9 +116,9 @@ class Delivery:
     def alerts(self, records: list[tuple[Alert, Position]]) -> None:
         """Records of one poll, in order."""
         with self._lock:
-            for alert, _ in records:
+            for alert, (number, offset) in records:
                 self._open_alerts.take(alert)
-                self._horizon.take(alert)
+                self._horizon.take(alert, again=offset < self._settled_to.get(number, 0))
         for sender in self.senders:
             sender.offer(records)
 

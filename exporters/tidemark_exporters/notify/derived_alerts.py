@@ -157,21 +157,32 @@ class OpenAlerts:
 
 
 class Horizon:
-    """Since when the alerts topic was read. Bounded by the names of clusters."""
+    """Since when the alerts topic was read. Bounded by the names of clusters.
+
+    Records are in no order of time: a batch of the stream writes one group after the other. So a
+    record before those that are read again may be newer than the oldest of them, but is hardly
+    newer than the newest of them.
+    """
 
     def __init__(self, started_at: float) -> None:
         self._oldest = self._started_at = started_at
         self._oldest_of: dict[str, float] = {}
+        self._newest_again: dict[str, float] = {}
 
-    def take(self, alert: Alert) -> None:
-        """One alert record."""
+    def take(self, alert: Alert, *, again: bool = False) -> None:
+        """One alert record; `again`: earlier runs have settled it for every receiver."""
         cluster = alert.labels.get("kafka_cluster", "")
+        if again:
+            self._newest_again[cluster] = max(self._newest_again.get(cluster, 0.0), alert.at)
         self._oldest = min(self._oldest, alert.at)
         self._oldest_of[cluster] = min(self._oldest_of.get(cluster, alert.at), alert.at)
 
     def is_old(self, alert: Alert) -> bool:
         """Whether the record with which it fired may be older than what was read."""
-        oldest = self._oldest_of.get(alert.labels.get("kafka_cluster", ""), self._oldest)
+        cluster = alert.labels.get("kafka_cluster", "")
+        if alert.starts_at <= self._newest_again.get(cluster, 0.0):
+            return True
+        oldest = self._oldest_of.get(cluster, self._oldest)
         # The clock of the cluster's collectors may be ahead of this one.
         return alert.starts_at < (oldest if oldest > self._started_at else self._oldest)
 
