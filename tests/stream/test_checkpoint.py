@@ -85,3 +85,9 @@ def test_the_state_store_is_known_before_there_is_a_jvm(
 def test_a_state_store_elsewhere_may_be_rocksdb(tmp_path: Path) -> None:
     assert may_hold_rocksdb("s3a://bucket/c")
     assert not may_hold_rocksdb(str(tmp_path / "nothing"))
+
+
+def test_a_damaged_file_is_not_taken_for_rocksdb(tmp_path: Path) -> None:
+    for data in (b"", b"\xff\xfe", b'{"topic": "\xff"}', msgspec.json.encode(WANTED)[:20]):
+        (tmp_path / "tidemark.json").write_bytes(data)
+        assert not may_hold_rocksdb(str(tmp_path))

@@ -163,8 +163,9 @@ def may_hold_rocksdb(checkpoint: str) -> bool:
     if folder is None:
         return True
     try:
-        found = msgspec.json.decode((folder / FILE).read_bytes(), type=FixedSettings)
-    except (OSError, msgspec.DecodeError):
+        data = (folder / FILE).read_text(encoding="utf-8", errors="replace")
+        found = decode_fixed_settings(data, checkpoint)
+    except (OSError, ConfigError):
         # It is refused later, with the reason.
         return False
     return found.store_provider == "rocksdb"

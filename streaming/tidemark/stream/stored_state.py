@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from tidemark.core.errors import StateError
 
-# The first byte; a state that is not compressed begins with
-# `group_state.GROUP_VERSION`. An older release
-# refuses this one as the state of a newer release.
+# The first byte; a state that is not compressed begins with `group_state.GROUP_VERSION`. An older
+# release refuses this one as the state of a newer release.
 COMPRESSED: Final = 2
 # Then the size of the state, and a zstd frame.
 _SIZE_BYTES: Final = 8
