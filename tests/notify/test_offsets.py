@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import zlib
+from base64 import b85encode
+
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +19,13 @@ from tidemark_exporters.notify.offsets import (
     Metadata,
     Offsets,
     read_metadata,
+    settled_ranges,
 )
+from tidemark_exporters.notify.packed_ranges import pack, unpack
+
+
+def b85(data: bytes) -> str:
+    return b85encode(data).decode()
 
 
 @given(
@@ -48,12 +60,33 @@ def test_all_settled_needs_no_metadata() -> None:
     assert offsets.commits() == {0: Commit(3, ""), 1: Commit(0, "")}
 
 
-def test_metadata_has_a_bound_and_omits_alerts_that_may_be_posted_again() -> None:
+def with_settled(settled: set[int], end: int) -> Offsets:
     offsets = Offsets({}, [0])
-    for offset in range(5000):
+    for offset in range(end):
         offsets.begin((0, offset))
-    for offset in range(1, 5000, 2):
+    for offset in settled:
         offsets.settle((0, offset))
+    return offsets
+
+
+def test_no_record_is_posted_again_where_as_many_wait_as_may() -> None:
+    """By default 10,000 alerts may wait; the records between them have settled in any order."""
+    chosen = random.Random(1)
+    settled = {offset for offset in range(1, 20_000) if chosen.random() < 0.5}
+    offsets = with_settled(settled, 20_000)
+    for number in range(10):
+        offsets.remember(alert(partition=str(number)))
+    commit = offsets.commits()[0]
+    assert commit.offset == 0
+    assert len(commit.metadata) <= MAX_METADATA_BYTES
+    again = Offsets({0: commit}, [0])
+    assert {n for n in range(20_000) if again.settled_before((0, n))} == settled
+
+
+def test_metadata_has_a_bound_and_omits_alerts_that_may_be_posted_again() -> None:
+    chosen = random.Random(2)
+    settled = {offset for offset in range(1, 100_000) if chosen.random() < 0.5}
+    offsets = with_settled(settled, 100_000)
     own = [alert(partition=str(number)) for number in range(100)]
     for each in own:
         offsets.remember(each)
@@ -62,9 +95,41 @@ def test_metadata_has_a_bound_and_omits_alerts_that_may_be_posted_again() -> Non
     assert len(commit.metadata) <= MAX_METADATA_BYTES
     metadata = read_metadata(commit.metadata)
     assert list(metadata.own) == [each.fingerprint for each in own[-MAX_OWN:]]
-    assert metadata.done
     again = Offsets({0: commit}, [0])
-    assert all(offset % 2 == 1 for offset in range(5000) if again.settled_before((0, offset)))
+    found = {offset for offset in range(100_000) if again.settled_before((0, offset))}
+    assert found < settled
+    assert len(found) > 5000
+
+
+def test_of_a_span_without_end_the_first_million_records_are_kept() -> None:
+    ranges = [(2, 500_000), (600_000, 900_000), (999_999, 1_000_003), (1_500_000, 1_500_001)]
+    text = pack(ranges, 1)
+    assert unpack(text, 1) == ranges[:2]
+    assert len(text) < 1000
+
+
+@given(st.sets(st.integers(1, 200)), st.integers(0, 2**62))
+def test_packed_ranges_are_read_back(settled: set[int], first: int) -> None:
+    offsets = with_settled(settled, 201)
+    ranges = [
+        (first + start, first + end) for start, end in read_metadata_ranges(offsets.commits()[0])
+    ]
+    assert unpack(pack(ranges, first), first) == ranges
+
+
+def read_metadata_ranges(commit: Commit) -> list[tuple[int, int]]:
+    return settled_ranges(read_metadata(commit.metadata), commit.offset)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    ["x", "nonsense of another program", b85(b"plain"), b85(zlib.compress(bytes(10**6)))],
+    ids=["short", "text", "plain", "too large"],
+)
+def test_packed_ranges_that_cannot_be_read_settle_nothing(packed: str) -> None:
+    text = msgspec.json.encode(Metadata(packed=packed)).decode()
+    offsets = Offsets({0: Commit(5, text)}, [0])
+    assert [offset for offset in range(20) if offsets.settled_before((0, offset))] == [*range(5)]
 
 
 @given(st.text(max_size=50))

@@ -7,8 +7,10 @@ does not post them again.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple, Protocol
 
@@ -21,6 +23,7 @@ from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert
 from tidemark.kafka.client import make_consumer, reason_of
 from tidemark.settings import Connection
+from tidemark_exporters.notify.packed_ranges import Range, pack, unpack
 
 # Kafka refuses commit metadata over offset.metadata.max.bytes, 4,096 by default.
 MAX_METADATA_BYTES: Final = 4000
@@ -30,8 +33,6 @@ LOAD_MS: Final = 15_000
 
 # (partition, offset) of a record.
 Position = tuple[int, int]
-# Offsets [from, to).
-Range = tuple[int, int]
 
 
 class KnownState(NamedTuple):
@@ -44,11 +45,12 @@ class KnownState(NamedTuple):
 class Metadata(Struct, omit_defaults=True):
     """What is stored beside a committed offset.
 
-    `done`: ranges [from, to) of settled offsets beyond it. `own`: the last state of alerts that
-    have no record in the topic, by fingerprint.
+    `done`: ranges [from, to) of settled offsets beyond it, or `packed` where they are many. `own`:
+    the last state of alerts that have no record in the topic, by fingerprint.
     """
 
     done: Annotated[list[Range], Meta(max_length=2000)] = []
+    packed: str = ""
     own: Annotated[dict[str, KnownState], Meta(max_length=MAX_OWN)] = {}
 
 
@@ -65,6 +67,13 @@ def read_metadata(text: str | None) -> Metadata:
         return msgspec.json.decode(text or "{}", type=Metadata)
     except msgspec.DecodeError:
         return Metadata()
+
+
+def settled_ranges(metadata: Metadata, offset: int) -> list[Range]:
+    """In order. `offset` is the committed one; `packed` that cannot be read has none."""
+    with suppress(ValueError):
+        return sorted([*metadata.done, *unpack(metadata.packed, offset)])
+    return sorted(metadata.done)
 
 
 class _Partition:
@@ -100,7 +109,9 @@ class Offsets:
         self.own: OrderedDict[str, KnownState] = OrderedDict()
         for number, each in commits.items():
             metadata = read_metadata(each.metadata)
-            self._partitions[number] = _Partition(each.offset, metadata.done)
+            self._partitions[number] = _Partition(
+                each.offset, settled_ranges(metadata, each.offset)
+            )
             self.own.update(metadata.own)
 
     def settled_before(self, position: Position) -> bool:
@@ -109,7 +120,8 @@ class Offsets:
         known = self._partitions.get(number)
         if known is None or known.committed is None:
             return False
-        return offset < known.committed or any(start <= offset < end for start, end in known.done)
+        before = bisect_right(known.done, offset, key=lambda each: each[0])
+        return offset < known.committed or (before > 0 and offset < known.done[before - 1][1])
 
     def begin(self, position: Position) -> None:
         """A record was read; it is pending until `settle`."""
@@ -143,17 +155,18 @@ class Offsets:
         result: dict[int, Commit] = {}
         for number in sorted(self._partitions):
             offset, done = self._partitions[number].progress()
-            result[number] = Commit(offset, _encode(done, {} if result else dict(self.own)))
+            result[number] = Commit(offset, _encode(done, offset, {} if result else dict(self.own)))
         return result
 
 
-def _encode(done: list[Range], own: dict[str, KnownState]) -> str:
+def _encode(done: list[Range], offset: int, own: dict[str, KnownState]) -> str:
     """JSON that fits. The records of ranges left out are posted again after a restart."""
-    while True:
-        text = msgspec.json.encode(Metadata(done, own)).decode()
-        if len(text) <= MAX_METADATA_BYTES:
-            return "" if text == "{}" else text
-        done = done[: len(done) // 2]
+    metadata = Metadata(done, own=own)
+    while len(text := msgspec.json.encode(metadata).decode()) > MAX_METADATA_BYTES:
+        if metadata.packed:
+            done = done[: len(done) // 2]
+        metadata = Metadata(packed=pack(done, offset), own=own)
+    return "" if text == "{}" else text
 
 
 class OffsetStore(Protocol):
