@@ -18,6 +18,7 @@ from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings, Stream, Topics
 from tidemark.stream import session
 from tidemark.stream.checkpoint import FixedSettings, check_fixed_settings, fixed_settings
+from tidemark.stream.class_path import FRONT, jars_in_front
 from tidemark.stream.daemon import remove_archives, without_archives
 from tidemark.stream.job import trigger_ms
 
@@ -105,6 +106,19 @@ def test_a_local_run_has_a_jvm_for_small_tasks() -> None:
         for chosen in (settings(), settings(large=True), settings(master="spark://host:7077"))
     ]
     assert [session.LOCAL_JVM in text for text in options] == [True, True, False]
+
+
+def test_a_local_run_finds_most_classes_in_the_first_jars() -> None:
+    front = [str(path) for path in jars_in_front()]
+    assert len(front) == len(FRONT)
+    own = settings(spark={"spark.driver.extraClassPath": "/mine/*"})
+    paths = [
+        session.spark_settings(chosen, [], daemon=False, submitted=False).get(
+            "spark.driver.extraClassPath"
+        )
+        for chosen in (settings(), own, settings(master="spark://host:7077"))
+    ]
+    assert paths == [":".join(front), ":".join(["/mine/*", *front]), None]
 
 
 @pytest.mark.parametrize(

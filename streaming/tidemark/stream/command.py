@@ -21,6 +21,7 @@ from tidemark.stream.failures import spark_errors
 from tidemark.stream.health import StreamHealth
 from tidemark.stream.query import watch
 from tidemark.stream.session import start_session
+from tidemark.stream.start import import_packages, start_worker
 from tidemark.stream.stopping import Stop, ended
 
 RUN: Final = "to go on from the checkpoint"
@@ -105,6 +106,7 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
         with ended(spark, stop), stop.on_signals(), spark_errors(options.checkpoint):
             if stop.requested.is_set():
                 return
+            start_worker(spark)
             context: Any = spark.sparkContext
             # PySpark has no public way to Hadoop's file systems.
             jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()  # noqa: SLF001
@@ -126,10 +128,3 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
                     return
                 stop.requested.wait(runs.failed(outage))
                 topics.run(prepare, stop.requested)
-
-
-def import_packages() -> None:
-    """Before anything waits. Raises ModuleNotFoundError, which names the package."""
-    import pandas  # noqa: F401, ICN001
-    import pyarrow  # noqa: F401, ICN001
-    import pyspark  # noqa: F401

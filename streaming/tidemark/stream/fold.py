@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
-
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collection_paused
 from tidemark.reduce.group import fold_group
@@ -19,6 +17,7 @@ from tidemark.settings import Topics
 from tidemark.stream.stored_state import from_stored, to_stored
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
 STATE_SCHEMA: Final = "state binary"
@@ -27,7 +26,7 @@ ROW_SCHEMA: Final = "topic string, key binary, value binary"
 MAX_ROWS: Final = 2_000
 
 FoldFunction = Callable[
-    [tuple[Any, ...], Iterable[pd.DataFrame], "GroupState"], Iterator[pd.DataFrame]
+    [tuple[Any, ...], Iterable["pd.DataFrame"], "GroupState"], Iterator["pd.DataFrame"]
 ]
 
 
@@ -80,6 +79,9 @@ def records_of(frames: Iterable[pd.DataFrame]) -> list[RawRecord]:
 
 def to_frames(rows: list[Row], topic_of: dict[str, str]) -> Iterator[pd.DataFrame]:
     """Rows of the sink: each names its topic; a null value is a tombstone."""
+    # The driver imports it beside the start of Java, see `start.import_packages`.
+    import pandas as pd
+
     for start in range(0, len(rows), MAX_ROWS):
         part = rows[start : start + MAX_ROWS]
         yield pd.DataFrame(

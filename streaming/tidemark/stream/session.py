@@ -14,6 +14,7 @@ import structlog
 
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import Settings
+from tidemark.stream.class_path import jars_in_front
 from tidemark.stream.launch import REDACTED, settings_in_file
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ def spark_settings(
                 "spark.driver.extraJavaOptions"
             )
         if is_local(stream.master):
+            before = given.pop("spark.driver.extraClassPath", "")
+            conf["spark.driver.extraClassPath"] = os.pathsep.join(
+                filter(None, [before, *map(str, jars_in_front())])
+            )
             # A local run listens on this machine only.
             conf |= {
                 "spark.driver.host": "127.0.0.1",
