@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 PYTHON ?= python3
+# Images of Python set it. Then each process of the tests would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 bin := .venv/bin
 
 .PHONY: help setup system test soak demo drills chaos bench mutation lock lint types contracts format unit tests dashboards schema docs pictures clean
