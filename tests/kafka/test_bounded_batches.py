@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gzip
 import struct
+import sys
 import tracemalloc
 from typing import Any
 
 import pytest
+from kafka import codec as kafka_codec
 from kafka.record import memory_records
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from tidemark.core.errors import WireError
 from tidemark.core.records import decode_record
-from tidemark.kafka import bounded_batches
+from tidemark.kafka import bounded_batches, unpacking
 from tidemark.kafka.bounded_batches import UnreadableBatch, bound_batches
-from tidemark.kafka.unpacking import UnreadableRecordsError, unpack
+from tidemark.kafka.unpacking import DamagedRecordsError, UnreadableRecordsError, unpack
 
 NONE, GZIP = 0, 1
 
@@ -86,3 +88,37 @@ def test_every_member_of_a_gzip_stream_counts() -> None:
     assert unpack(data, GZIP) == b"a" * 900 + b"b" * 900
     with pytest.raises(UnreadableRecordsError, match="over 1000 bytes"):
         unpack(data, GZIP, 1_000)
+
+
+CODECS = {2: "snappy", 3: "lz4", 4: "zstd"}
+
+
+@pytest.fixture(params=["with pyarrow", "without pyarrow"])
+def _libraries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "without pyarrow":
+        monkeypatch.setattr(unpacking, "_pyarrow", lambda: None)
+
+
+@pytest.mark.usefixtures("_libraries")
+@pytest.mark.parametrize("codec", CODECS, ids=CODECS.get)
+def test_every_codec_is_unpacked_within_the_bound(codec: int) -> None:
+    packed = getattr(kafka_codec, f"{CODECS[codec]}_encode")(bytes(50_000_000))
+    tracemalloc.start()
+    with pytest.raises(UnreadableRecordsError, match="over 1000000 bytes"):
+        unpack(packed, codec, 1_000_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
+    small = getattr(kafka_codec, f"{CODECS[codec]}_encode")(b"a" * 900)
+    assert unpack(small, codec, 1_000) == b"a" * 900
+    with pytest.raises(DamagedRecordsError):
+        unpack(b"\x00 nothing of the kind", codec, 1_000)
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=CODECS.get)
+def test_a_missing_library_is_named(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "_pyarrow", lambda: None)
+    for name in ("snappy", "lz4.frame", "zstandard"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UnreadableRecordsError, match=f"no Python library for {CODECS[codec]} is"):
+        unpack(b"any", codec, 1_000)

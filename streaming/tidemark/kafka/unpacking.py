@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import zlib
+from collections.abc import Callable
+from io import BytesIO
 from struct import Struct
 from typing import Any, Final
 
@@ -22,6 +24,9 @@ _CHUNK: Final = 1024 * 1024
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEAD: Final = 16
 _SIZE: Final = Struct(">i")
+
+# Of a block of snappy and its unpacked size.
+BlockUnpacker = Callable[[bytes, int], bytes]
 
 
 class UnreadableRecordsError(Exception):
@@ -59,9 +64,7 @@ def name_of(codec: int) -> str:
 def check_installed(name: str) -> None:
     """Raises UnreadableRecordsError where kafka-python itself cannot unpack it."""
     if not getattr(kafka_codec, f"has_{name}")():
-        raise UnreadableRecordsError(
-            f"no Python library for {name} is installed: pip install {PACKAGES[name]}"
-        )
+        raise UnreadableRecordsError(_missing(name))
 
 
 def check_gzip_size(data: bytes) -> None:
@@ -73,16 +76,33 @@ def _unpack(data: bytes, name: str, bound: int) -> bytes:
     if name == "gzip":
         return _gunzip(data, bound)
     pyarrow = _pyarrow()
-    if pyarrow is None:
-        check_installed(name)
-        unpacked: bytes = getattr(kafka_codec, f"{name}_decode")(data)
-        return unpacked
     if name == "snappy":
-        return _unpack_snappy(pyarrow, data, bound)
-    with pyarrow.CompressedInputStream(pyarrow.BufferReader(data), name) as stream:
+        return _unpack_snappy(_block_unpacker(pyarrow), data, bound)
+    with _reader(pyarrow, data, name) as stream:
         found: bytes = stream.read(bound + 1)
     _check_size(len(found), bound)
     return found
+
+
+def _reader(pyarrow: Any, data: bytes, name: str) -> Any:
+    """A file of what lz4 or zstd packed, as a context."""
+    if pyarrow is not None:
+        return pyarrow.CompressedInputStream(pyarrow.BufferReader(data), name)
+    if name == "lz4":
+        return _library(name, "lz4.frame").open(BytesIO(data))
+    return _library(name, "zstandard").ZstdDecompressor().stream_reader(data)
+
+
+def _library(name: str, module: str) -> Any:
+    """Raises UnreadableRecordsError where it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise UnreadableRecordsError(_missing(name)) from None
+
+
+def _missing(name: str) -> str:
+    return f"no Python library for {name} is installed: pip install {PACKAGES[name]}"
 
 
 def _gunzip(data: bytes, bound: int) -> bytes:
@@ -101,31 +121,37 @@ def _gunzip(data: bytes, bound: int) -> bytes:
     return bytes(found)
 
 
-def _unpack_snappy(pyarrow: Any, data: bytes, bound: int) -> bytes:
+def _block_unpacker(pyarrow: Any) -> BlockUnpacker:
+    if pyarrow is None:
+        snappy = _library("snappy", "snappy")
+        return lambda block, _size: bytes(snappy.decompress(block))
     codec = pyarrow.Codec("snappy")
+    return lambda block, size: bytes(codec.decompress(block, decompressed_size=size))
+
+
+def _unpack_snappy(unpack_block: BlockUnpacker, data: bytes, bound: int) -> bytes:
     if not data.startswith(_XERIAL):
-        return _snappy_block(codec, data, bound)
+        return _snappy_block(unpack_block, data, bound)
     found, position = bytearray(), _XERIAL_HEAD
     while position < len(data):
         (size,) = _SIZE.unpack_from(data, position)
         block = data[position + _SIZE.size : position + _SIZE.size + size]
         if size <= 0 or len(block) < size:
             raise DamagedRecordsError("its records are damaged (snappy ends early)")
-        found += _snappy_block(codec, block, bound - len(found))
+        found += _snappy_block(unpack_block, block, bound, len(found))
         position += _SIZE.size + size
     return bytes(found)
 
 
-def _snappy_block(codec: Any, block: bytes, bound: int) -> bytes:
-    """A block begins with its unpacked size, in groups of seven bits."""
+def _snappy_block(unpack_block: BlockUnpacker, block: bytes, bound: int, before: int = 0) -> bytes:
+    """A block, after `before` bytes. It begins with its unpacked size, in groups of seven bits."""
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             break
-    _check_size(size, bound)
-    unpacked: bytes = codec.decompress(block, decompressed_size=size, asbytes=True)
-    return unpacked
+    _check_size(before + size, bound)
+    return unpack_block(block, size)
 
 
 def _check_size(size: int, bound: int) -> None:

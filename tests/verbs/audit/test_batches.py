@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka import codec as codec_library
 
 from tests.verbs.audit.logs import encode, legacy, written
 from tidemark.kafka import unpacking as module
@@ -96,7 +96,7 @@ def test_records_that_unpack_beyond_the_bound_are_not_read(
 def test_compression_that_cannot_be_read(
     codec: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codec_library, "has_lz4", lambda: False)
+    monkeypatch.setitem(sys.modules, "lz4.frame", None)
     monkeypatch.setattr(module, "_pyarrow", lambda: None)
     (batch,), _ = split_batches(encode(written(1)), 0)
     data = bytearray(batch.data)
