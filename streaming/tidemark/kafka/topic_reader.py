@@ -18,6 +18,7 @@ from tidemark.settings import Connection
 POLL_MS: Final = 200
 # A topic that returns nothing for so long before its end cannot be read.
 SILENT_SECONDS: Final = 15.0
+MAX_RECORDS: Final = 5000
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -45,10 +46,17 @@ class TopicReader:
     `poll`, `caught_up` and `end_now` ride out an outage, which is logged once.
     """
 
-    def __init__(self, connection: Connection, topic: str, key_hash: int | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        topic: str,
+        key_hash: int | None = None,
+        max_records: int = MAX_RECORDS,
+    ) -> None:
         """Raises ClusterError when the topic does not exist, or may not or cannot be read.
 
-        With `key_hash`, only the partition of the keys with this hash is read.
+        With `key_hash`, only the partition of the keys with this hash is read. `max_records` bounds
+        what is unpacked at once.
         """
         self.topic = topic
         self._interrupted = False
@@ -58,7 +66,7 @@ class TopicReader:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=POLL_MS,
-            max_poll_records=5000,
+            max_poll_records=max_records,
         )
         try:
             numbers = self._ask(self._consumer.partitions_for_topic, topic)

@@ -29,10 +29,15 @@ FRONT: Final = (
 )
 
 
+def spark_home() -> Path:
+    """The folder of this PySpark, which has Spark's scripts and jars."""
+    package = find_spec("pyspark")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent
+
+
 def jars_in_front() -> list[Path]:
     """Those that this PySpark has. Spark's launcher adds all of them after these."""
-    package = find_spec("pyspark")
-    if package is None or package.origin is None:
-        return []
-    jars = Path(package.origin).parent / "jars"
+    jars = spark_home() / "jars"
     return [path for name in FRONT for path in sorted(jars.glob(f"{name}*.jar"))]

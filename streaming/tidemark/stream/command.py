@@ -19,6 +19,7 @@ from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.stream.failures import spark_errors
 from tidemark.stream.health import StreamHealth
+from tidemark.stream.oversized import remove_oversized
 from tidemark.stream.query import watch
 from tidemark.stream.session import start_session
 from tidemark.stream.start import import_packages, start_worker
@@ -117,7 +118,12 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
             fix_settings(folder, fixed_settings(settings))
             read_progress_as_json()
             spark.streams.addListener(Listener(metrics, health.moved))
+            remove = partial(remove_oversized, settings, folder)
             while not stop.requested.is_set():
+                if once:
+                    remove()
+                else:
+                    topics.run(remove, stop.requested)
                 health.started()
                 query = start_query(spark, settings, once)
                 outage = watch(query, stop.requested, options.checkpoint, restart=not once)

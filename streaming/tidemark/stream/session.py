@@ -14,7 +14,7 @@ import structlog
 
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import Settings
-from tidemark.stream.class_path import jars_in_front
+from tidemark.stream.class_path import jars_in_front, spark_home
 from tidemark.stream.launch import REDACTED, settings_in_file
 
 if TYPE_CHECKING:
@@ -247,8 +247,10 @@ def _prepare_java(settings: Settings) -> list[Path]:
         )
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Another Spark's home would put its launcher and jars before those of this PySpark.
-    os.environ.pop("SPARK_HOME", None)
+    # Another Spark's home would put its launcher and jars before those of this PySpark. Without one
+    # the launcher starts Python to find it.
+    os.environ["SPARK_HOME"] = str(spark_home())
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", LOCAL_JVM)
     if is_local(settings.stream.master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return connector_jars(Path(settings.stream.jars) if settings.stream.jars else None)
