@@ -51,6 +51,8 @@ _ABORTED = Struct(">qq")
 _EPOCH_END = Struct(">iq")
 _STRIDE_FROM: Final = 4
 _SMALLEST: Final = 37
+# One tagged field, `diverging_epoch`, of 13 bytes.
+_ONLY_EPOCH_END: Final = b"\x01\x00\x0d"
 
 
 class FetchTemplate(RequestTemplate[tuple[int, TopicEntries[FetchEntry]]]):
@@ -87,7 +89,7 @@ def decode_fetch(data: bytes) -> tuple[int, TopicEntries[FetchEntry]]:
     def entries(count: int) -> list[FetchEntry]:
         start, end = reader.position, reader.position + count * _STRIDE.size
         if count < _STRIDE_FROM or not _is_strided(data, start, end):
-            return [_decode_entry(reader) for _ in range(count)]
+            return [_decode_short_entry(reader) for _ in range(count)]
         reader.position = end
         return list(_STRIDE.iter_unpack(memoryview(data)[start:end]))
 
@@ -111,6 +113,21 @@ def _is_strided(data: bytes, start: int, end: int) -> bool:
         or data[start + 38 : end : step].strip(b"\x0d")
         or data[start + 51 : end : step].strip(b"\x00")
     )
+
+
+def _decode_short_entry(reader: ResponseReader) -> FetchEntry:
+    """One of 37 bytes, as of an empty log, or of 52; else as `_decode_entry`."""
+    data, at = reader.data, reader.position
+    # No aborted transactions and no records.
+    if at + _SMALLEST <= reader.end and data[at + 30] < 2 and data[at + 35] < 2:
+        if not data[at + 36]:
+            reader.position = at + _SMALLEST
+            return (*_FIXED.unpack_from(data, at), -1, -1)
+        end = at + _STRIDE.size
+        if data[at + 36 : at + 39] == _ONLY_EPOCH_END and end <= reader.end and not data[end - 1]:
+            reader.position = end
+            return _STRIDE.unpack_from(data, at)
+    return _decode_entry(reader)
 
 
 def _decode_entry(reader: ResponseReader) -> FetchEntry:
