@@ -20,8 +20,8 @@ MEGABYTE: Final = 1e6
 # Unit cost -> the row that has it, and by what its value is divided; a later line of the same unit
 # stands in for an earlier one that was not measured.
 UNITS: Final[Sequence[tuple[str, str, float]]] = (
-    ("collect, quiet", "collect: a pass in which nothing moves", 30_000 / 1_000),
-    ("collect, moving", "collect: a pass in which every offset moves", 30_000 / 1_000),
+    ("collect, quiet", "collect: 10,000 x 3, nothing moves", 30_000 / 1_000),
+    ("collect, moving", "collect: 10,000 x 3, every offset moves", 30_000 / 1_000),
     ("stream", "stream: CPU per observation, 100,000 partitions, all move", 1.0),
     ("stream", "stream: CPU per pass of 10,000 partitions", 10_000 / 1e6),
     # Seconds of CPU: what a batch costs, whatever is in it.

@@ -62,8 +62,8 @@ def test_the_kind_follows_from_unit_and_words(unit: str, how: str, kind: str) ->
 def test_sizing_multiplies_unit_costs_and_leaves_out_what_was_not_measured() -> None:
     rows = [
         # 10,000 partitions x 3 in 300 ms: 10 us a replica.
-        {"name": "collect: a pass in which every offset moves", "value": 300.0},
-        {"name": "collect: a pass in which nothing moves", "value": 30.0},
+        {"name": "collect: 10,000 x 3, every offset moves", "value": 300.0},
+        {"name": "collect: 10,000 x 3, nothing moves", "value": 30.0},
         {"name": "sizes: state of a partition that moves", "value": 400.0},
     ]
     assert unit_costs(rows)["collect, moving"] == pytest.approx(10.0)
