@@ -34,6 +34,7 @@ from tidemark.collect.watchdog import (
     watchdog_client,
 )
 from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.garbage_collector import collect_seldom
 from tidemark.kafka.client import check_reachable, checked_options
 from tidemark.kafka.command_options import (
     command_config_option,
@@ -100,6 +101,7 @@ def collect(
     if metadata_dir is not None:
         write_metadata_folder(metadata_dir, settings, name, LinePublisher())
         return
+    collect_seldom()
     epoch = int(time.time() * 1000)
     if log_dirs is not None:
         if bootstrap is not None:
