@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kafka import codec as kafka_codec
-from kafka.record import memory_records
+from kafka.record import default_records, memory_records
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from tidemark.core.errors import WireError
@@ -72,6 +72,14 @@ def test_a_batch_beyond_it_is_one_record_and_the_next_ones_are_read(
     assert value.reason == "its records unpack to over 1000000 bytes"
     with pytest.raises(WireError):
         decode_record(value)
+
+
+def test_only_what_unpacks_beyond_it_is_oversized(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_batches, "MAX_BATCH_BYTES", 1_000)
+    (large,) = records(batch([bytes(5_000)], 5))
+    monkeypatch.setattr(default_records, "gzip_encode", lambda *_: b"not gzip")
+    (damaged,) = records(batch([bytes(600)], 5))
+    assert (large.value.is_oversized, damaged.value.is_oversized) == (True, False)
 
 
 def test_it_stands_for_all_records_of_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:

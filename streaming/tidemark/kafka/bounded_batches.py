@@ -12,7 +12,7 @@ from typing import Any, Final
 from kafka.record import memory_records
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
-from tidemark.kafka.unpacking import UnreadableRecordsError, unpack
+from tidemark.kafka.unpacking import OversizedRecordsError, UnreadableRecordsError, unpack
 
 # Records of Tidemark have up to 1 MB; its producers pack up to 256 KB of compressed ones.
 MAX_BATCH_BYTES: Final = 16 * 1024 * 1024
@@ -24,13 +24,16 @@ class UnreadableBatch(bytes):
     base_offset: int
     last_offset: int
     reason: str
+    is_oversized: bool
 
     @classmethod
-    def of(cls, batch: Any, reason: str) -> UnreadableBatch:
+    def of(cls, batch: Any, error: UnreadableRecordsError) -> UnreadableBatch:
+        reason = str(error)
         text = f"\0batch of offsets {batch.base_offset} to {batch.last_offset}: {reason}"
         value = cls(text.encode())
         value.base_offset, value.last_offset = batch.base_offset, batch.last_offset
         value.reason = reason
+        value.is_oversized = isinstance(error, OversizedRecordsError)
         return value
 
 
@@ -54,7 +57,7 @@ class BoundedRecordBatch(DefaultRecordBatch):  # type: ignore[misc]
                 )
             except UnreadableRecordsError as error:
                 data = b""
-                self._replacement = UnreadableBatch.of(self, str(error))
+                self._replacement = UnreadableBatch.of(self, error)
             self._buffer, self._pos = bytearray(data), 0
         self._decompressed = True
 

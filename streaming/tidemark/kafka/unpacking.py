@@ -33,6 +33,10 @@ class UnreadableRecordsError(Exception):
     """The records of a batch cannot be read; the text says why."""
 
 
+class OversizedRecordsError(UnreadableRecordsError):
+    """They unpack beyond the bound."""
+
+
 class DamagedRecordsError(UnreadableRecordsError):
     """They cannot be read by anyone."""
 
@@ -156,7 +160,7 @@ def _snappy_block(unpack_block: BlockUnpacker, block: bytes, bound: int, before:
 
 def _check_size(size: int, bound: int) -> None:
     if size > bound:
-        raise UnreadableRecordsError(f"its records unpack to over {bound} bytes")
+        raise OversizedRecordsError(f"its records unpack to over {bound} bytes")
 
 
 def _pyarrow() -> Any:

@@ -37,7 +37,7 @@ class PlannedBatches(Protocol):
 
 
 def remove_oversized(settings: Settings, checkpoint: PlannedBatches) -> None:
-    """Deletes records up to and with the last batch of them that cannot be unpacked.
+    """Deletes records up to and with the last batch of them that unpacks beyond the bound.
 
     Those before it in the same Kafka partition that no finished batch has read go too: their passes
     are missing then, and the stream counts them as removed before they were read. Raises
@@ -46,7 +46,7 @@ def remove_oversized(settings: Settings, checkpoint: PlannedBatches) -> None:
     topic = settings.topics.replica_state
     cut_short = _batch_cut_short(checkpoint, topic)
     if cut_short is not None:
-        for number, batch in _unreadable(settings, *cut_short).items():
+        for number, batch in _oversized(settings, *cut_short).items():
             _delete(settings.kafka, topic, number, batch)
 
 
@@ -66,7 +66,7 @@ def _batch_cut_short(
     return first.get(topic, {}), last.get(topic, {})
 
 
-def _unreadable(
+def _oversized(
     settings: Settings, starts: dict[int, int], ends: dict[int, int]
 ) -> dict[int, UnreadableBatch]:
     """The last such batch of each Kafka partition."""
@@ -78,9 +78,8 @@ def _unreadable(
         for message in reader.read_to_end():
             value = message.value
             # More than the batch may arrive.
-            if message.offset < ends.get(message.partition, 0) and isinstance(
-                value, UnreadableBatch
-            ):
+            is_within = message.offset < ends.get(message.partition, 0)
+            if is_within and isinstance(value, UnreadableBatch) and value.is_oversized:
                 found[message.partition] = value
     return found
 
