@@ -6,6 +6,7 @@ import base64
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,10 @@ def test_every_record_of_the_range_is_back_byte_for_byte(
 def test_a_codec_without_a_library_is_named_with_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str
 ) -> None:
-    monkeypatch.setattr(unpacking, "_pyarrow", lambda: None)
     folder = save(tmp_path / PLACE, [*log(5), *log(5, start=5, codec=codec)])
+    monkeypatch.setattr(unpacking, "_pyarrow", lambda: None)
+    for module in ("snappy", "lz4.frame", "zstandard"):
+        monkeypatch.setitem(sys.modules, module, None)
     found, err = salvage(str(folder), "--from", "0", "--to", "10", code=3)
     assert [r["offset"] for r in found] == [0, 1, 2, 3, 4]
     assert "5 records found, 5 offsets without" in err
