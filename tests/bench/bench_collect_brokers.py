@@ -1,0 +1,264 @@
+"""CPU time of a collector on three real brokers, and what it costs the brokers, net of the load."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from tests.bench.row import Row, with_bar
+from tests.processes import descendants
+from tidemark.collect.collection_pass import PassRunner
+from tidemark.collect.collector import Collector
+from tidemark.collect.kafka_publisher import KafkaPublisher
+from tidemark.collect.metrics import CollectMetrics
+from tidemark.collect.pack import EventRecord
+from tidemark.collect.publish import Publisher
+from tidemark.garbage_collector import collect_seldom
+from tidemark.kafka.client import make_producer
+from tidemark.kafka.topics import ensure_topics
+from tidemark.local.cluster import BROKERS, LocalCluster
+from tidemark.settings import Cluster, Collect, Connection, Settings, Topics
+
+SIZES = (1_000, 3_000)
+GROUPS = 16
+# At the start every lineage is read in four passes.
+WARM_UP_PASSES = 6
+PASSES = {1_000: 12, 3_000: 5}
+# After the creation of many replicas brokers are busy.
+SETTLE_SECONDS = {1_000: 5.0, 3_000: 40.0}
+LOAD_SECONDS = 15.0
+# Of a broker. With less, 3,000 partitions under load keep it collecting garbage.
+HEAP_MB = {1_000: 256, 3_000: 1_024}
+# Of a pass on brokers without load.
+WALL_BARS_MS = {1_000: 60.0, 3_000: 150.0}
+
+
+class Case(NamedTuple):
+    """Every `moves`-th partition gets a record each second; 0: none."""
+
+    partitions: int
+    moves: int
+    publishes: bool
+
+    @property
+    def bar_us(self) -> float | None:
+        """CPU of the collector, for a replica and pass."""
+        bars = {(10, False): 5.0, (1, False): 8.0, (10, True): 8.0, (1, True): 12.0}
+        return bars.get((self.moves, self.publishes))
+
+    @property
+    def name(self) -> str:
+        loads = {0: "nothing moves", 1: "all move"}
+        published = ", published" if self.publishes else ""
+        return (
+            f"{self.partitions:,} x 3 on brokers, "
+            f"{loads.get(self.moves, f'one in {self.moves} moves')}{published}"
+        )
+
+
+class Dropped(Publisher):
+    """In place of one that publishes."""
+
+    def put(self, records: list[EventRecord]) -> None:
+        self.published += len(records)
+        self.published_at = time.monotonic()
+
+    def close(self, seconds: float) -> None:
+        """Nothing waits here."""
+
+
+class Durations(CollectMetrics):
+    """How long each pass took."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+        self.missed = 0
+
+    def passed(
+        self, cluster: str, seconds: float, passes: PassRunner, publisher: Publisher
+    ) -> None:
+        super().passed(cluster, seconds, passes, publisher)
+        self.seconds.append(seconds)
+        self.missed += passes.missed
+
+
+class Measured(NamedTuple):
+    """Of a pass: the collector's CPU and seconds by the clock, and the brokers' CPU."""
+
+    cpu_seconds: float
+    seconds: float
+    brokers_cpu_seconds: float
+
+
+def rows() -> Iterator[Row]:
+    # As `tidemark collect` does.
+    collect_seldom()
+    for partitions in SIZES:
+        flags = {broker: [f"-Xmx{HEAP_MB[partitions]}m"] for broker in BROKERS}
+        with LocalCluster(overrides={"num.network.threads": "2"}, jvm_flags=flags) as cluster:
+            ensure_topics(*own_topics(cluster))
+            cluster.create_topic("load", {n: places(n) for n in range(partitions)})
+            fill(cluster.bootstrap_servers, partitions)
+            time.sleep(SETTLE_SECONDS[partitions])
+            pids = broker_pids()
+            for moves in (0, 10, 1):
+                with load(cluster, partitions, moves):
+                    alone = brokers_cpu_a_second(pids)
+                    for publishes in (False, True) if moves else (False,):
+                        case = Case(partitions, moves, publishes)
+                        yield from case_rows(case, measured(cluster, case, pids, alone))
+
+
+def places(partition: int) -> list[int]:
+    return [BROKERS[(partition + each) % 3] for each in range(3)]
+
+
+def own_topics(cluster: LocalCluster) -> tuple[Connection, Topics]:
+    own = Connection(bootstrap_servers=cluster.bootstrap_servers)
+    return own, Topics(partitions=GROUPS, min_in_sync_replicas=1)
+
+
+def case_rows(case: Case, found: Measured) -> Iterator[Row]:
+    how = (
+        f"{PASSES[case.partitions]} passes over three brokers on this machine, events of version 2"
+        f"{', with a publisher to them' if case.publishes else ''}"
+    )
+    row = Row(
+        name=f"collect: {case.name}",
+        value=1e6 * found.cpu_seconds / (3 * case.partitions),
+        unit="µs a replica",
+        how=f"CPU of the collector's process for a replica and pass; {how}",
+        kind="cpu",
+    )
+    yield row if case.bar_us is None else with_bar(row, case.bar_us)
+    wall = Row(
+        name=f"collect: pass over {case.name}",
+        value=1e3 * found.seconds,
+        unit="ms",
+        how=f"median by the clock; {how}",
+    )
+    yield wall if case.moves or case.publishes else with_bar(wall, WALL_BARS_MS[case.partitions])
+    yield Row(
+        name=f"collect: the brokers' CPU, {case.name}",
+        value=1e3 * found.brokers_cpu_seconds,
+        unit="ms a pass",
+        how=f"of all three, above that of the same load without a collector; {how}",
+        kind="cpu",
+    )
+
+
+def measured(cluster: LocalCluster, case: Case, pids: list[int], alone: float) -> Measured:
+    """`pids` of the brokers; `alone`: their CPU a second without a collector."""
+    connection, topics = own_topics(cluster)
+    settings = Settings(
+        kafka=connection,
+        topics=topics,
+        clusters=[Cluster(name="real", bootstrap_servers=cluster.bootstrap_servers)],
+        collect=Collect(collector="bench", event_version=2),
+    )
+    publisher: Publisher = KafkaPublisher(settings) if case.publishes else Dropped(GROUPS)
+    metrics = Durations()
+    collector = Collector(
+        settings.clusters[0], settings, publisher, metrics, int(1000 * time.time())
+    )
+    collector.start()
+    period = collector.passes.period_seconds
+    while len(metrics.seconds) < WARM_UP_PASSES:
+        # It is known once the first pass has counted the partitions.
+        time.sleep(period := collector.passes.period_seconds)
+    first, brokers, cpu = len(metrics.seconds), brokers_cpu(pids), time.process_time()
+    began = time.monotonic()
+    time.sleep(PASSES[case.partitions] * period)
+    cpu, brokers = time.process_time() - cpu, brokers_cpu(pids) - brokers
+    seconds, durations = time.monotonic() - began, metrics.seconds[first:]
+    collector.stop()
+    collector.join(10)
+    publisher.close(5.0)
+    if not durations or metrics.missed or (case.publishes and not publisher.published):
+        raise RuntimeError(f"{len(durations)} passes, {metrics.missed} partitions missed")
+    passes = seconds / period
+    return Measured(cpu / passes, median(durations), (brokers - alone * seconds) / passes)
+
+
+def brokers_cpu_a_second(pids: list[int]) -> float:
+    time.sleep(LOAD_SECONDS / 3)
+    before, began = brokers_cpu(pids), time.monotonic()
+    time.sleep(LOAD_SECONDS)
+    return (brokers_cpu(pids) - before) / (time.monotonic() - began)
+
+
+def brokers_cpu(pids: list[int]) -> float:
+    """CPU seconds of the brokers so far."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def broker_pids() -> list[int]:
+    """Without the controller's."""
+    files = [f"node-{broker}.properties".encode() for broker in BROKERS]
+    found = []
+    for pid in descendants(os.getpid()):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        if b"java" in command and any(file in command for file in files):
+            found.append(pid)
+    if len(found) != len(BROKERS):
+        raise RuntimeError(f"{len(found)} brokers run")
+    return found
+
+
+@contextmanager
+def load(cluster: LocalCluster, partitions: int, moves: int) -> Iterator[None]:
+    """Writes a record a second to every `moves`-th partition, from a process of its own."""
+    if not moves:
+        yield
+        return
+    writer = multiprocessing.get_context("spawn").Process(
+        target=write, args=(cluster.bootstrap_servers, partitions, moves), daemon=True
+    )
+    writer.start()
+    try:
+        yield
+    finally:
+        writer.kill()
+        writer.join()
+
+
+def fill(bootstrap_servers: list[str], partitions: int) -> None:
+    """Writes a record to every partition: an empty log has no leader epoch."""
+    producer: Any = make_producer(Connection(bootstrap_servers=bootstrap_servers), acks="all")
+    for partition in range(partitions):
+        producer.send("load", value=b"a record", partition=partition)
+    producer.close()
+
+
+def write(bootstrap_servers: list[str], partitions: int, moves: int) -> None:
+    producer: Any = make_producer(
+        Connection(bootstrap_servers=bootstrap_servers), acks=1, linger_ms=20
+    )
+    due = time.monotonic()
+    while True:
+        for partition in range(0, partitions, moves):
+            producer.send("load", value=b"a record", partition=partition)
+        due += 1.0
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+def main() -> None:
+    for row in rows():
+        print(f"{row['name']:<70} {row['value']:>10.2f} {row['unit']}  {row.get('bar') or ''}")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
