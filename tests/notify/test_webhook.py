@@ -341,6 +341,23 @@ def test_kills_repeat_at_most_the_post_in_flight(sequence: AlertSequence, steps:
     sequence=[("0", "KafkaFollowerLag")] * 2 + [("3", "KafkaCommittedDataLoss")] * 3,
     steps=[("refuse", 0), ("read", 4)],
 )
+@example(
+    sequence=[
+        ("0", "KafkaCommittedDataLoss"),
+        *[("0", "KafkaFollowerLag")] * 3,
+        ("0", "KafkaCommittedDataLoss"),
+        ("0", "KafkaFollowerLag"),
+    ],
+    steps=[("refuse", 0), ("read", 5)],
+)
+@example(
+    sequence=[("0", "KafkaCommittedDataLoss")] * 2 + [("1", "KafkaCommittedDataLoss")] * 2,
+    steps=[("down", 0), ("read", 2), ("refuse", 0), ("run", 1)],
+)
+@example(
+    sequence=[("0", "KafkaCommittedDataLoss")] * 2 + [("1", "KafkaCommittedDataLoss")] * 2,
+    steps=[("down", 0), ("read", 4), ("refuse", 0), ("run", 1)],
+)
 def test_refusals_never_repeat_a_post_or_drop_a_loss(sequence: AlertSequence, steps: Steps) -> None:
     rig = Rig(queue_size=3)
     muted = False

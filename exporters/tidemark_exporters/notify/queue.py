@@ -95,6 +95,8 @@ class Queue:
             else:
                 each.due_at = min(each.due_at, now)
             each.urgent = each.urgent or last.urgent
+        if any(each.tried and each.due_at > now for each in batches):
+            _keep_order(batches)
         self._size += not is_loss(alert)
         dropped = []
         while self._size > self._limit and (oldest := self._drop_oldest()) is not None:
@@ -183,15 +185,16 @@ class Queue:
         if middle:
             self._replace(entries[:middle], entries[middle:], due_at=now)
             return []
-        ((fingerprint, entry),) = entries
+        ((_, entry),) = entries
         if not is_loss(entry.alert):
             return self._replace()
-        again_at = now + REFUSED_SECONDS
-        for each in self._batches:
-            # The end of a loss waits until the loss is taken.
-            if fingerprint in each.entries:
-                each.due_at = max(each.due_at, again_at)
-        return self._replace(entries, due_at=again_at)
+        # The end of a loss waits until the loss is taken.
+        group, given_up = (
+            self._in_flight.group,
+            self._replace(entries, due_at=now + REFUSED_SECONDS),
+        )
+        _keep_order([each for each in self._batches if each.group is group])
+        return given_up
 
     def _replace(self, *parts: list[tuple[str, Entry]], due_at: float = 0.0) -> list[Entry]:
         """Puts parts of the posted batch in its place. Returns its alerts."""
@@ -217,3 +220,11 @@ class Queue:
         late = [batch for batch in self._batches if batch.tried or batch.due_at <= now]
         arrived = [entry.arrived for batch in late for entry in batch.entries.values()]
         return sum(len(batch.entries) for batch in self._batches), min(arrived, default=None)
+
+
+def _keep_order(batches: list[AlertBatch]) -> None:
+    """No batch goes earlier than one before it with the same alert: a refused loss may wait."""
+    due_at: dict[str, float] = {}
+    for batch in batches:
+        batch.due_at = max([batch.due_at, *(due_at.get(mark, 0.0) for mark in batch.entries)])
+        due_at.update(dict.fromkeys(batch.entries, batch.due_at))
