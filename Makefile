@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 PYTHON ?= python3
-# Images of Python set it. Then each process of the tests would compile all that it imports.
+# Images of Python set it. Then each process of the demo and the benches would compile all imports.
 unexport PYTHONDONTWRITEBYTECODE
 bin := .venv/bin
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from tests.bench.row import Row, with_bar
-from tests.processes import descendants
+from tests.processes import cpu_seconds, descendants
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.collector import Collector
 from tidemark.collect.kafka_publisher import KafkaPublisher
@@ -174,10 +173,10 @@ def measured(cluster: LocalCluster, case: Case, pids: list[int], alone: float) -
     while len(metrics.seconds) < WARM_UP_PASSES:
         # It is known once the first pass has counted the partitions.
         time.sleep(period := collector.passes.period_seconds)
-    first, brokers, cpu = len(metrics.seconds), brokers_cpu(pids), time.process_time()
+    first, brokers, cpu = len(metrics.seconds), cpu_seconds(pids), time.process_time()
     began = time.monotonic()
     time.sleep(PASSES[case.partitions] * period)
-    cpu, brokers = time.process_time() - cpu, brokers_cpu(pids) - brokers
+    cpu, brokers = time.process_time() - cpu, cpu_seconds(pids) - brokers
     seconds, durations = time.monotonic() - began, metrics.seconds[first:]
     collector.stop()
     collector.join(10)
@@ -190,18 +189,9 @@ def measured(cluster: LocalCluster, case: Case, pids: list[int], alone: float) -
 
 def brokers_cpu_a_second(pids: list[int]) -> float:
     time.sleep(LOAD_SECONDS / 3)
-    before, began = brokers_cpu(pids), time.monotonic()
+    before, began = cpu_seconds(pids), time.monotonic()
     time.sleep(LOAD_SECONDS)
-    return (brokers_cpu(pids) - before) / (time.monotonic() - began)
-
-
-def brokers_cpu(pids: list[int]) -> float:
-    """CPU seconds of the brokers so far."""
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return (cpu_seconds(pids) - before) / (time.monotonic() - began)
 
 
 def broker_pids() -> list[int]:
@@ -252,13 +242,3 @@ def write(bootstrap_servers: list[str], partitions: int, moves: int) -> None:
             producer.send("load", value=b"a record", partition=partition)
         due += 1.0
         time.sleep(max(0.0, due - time.monotonic()))
-
-
-def main() -> None:
-    for row in rows():
-        print(f"{row['name']:<70} {row['value']:>10.2f} {row['unit']}  {row.get('bar') or ''}")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

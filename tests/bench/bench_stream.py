@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from tests.bench.row import Row
-from tests.processes import descendants, wait_gone
+from tests.processes import cpu_seconds, descendants, wait_gone
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_producer
@@ -100,15 +100,8 @@ class _Run:
 
     def cpu_seconds(self) -> float:
         """Of driver, JVM and Python workers, since their start."""
-        ticks = 0
-        for pid in (self.stream.process.pid, *descendants(self.stream.process.pid)):
-            with contextlib.suppress(OSError):
-                ticks += sum(
-                    map(
-                        int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
-                    )
-                )
-        return ticks / os.sysconf("SC_CLK_TCK")
+        driver = self.stream.process.pid
+        return cpu_seconds([driver, *descendants(driver)])
 
     def close(self) -> None:
         """Ends the stream with its JVM and workers, by their ids."""

@@ -13,7 +13,7 @@ import pytest
 from tests.bench.row import KINDS, QUICK, Row, kind_of
 from tests.conftest import ROOT
 from tests.docs.performance import PAGE, figures_text, page, read_rooms, rows_of
-from tests.docs.sizing import large_table, sizing_table, unit_costs
+from tests.docs.sizing import UNITS, large_table, sizing_table, unit_costs
 
 
 def test_the_page_has_the_figures_of_the_benches() -> None:
@@ -75,6 +75,10 @@ def test_sizing_multiplies_unit_costs_and_leaves_out_what_was_not_measured() -> 
     assert large["state"].startswith("400 MB")
     assert "executors" not in large
     assert len(sizing_table([])) == 2
+
+
+def test_every_unit_cost_of_the_sizing_is_a_row_of_the_benches() -> None:
+    assert {name for _, name, _ in UNITS} <= {row["name"] for row in rows_of(read_rooms())}
 
 
 def test_sizing_adds_what_a_batch_costs_whatever_is_in_it() -> None:

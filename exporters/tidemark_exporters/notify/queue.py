@@ -188,13 +188,11 @@ class Queue:
         ((_, entry),) = entries
         if not is_loss(entry.alert):
             return self._replace()
+        group = self._in_flight.group
+        waits = self._replace(entries, due_at=now + REFUSED_SECONDS)
         # The end of a loss waits until the loss is taken.
-        group, given_up = (
-            self._in_flight.group,
-            self._replace(entries, due_at=now + REFUSED_SECONDS),
-        )
         _keep_order([each for each in self._batches if each.group is group])
-        return given_up
+        return waits
 
     def _replace(self, *parts: list[tuple[str, Entry]], due_at: float = 0.0) -> list[Entry]:
         """Puts parts of the posted batch in its place. Returns its alerts."""

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from functools import partial
+from operator import call
 from pathlib import Path
 from typing import Any, Final
 
@@ -94,11 +95,9 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
         health, options = StreamHealth(topics, runs), settings.stream
         if options.listen is not None:
             metrics.registry.serve(options.listen, "stream.listen", options.web_config_file, health)
+        attempt = call if once else partial(topics.run, stopped=stop.requested)
         prepare = partial(ensure_topics, settings.kafka, settings.topics)
-        if once:
-            prepare()
-        else:
-            topics.run(prepare, stop.requested)
+        attempt(prepare)
         if stop.requested.is_set():
             return
         reads_rocksdb = source is not None and may_hold_rocksdb(source)
@@ -118,12 +117,8 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
             fix_settings(folder, fixed_settings(settings))
             read_progress_as_json()
             spark.streams.addListener(Listener(metrics, health.moved))
-            remove = partial(remove_oversized, settings, folder)
             while not stop.requested.is_set():
-                if once:
-                    remove()
-                else:
-                    topics.run(remove, stop.requested)
+                attempt(partial(remove_oversized, settings, folder))
                 health.started()
                 query = start_query(spark, settings, once)
                 outage = watch(query, stop.requested, options.checkpoint, restart=not once)
@@ -133,4 +128,4 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
                 if outage is None:
                     return
                 stop.requested.wait(runs.failed(outage))
-                topics.run(prepare, stop.requested)
+                attempt(prepare)
