@@ -3,9 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemark.collect.codecs.fetch import BEYOND
 from tidemark.collect.codecs.list_offsets import OffsetEntry
 from tidemark.collect.metadata_image import PartitionMetadata
-from tidemark.collect.request_plan import BrokerPlan
+from tidemark.collect.request_plan import BrokerPlan, Subset
 from tidemark.collect.watched_partition import WatchedPartition
 
 PLACES = st.lists(
@@ -63,7 +64,7 @@ def test_clear_forgets_the_answers_of_the_last_pass() -> None:
     assert made.answers.outcome is None
 
 
-@given(PLACES, st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=8))
+@given(PLACES, st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2)), max_size=8))
 def test_an_answer_that_is_placed_again_is_where_it_was(
     places: list[tuple[str, int]], given: list[tuple[int, int]]
 ) -> None:
@@ -71,9 +72,53 @@ def test_an_answer_that_is_placed_again_is_where_it_was(
     made = plan(places)
     whole = [(t, [(n, 0, 100 * n, 7) for n in numbers]) for t, numbers in made.all.topics]
     moved = [(t, [(n, 0, 100 * n + 1, 7) for n in numbers]) for t, numbers in made.all.topics]
-    answers: list[list[tuple[str, list[OffsetEntry]]]] = [whole, moved, whole[:-1]]
+    # A broker may have an order of its own, and give an entry twice.
+    turned = [
+        (t, [(n, 0, 100 * n + 2, 7) for n in numbers[::-1]])
+        for t, numbers in reversed(made.all.topics)
+    ]
+    answers: list[list[tuple[str, list[OffsetEntry]]]] = [
+        *(whole, moved, whole[:-1], turned, turned[1:]),
+        [*turned, *whole[:1]],
+        [*turned, ("z", [(0, 0, 5, 7)])],
+    ]
     for answer, column in given:
         into: list[OffsetEntry | None] = [None] * len(places)
         made.all.place(answers[answer], into, str(column))
         found = made.all.by_slot(answers[answer])
         assert into == [found.get(index) for index in range(len(places))]
+
+
+LATEST = st.tuples(
+    st.sampled_from([0] * 9 + [6]), st.sampled_from([5, 5, 0, -1]), st.sampled_from([2, 2, 2, -1])
+)
+
+
+@given(PLACES.filter(bool), st.data())
+def test_a_replica_without_a_record_of_its_epoch_is_fetched_at_its_end(
+    places: list[tuple[str, int]], data: st.DataObject
+) -> None:
+    made = plan(places)
+    size = len(places)
+    usual = data.draw(st.booleans())
+    for index, watched in enumerate(made.slots):
+        error, end, epoch = (0, 5, 2) if usual else data.draw(LATEST)
+        made.answers.latest[index] = (watched.number, error, end, epoch)
+    slots = st.integers(0, size - 1)
+    made.without_newest_epoch = data.draw(
+        st.dictionaries(slots, st.sampled_from([(2, 5), (2, 4), (1, 5)]), max_size=3)
+    )
+    subset = Subset(made.slots, sorted(data.draw(st.sets(slots, min_size=1))))
+    columns = list(zip(*made.fetch_columns(subset), strict=True))
+    for index, found in zip(subset.indices, columns, strict=True):
+        latest = made.answers.latest[index]
+        assert latest is not None
+        _, error, end, epoch = latest
+        if error:
+            expected, is_epochless = (0, -1, BEYOND), False
+        elif end >= 0 and (epoch < 0 or made.without_newest_epoch.get(index) == (epoch, end)):
+            expected, is_epochless = (-1, epoch, end), True
+        else:
+            expected, is_epochless = (max(epoch, 0), epoch, BEYOND), False
+        assert found == expected
+        assert (index in made.answers.epochless) == is_epochless

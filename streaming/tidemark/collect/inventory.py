@@ -355,7 +355,7 @@ class Inventory:
     def all_in_sync(self) -> bool:
         """Of all partitions; looked at once after each change of the metadata."""
         if self._all_in_sync is None:
-            self._all_in_sync = all(w.all_in_sync for w in self.partitions.values())
+            self._all_in_sync = all(w.metadata.all_in_sync for w in self.partitions.values())
         return self._all_in_sync
 
     def take_left(self) -> dict[int, list[str]]:

@@ -23,6 +23,7 @@ from tidemark.collect.publish import Publisher
 from tidemark.collect.spool import Spool
 from tidemark.collect.waiting import Taken, WaitingRecords, size_of
 from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.core.events import MAX_BYTES
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.client import close_producer, make_producer, reason_of
 from tidemark.kafka.compression import set_gzip_level
@@ -35,6 +36,9 @@ log = structlog.get_logger()
 # uncompressed) where there is no spool, and given but not yet acknowledged.
 QUEUE_BYTES: Final = 64 * 1024 * 1024
 IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
+# Uncompressed. With kafka-python's 16 KiB, the events of a group and their pass record are two
+# batches, each of which costs the client, the leader and its followers.
+BATCH_BYTES: Final = MAX_BYTES
 DELIVERY_MS: Final = 15_000
 # Without an acknowledgement for so long, the producer is replaced although nothing failed.
 STUCK_SECONDS: Final = 20.0
@@ -284,6 +288,7 @@ class KafkaPublisher(Publisher):
                 request_timeout_ms=10_000,
                 max_block_ms=5_000,
                 linger_ms=5,
+                batch_size=BATCH_BYTES,
                 max_request_size=4 * 1024 * 1024,
             )
             producer.partitions_for(self._settings.topics.replica_state)

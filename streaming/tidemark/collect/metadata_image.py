@@ -43,6 +43,10 @@ class PartitionMetadata(NamedTuple):
     def placement(self) -> tuple[int, int, tuple[int, ...]]:
         return self.leader, self.leader_epoch, self.replicas
 
+    @property
+    def all_in_sync(self) -> bool:
+        return self.in_sync_known and len(self.in_sync) == len(self.replicas)
+
 
 class TopicMetadata(NamedTuple):
     topic_id: str | None

@@ -153,7 +153,7 @@ class MetadataReader:
         topics: set[str] = set()
         if images_due:
             self._start(QUORUM, self._read_quorum, connection)
-            topics = {w.topic for w in inventory.partitions.values() if not w.all_in_sync}
+            topics = {w.topic for w in inventory.partitions.values() if not w.metadata.all_in_sync}
         if now - self._queries_at >= settings.metadata_seconds:
             self._queries_at = now
             self._list_reassignments(live, connection)

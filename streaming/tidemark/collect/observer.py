@@ -11,7 +11,6 @@ from tidemark.collect.broker_answers import BrokerAnswers, Lineage
 from tidemark.collect.codecs.fetch import NO_FETCH, TOPIC_AUTHORIZATION_FAILED
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import ERROR_CODE, UNANSWERED
-from tidemark.collect.metadata_image import EligibleReplicas
 from tidemark.collect.quiet import is_quiet
 from tidemark.collect.steady_observer import SteadyObserver, quiet_state
 from tidemark.collect.watched_partition import WatchedPartition
@@ -77,7 +76,7 @@ class Observer:
             leader_read = self._add_leader(observation, watched)
             lineage_pending = watched.lineage.is_pending
             quiet = not lineage_pending and is_quiet(observation)
-            state = _quiet_state(watched, observation) if quiet else None
+            state = quiet_state(watched, observation) if quiet else None
         watched.is_settled = state is not None
         unchanged = state is not None and state == watched.quiet_state
         if unchanged and not is_due:
@@ -184,9 +183,7 @@ class Observer:
     def _observation(
         self, watched: WatchedPartition, samples: list[Replica], now: float
     ) -> Observation:
-        metadata, eligible = watched.metadata, watched.eligible
-        if not eligible.is_of(metadata):
-            eligible = EligibleReplicas()
+        fields = watched.metadata_fields()
         return Observation(
             topic=watched.topic,
             partition=watched.number,
@@ -195,13 +192,13 @@ class Observer:
             leader=watched.leader,
             leader_epoch=watched.leader_epoch,
             leaderless=watched.leaderless,
-            replicas=list(metadata.replicas),
-            in_sync_replicas=list(metadata.in_sync) if metadata.in_sync_known else None,
-            eligible_leader_replicas=eligible.eligible,
-            last_known_eligible_leader_replicas=eligible.last_known,
-            adding=list(watched.reassignment.adding),
-            removing=list(watched.reassignment.removing),
-            effective_min_in_sync_replicas=watched.effective_min_in_sync,
+            replicas=fields.replicas,
+            in_sync_replicas=fields.in_sync,
+            eligible_leader_replicas=fields.eligible,
+            last_known_eligible_leader_replicas=fields.last_known,
+            adding=fields.adding,
+            removing=fields.removing,
+            effective_min_in_sync_replicas=fields.effective_min_in_sync,
             metadata_from=watched.metadata_from,
             metadata_at=self._wall(watched.metadata_at),
             samples=samples,
@@ -285,14 +282,6 @@ class Observer:
             if all(s.answered_ms is None or s.answered_ms <= asked_ms for s in followers):
                 observation.leader_log_end_offset_after = end
                 observation.leader_after_at = self._wall(times.answered_at)
-
-
-def _quiet_state(watched: WatchedPartition, observation: Observation) -> object:
-    """The content of the observation of a quiet partition, without times."""
-    replicas = [
-        (s.broker, s.log_start_offset, s.leader_epoch, s.leads) for s in observation.samples
-    ]
-    return quiet_state(watched, observation.committed, replicas)
 
 
 def _add_unsent(observation: Observation, watched: WatchedPartition) -> None:

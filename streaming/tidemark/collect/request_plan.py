@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tidemark.collect.broker_answers import BrokerAnswers
-from tidemark.collect.codecs.fetch import FetchTemplate
+from tidemark.collect.codecs.fetch import BEYOND, FetchTemplate
 from tidemark.collect.codecs.list_offsets import (
     DEBUG_REPLICA,
     LEADER_EPOCH,
@@ -14,12 +15,32 @@ from tidemark.collect.codecs.list_offsets import (
     ListOffsetsTemplate,
     OffsetEntry,
 )
-from tidemark.collect.codecs.wire import PARTITION, GroupedPartitions, TopicEntries
+from tidemark.collect.codecs.wire import (
+    ERROR_CODE,
+    PARTITION,
+    GroupedPartitions,
+    TopicEntries,
+)
 from tidemark.collect.watched_partition import WatchedPartition
 
 E = TypeVar("E", bound=tuple[int, ...])
 
-_partition_of = itemgetter(PARTITION)
+_partition_of, _error_of = itemgetter(PARTITION), itemgetter(ERROR_CODE)
+_epoch_of = itemgetter(LEADER_EPOCH)
+
+
+class _Order(NamedTuple):
+    """Of the entries of a response: their topics, their partitions by topic, and their slots."""
+
+    topics: list[str]
+    partitions: list[list[int]]
+    slots: list[int]
+
+    def is_of(self, response: TopicEntries[E]) -> bool:
+        return [topic for topic, _ in response] == self.topics and all(
+            list(map(_partition_of, entries)) == numbers
+            for (_, entries), numbers in zip(response, self.partitions, strict=True)
+        )
 
 
 class Subset:
@@ -27,53 +48,64 @@ class Subset:
 
     def __init__(self, slots: list[WatchedPartition], indices: list[int]) -> None:
         self.indices = sorted(indices, key=lambda i: (slots[i].topic, slots[i].number))
+        # slot -> its place in the request
+        self.places = {index: place for place, index in enumerate(self.indices)}
         grouped: dict[str, list[int]] = {}
         for index in self.indices:
             grouped.setdefault(slots[index].topic, []).append(slots[index].number)
         self.topics: GroupedPartitions = tuple(
             (t, tuple(numbers)) for t, numbers in grouped.items()
         )
-        self._columns = list(grouped.values())
-        self._whole = self.indices == list(range(len(slots)))
+        self._all_slots = list(range(len(slots)))
+        self._is_whole = self.indices == self._all_slots
         self._index_of = {(slots[i].topic, slots[i].number): i for i in self.indices}
-        # By name of the column: the last response in the order of the request, and its entries.
-        # A template gives an unchanged answer as the same object.
+        self._request_order = _Order(list(grouped), list(grouped.values()), self.indices)
+        # By name of the column: the order of its last response. Fetch keeps that of the request;
+        # ListOffsets has one of its own, the same in each answer.
+        self._orders: dict[str, _Order] = {}
+        # By name of the column: the last response, and its entries. A template gives an unchanged
+        # answer as the same object.
         self._placed: dict[str, tuple[object, list[Any]]] = {}
 
     def place(self, response: TopicEntries[E], into: list[E | None], column: str = "") -> None:
         """Puts the entries that were asked for at their slots. Other slots stay unchanged.
 
-        Brokers keep the order of the request unless something fails; then no name is looked up.
+        No name is looked up in a response that has the entries and the order of the last one.
         """
-        flat: list[E] | None
-        placed, flat = self._placed.get(column, (None, None))
+        order = self._orders.get(column, self._request_order)
+        placed, flat = self._placed.get(column, (None, []))
         if placed is not response:
-            flat = self._in_order(response)
-            if flat is not None:
-                self._placed[column] = response, flat
-        if flat is None:
-            for index, entry in self.by_slot(response).items():
-                into[index] = entry
-        elif self._whole:
+            if not order.is_of(response):
+                found = self._order_of(response)
+                if found is None:
+                    for index, entry in self.by_slot(response).items():
+                        into[index] = entry
+                    return
+                order = self._orders[column] = found
+            flat = list(chain.from_iterable(entries for _, entries in response))
+            self._placed[column] = response, flat
+        if order.slots == self._all_slots:
             into[:] = flat
         else:
-            for index, entry in zip(self.indices, flat, strict=True):
+            for index, entry in zip(order.slots, flat, strict=True):
                 into[index] = entry
 
-    def _in_order(self, response: TopicEntries[E]) -> list[E] | None:
-        """The entries, if the response has those of the request in its order."""
-        if [topic for topic, _ in response] != [topic for topic, _ in self.topics]:
+    def _order_of(self, response: TopicEntries[E]) -> _Order | None:
+        """Null where an entry was not asked for."""
+        numbers = [list(map(_partition_of, entries)) for _, entries in response]
+        slots = [
+            self._index_of.get((topic, number))
+            for (topic, _), column in zip(response, numbers, strict=True)
+            for number in column
+        ]
+        known = [slot for slot in slots if slot is not None]
+        if len(known) < len(slots):
             return None
-        flat: list[E] = []
-        for (_, entries), numbers in zip(response, self._columns, strict=True):
-            if list(map(_partition_of, entries)) != numbers:
-                return None
-            flat += entries
-        return flat
+        return _Order([topic for topic, _ in response], numbers, known)
 
     def pick(self, entries: list[E | None]) -> list[E | None]:
         """The entries of these slots, in the order of the request. Not to be changed."""
-        return entries if self._whole else [entries[i] for i in self.indices]
+        return entries if self._is_whole else [entries[i] for i in self.indices]
 
     def by_slot(self, response: TopicEntries[E]) -> dict[int, E]:
         """The entries that were asked for."""
@@ -141,6 +173,37 @@ class BrokerPlan:
             self._asked_again = known
         return known[0], known[2]
 
+    def fetch_columns(self, subset: Subset) -> tuple[list[int], ...]:
+        """last_fetched_epoch, current_leader_epoch and fetch_offset for each slot.
+
+        The request asks for the epoch that the broker just reported and is fenced with it. Error 0
+        then means that it is the newest epoch of the log: its end offset is the log end offset.
+        """
+        latest, known = self.answers.latest, self.without_newest_epoch
+        entries: list[Any] = subset.pick(latest)
+        if not without_error(entries) or min(epochs := list(map(_epoch_of, entries))) < 0:
+            requests = [self._fetch_request(index) for index in subset.indices]
+            return tuple(map(list, zip(*requests, strict=True)))
+        # As `_fetch_request` for each of them.
+        last_fetched, offsets = epochs, [BEYOND] * len(epochs)
+        if known:
+            last_fetched = list(epochs)
+            for index in known.keys() & subset.places.keys():
+                place = subset.places[index]
+                last_fetched[place], _, offsets[place] = self._fetch_request(index)
+        return last_fetched, epochs, offsets
+
+    def _fetch_request(self, index: int) -> tuple[int, int, int]:
+        """At its end offset for a log without a record of the epoch, which `epochless` notes."""
+        answers = self.answers
+        _, error, end, epoch = answers.latest[index] or NO_OFFSET
+        if error:
+            end = epoch = -1
+        if end >= 0 and (epoch < 0 or self.without_newest_epoch.get(index) == (epoch, end)):
+            answers.epochless.add(index)
+            return -1, epoch, end
+        return max(epoch, 0), epoch, BEYOND
+
     def suspected_leaders(self) -> list[int]:
         """Followers that may consider themselves leader: behind the epoch, or former leaders."""
         latest = self.answers.latest
@@ -159,3 +222,8 @@ class BrokerPlan:
             and (latest[i] or NO_OFFSET)[LEADER_EPOCH] >= 0
         ]
         return sorted({*behind, *former})
+
+
+def without_error(entries: list[Any]) -> bool:
+    """Whether each slot has an answer, and none is an error."""
+    return None not in entries and not any(map(_error_of, entries))

@@ -10,14 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, Final
 
 from tidemark.collect.broker_answers import RequestTimes
 from tidemark.collect.codecs import epoch_end_offset, legacy_fetch
 from tidemark.collect.codecs.epoch_end_offset import OFFSET_FOR_LEADER_EPOCH, EpochEndOffset
 from tidemark.collect.codecs.fetch import (
-    BEYOND,
     OFFSET_OUT_OF_RANGE,
     TOPIC_AUTHORIZATION_FAILED,
     VERSION,
@@ -39,12 +37,11 @@ from tidemark.collect.connection import BrokerConnection, NoAnswerError
 from tidemark.collect.event_loop import Barrier
 from tidemark.collect.leader_epoch_walk import read_leader_epochs
 from tidemark.collect.lineage import SlotRequests, read_lineages
-from tidemark.collect.request_plan import BrokerPlan, Subset
+from tidemark.collect.request_plan import BrokerPlan, Subset, without_error
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.errors import WireError
 from tidemark.core.events import OK, TIMED_OUT, UNREACHABLE
 
-_error_of, _epoch_of = itemgetter(ERROR_CODE), itemgetter(LEADER_EPOCH)
 UNSUPPORTED: Final = "unsupported"
 GARBLED: Final = "garbled"
 
@@ -185,7 +182,7 @@ class Sampler:
             return None
         if self.connection.version(FETCH, VERSION) != VERSION:
             return await self._fetch_legacy(subset)
-        response, times = await self._ask(template.request(*self._fetch_columns(subset)))
+        response, times = await self._ask(template.request(*self.plan.fetch_columns(subset)))
         error, topics = template.decode(response.body)
         if error:
             return times
@@ -213,7 +210,7 @@ class Sampler:
     def _note_unreadable(self, subset: Subset) -> dict[int, int]:
         """The error codes of Fetch by slot."""
         entries = subset.pick(self.plan.answers.fetched)
-        if _without_error(entries):
+        if without_error(entries):
             return {}
         errors = {
             i: error
@@ -223,34 +220,6 @@ class Sampler:
         denied = (i for i, error in errors.items() if error == TOPIC_AUTHORIZATION_FAILED)
         self.plan.answers.unreadable.update(denied)
         return errors
-
-    def _fetch_columns(self, subset: Subset) -> tuple[list[int], list[int], list[int]]:
-        """last_fetched_epoch, current_leader_epoch and fetch_offset for each slot.
-
-        The request asks for the epoch that the broker just reported and is fenced with it. Error 0
-        then means that it is the newest epoch of the log: its end offset is the log end offset.
-        """
-        latest, epochless = self.plan.answers.latest, self.plan.answers.epochless
-        without_newest_epoch = self.plan.without_newest_epoch
-        entries: list[Any] = subset.pick(latest)
-        if not without_newest_epoch and _without_error(entries):
-            epochs = list(map(_epoch_of, entries))
-            if min(epochs) >= 0:
-                return epochs, epochs, [BEYOND] * len(epochs)
-        last_fetched, fences, offsets = [], [], []
-        for index in subset.indices:
-            _, error, end, epoch = latest[index] or NO_OFFSET
-            if error:
-                end = epoch = -1
-            fences.append(epoch)
-            if end >= 0 and (epoch < 0 or without_newest_epoch.get(index) == (epoch, end)):
-                epochless.add(index)
-                last_fetched.append(-1)
-                offsets.append(end)
-            else:
-                last_fetched.append(max(epoch, 0))
-                offsets.append(BEYOND)
-        return last_fetched, fences, offsets
 
     async def _fetch_slots(self, requests: SlotRequests) -> dict[int, FetchEntry]:
         subset = Subset(self.plan.slots, list(requests))
@@ -307,8 +276,3 @@ class Sampler:
                     *(number, code, high_watermark, last_stable_offset),
                     *(offset, epoch, end),
                 )
-
-
-def _without_error(entries: list[Any]) -> bool:
-    """Whether each slot has an answer, and none is an error."""
-    return None not in entries and not any(map(_error_of, entries))

@@ -5,22 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from tidemark.collect.broker_answers import BrokerAnswers, RequestTimes
-from tidemark.collect.metadata_image import EligibleReplicas
+from tidemark.collect.codecs.fetch import NO_FETCH
+from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import OK, Observation, Replica
-
-_NOT_READ: Final = EligibleReplicas()
-
-
-class SteadyObservation(NamedTuple):
-    """An observation, and its content without times where the partition is quiet."""
-
-    observation: Observation
-    quiet_state: object
 
 
 class _Times(NamedTuple):
@@ -42,14 +34,18 @@ class SteadyObserver:
         self._wall = wall
         self._started = started
         self._times: dict[tuple[int, tuple[int, ...]], _Times | None] = {}
+        self._walls: dict[float, float] = {}
 
-    def observe(self, watched: WatchedPartition, now: float) -> SteadyObservation | None:
-        """Null for a partition with anything unusual: `Observer` has to look at it."""
-        metadata, leader, leader_epoch = watched.metadata, watched.leader, watched.leader_epoch
-        replicas, slots, lineage = metadata.replicas, watched.slots, watched.lineage
+    def observe(self, watched: WatchedPartition, now: float) -> tuple[Observation, object] | None:
+        """The observation, and its content without times where the partition is quiet.
+
+        Null for a partition with anything unusual: `Observer` has to look at it.
+        """
+        leader, leader_epoch = watched.leader, watched.leader_epoch
+        slots, lineage = watched.slots, watched.lineage
         if leader is None or leader_epoch is None or lineage.reads_left or lineage.check:
             return None
-        times = self._times_of(leader, replicas, slots)
+        times = self._times_of(leader, watched.metadata.replicas, slots)
         if times is None:
             return None
         answers, index = slots[leader]
@@ -57,20 +53,23 @@ class SteadyObserver:
         if entry is None or entry[1] or entry[2] < 0:
             return None
         committed = entry[2]
-        _, _, before, known = answers.latest[index] or (0, 0, -1, -1)
-        _, _, _, _, _, newest_epoch, after = answers.fetched[index] or (0, 0, 0, 0, 0, -1, -1)
+        _, _, before, known = answers.latest[index] or NO_OFFSET
+        *_, newest_epoch, after = answers.fetched[index] or NO_FETCH
         if before < 0 or known != leader_epoch:
             return None
-        adding, removing = watched.reassignment.adding, watched.reassignment.removing
-        is_quiet = watched.all_in_sync and not adding and not removing
-        ends, samples, states = watched.log_end_offsets, [], []
-        for broker, (requested_ms, answered_ms) in zip(replicas, times.replicas, strict=True):
+        fields = watched.metadata_fields()
+        is_quiet = fields.all_in_sync and not fields.adding and not fields.removing
+        ends, samples = watched.log_end_offsets, []
+        for broker, (requested_ms, answered_ms) in zip(
+            fields.replicas, times.replicas, strict=True
+        ):
             answers, index = slots[broker]
             latest, fetched = answers.latest[index], answers.fetched[index]
             if latest is None or fetched is None:
                 return None
             _, latest_error, _, known = latest
             _, error, high_watermark, last_stable_offset, log_start_offset, _, end = fetched
+            leads = broker == leader
             if (
                 error
                 or latest_error
@@ -79,7 +78,7 @@ class SteadyObserver:
                 or log_start_offset < 0
                 or end < ends.get(broker, 0)
                 or not 0 <= known <= leader_epoch
-                or (broker != leader and answers.committed[index] is not None)
+                or (not leads and answers.committed[index] is not None)
                 or index in answers.unusual
             ):
                 return None
@@ -89,8 +88,6 @@ class SteadyObserver:
                     end == high_watermark == last_stable_offset == committed
                     and known == leader_epoch
                 )
-            leads = True if broker == leader else None
-            states.append((broker, log_start_offset, known, leads))
             samples.append(
                 Replica(
                     broker=broker,
@@ -99,29 +96,28 @@ class SteadyObserver:
                     log_start_offset=log_start_offset,
                     last_stable_offset=last_stable_offset,
                     leader_epoch=known,
-                    leads=leads,
+                    leads=leads or None,
                     requested_ms=requested_ms,
                     answered_ms=answered_ms,
                 )
             )
-        eligible = watched.eligible if watched.eligible.is_of(metadata) else _NOT_READ
         observation = Observation(
             topic=watched.topic,
             partition=watched.number,
-            observed_at=self._wall(now),
+            observed_at=self._wall_of(now),
             topic_id=watched.topic_id,
             leader=leader,
             leader_epoch=leader_epoch,
             leaderless=watched.leaderless,
-            replicas=list(replicas),
-            in_sync_replicas=list(metadata.in_sync) if metadata.in_sync_known else None,
-            eligible_leader_replicas=eligible.eligible,
-            last_known_eligible_leader_replicas=eligible.last_known,
-            adding=list(adding),
-            removing=list(removing),
-            effective_min_in_sync_replicas=watched.effective_min_in_sync,
+            replicas=fields.replicas,
+            in_sync_replicas=fields.in_sync,
+            eligible_leader_replicas=fields.eligible,
+            last_known_eligible_leader_replicas=fields.last_known,
+            adding=fields.adding,
+            removing=fields.removing,
+            effective_min_in_sync_replicas=fields.effective_min_in_sync,
             metadata_from=watched.metadata_from,
-            metadata_at=self._wall(watched.metadata_at),
+            metadata_at=self._wall_of(watched.metadata_at),
             samples=samples,
             leader_log_end_offset_before=None if times.leader_before_at is None else before,
             leader_log_end_offset_after=None if times.leader_after_at is None else after,
@@ -131,9 +127,14 @@ class SteadyObserver:
             lineage=[(newest_epoch, after)],
             lineage_complete_from=newest_epoch,
         )
-        if not is_quiet:
-            return SteadyObservation(observation, None)
-        return SteadyObservation(observation, quiet_state(watched, committed, states))
+        return observation, quiet_state(watched, observation) if is_quiet else None
+
+    def _wall_of(self, monotonic: float) -> float:
+        """As `wall`: a pass has few such times."""
+        found = self._walls.get(monotonic)
+        if found is None:
+            found = self._walls[monotonic] = self._wall(monotonic)
+        return found
 
     def _times_of(
         self,
@@ -143,9 +144,10 @@ class SteadyObserver:
     ) -> _Times | None:
         """Null where a broker did not answer all requests, or is too old for them."""
         key = (leader, replicas)
-        if key not in self._times:
-            self._times[key] = self._find_times(leader, replicas, slots)
-        return self._times[key]
+        found = self._times.get(key)
+        if found is None and key not in self._times:
+            found = self._times[key] = self._find_times(leader, replicas, slots)
+        return found
 
     def _find_times(
         self,
@@ -183,20 +185,16 @@ class SteadyObserver:
         return round((monotonic - self._started) * 1000, 3)
 
 
-def quiet_state(
-    watched: WatchedPartition,
-    committed: int | None,
-    replicas: Sequence[tuple[int, int | None, int | None, bool | None]],
-) -> object:
-    """The content of an observation of a quiet partition without times.
-
-    Of each replica: broker, log start offset, leader epoch, and whether it leads.
-    """
+def quiet_state(watched: WatchedPartition, observation: Observation) -> object:
+    """The content of an observation of a quiet partition without times."""
     return (
         watched.metadata,
         watched.topic_id,
         watched.eligible,
         watched.configuration,
-        committed,
-        replicas,
+        observation.committed,
+        [
+            (sample.broker, sample.log_start_offset, sample.leader_epoch, sample.leads)
+            for sample in observation.samples
+        ],
     )

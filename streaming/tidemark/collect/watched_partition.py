@@ -8,6 +8,7 @@ from zlib import crc32
 from tidemark.collect.admin_queries import ALL_REPLICAS, Reassignment, TopicConfiguration
 from tidemark.collect.broker_answers import BrokerAnswers
 from tidemark.collect.lineage_schedule import LineageSchedule
+from tidemark.collect.metadata_fields import MetadataFields
 from tidemark.collect.metadata_image import EligibleReplicas, PartitionMetadata
 from tidemark.collect.newest_epoch import NewestEpoch
 from tidemark.core.events import MAX_FAST_SAMPLES, FastHighWatermarks
@@ -61,6 +62,7 @@ class WatchedPartition:
     is_settled: bool = False
     # A fraction in [0, 1) that differs between partitions.
     spread: float = field(init=False)
+    _metadata_fields: MetadataFields | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.lineage = LineageSchedule(self.metadata.replicas)
@@ -69,7 +71,11 @@ class WatchedPartition:
     def update(self, metadata: PartitionMetadata) -> bool:
         """Takes newer metadata. Returns whether leader, epoch or replicas changed."""
         before = self.metadata
-        self.is_settled &= metadata == before
+        if metadata == before:
+            # The same object: what was made of it still is of it.
+            metadata = before
+        else:
+            self.is_settled = False
         # Before Kafka 2.1, metadata has no leader epoch.
         is_led_anew = metadata.leader_epoch < 0 and metadata.leader != before.leader
         if metadata.leader_epoch != before.leader_epoch or is_led_anew:
@@ -108,10 +114,13 @@ class WatchedPartition:
         taken, self.fast_high_watermarks = self.fast_high_watermarks, None
         return taken
 
-    @property
-    def all_in_sync(self) -> bool:
-        metadata = self.metadata
-        return metadata.in_sync_known and len(metadata.in_sync) == len(metadata.replicas)
+    def metadata_fields(self) -> MetadataFields:
+        """Of the newest metadata."""
+        known = self._metadata_fields
+        made_of = (self.metadata, self.eligible, self.reassignment, self.configuration)
+        if known is None or not known.are_of(*made_of):
+            known = self._metadata_fields = MetadataFields(*made_of)
+        return known
 
     @property
     def eligible_is_due(self) -> bool:
@@ -119,7 +128,7 @@ class WatchedPartition:
 
         While all replicas are in sync, none is only eligible (KIP-966).
         """
-        return not (self.all_in_sync and self.eligible.is_of(self.metadata))
+        return not (self.metadata.all_in_sync and self.eligible.is_of(self.metadata))
 
     @property
     def throttled_replicas(self) -> list[int] | None:
@@ -128,9 +137,3 @@ class WatchedPartition:
         if throttled is None or throttled == ALL_REPLICAS:
             return None if throttled is None else list(self.metadata.replicas)
         return [b for b in self.metadata.replicas if (self.number, b) in throttled]
-
-    @property
-    def effective_min_in_sync(self) -> int | None:
-        """min(min.insync.replicas, number of replicas), as Partition.effectiveMinIsr."""
-        minimum, replicas = self.configuration.min_in_sync, len(self.metadata.replicas)
-        return None if minimum is None or not replicas else max(1, min(minimum, replicas))
