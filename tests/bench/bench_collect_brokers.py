@@ -31,7 +31,7 @@ GROUPS = 16
 WARM_UP_PASSES = 6
 PASSES = {1_000: 12, 3_000: 5}
 # After the creation of many replicas brokers are busy.
-SETTLE_SECONDS = {1_000: 5.0, 3_000: 40.0}
+SETTLE_SECONDS = {1_000: 30.0, 3_000: 40.0}
 LOAD_SECONDS = 15.0
 # Of a broker. With less, 3,000 partitions under load keep it collecting garbage.
 HEAP_MB = {1_000: 256, 3_000: 1_024}

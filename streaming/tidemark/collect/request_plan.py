@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from tidemark.collect.broker_answers import BrokerAnswers
 from tidemark.collect.codecs.fetch import BEYOND, FetchTemplate
@@ -29,18 +30,42 @@ _partition_of, _error_of = itemgetter(PARTITION), itemgetter(ERROR_CODE)
 _epoch_of = itemgetter(LEADER_EPOCH)
 
 
-class _Order(NamedTuple):
+class _Order:
     """Of the entries of a response: their topics, their partitions by topic, and their slots."""
 
-    topics: list[str]
-    partitions: list[list[int]]
-    slots: list[int]
+    def __init__(self, topics: list[str], partitions: list[list[int]], slots: list[int]) -> None:
+        self._topics, self._partitions = topics, partitions
+        self._slots = slots
+        # The slots without a gap, which all requests but a few for some slots have, and what puts
+        # the entries into their order; null: they are in it.
+        self._fills: slice | None = None
+        self._arranged: Callable[[list[Any]], Iterable[Any]] | None = None
+        places = {slot: place for place, slot in enumerate(slots)}
+        in_order = sorted(places)
+        if slots and len(places) == len(slots) == in_order[-1] - in_order[0] + 1:
+            self._fills = slice(in_order[0], in_order[-1] + 1)
+            if slots != in_order:
+                self._arranged = itemgetter(*(places[slot] for slot in in_order))
 
     def is_of(self, response: TopicEntries[E]) -> bool:
-        return [topic for topic, _ in response] == self.topics and all(
+        return [topic for topic, _ in response] == self._topics and all(
             list(map(_partition_of, entries)) == numbers
-            for (_, entries), numbers in zip(response, self.partitions, strict=True)
+            for (_, entries), numbers in zip(response, self._partitions, strict=True)
         )
+
+    def place(self, entries: list[E], into: list[E | None]) -> None:
+        if self._fills is None:
+            for slot, entry in zip(self._slots, entries, strict=True):
+                into[slot] = entry
+        elif self._arranged is None:
+            into[self._fills] = entries
+        else:
+            into[self._fills] = self._arranged(entries)
+
+    def pick(self, entries: list[E | None]) -> list[E | None]:
+        if self._fills is None or self._arranged is not None:
+            return [entries[slot] for slot in self._slots]
+        return entries[self._fills]
 
 
 class Subset:
@@ -56,8 +81,6 @@ class Subset:
         self.topics: GroupedPartitions = tuple(
             (t, tuple(numbers)) for t, numbers in grouped.items()
         )
-        self._all_slots = list(range(len(slots)))
-        self._is_whole = self.indices == self._all_slots
         self._index_of = {(slots[i].topic, slots[i].number): i for i in self.indices}
         self._request_order = _Order(list(grouped), list(grouped.values()), self.indices)
         # By name of the column: the order of its last response. Fetch keeps that of the request;
@@ -84,11 +107,7 @@ class Subset:
                 order = self._orders[column] = found
             flat = list(chain.from_iterable(entries for _, entries in response))
             self._placed[column] = response, flat
-        if order.slots == self._all_slots:
-            into[:] = flat
-        else:
-            for index, entry in zip(order.slots, flat, strict=True):
-                into[index] = entry
+        order.place(flat, into)
 
     def _order_of(self, response: TopicEntries[E]) -> _Order | None:
         """Null where an entry was not asked for."""
@@ -104,8 +123,8 @@ class Subset:
         return _Order([topic for topic, _ in response], numbers, known)
 
     def pick(self, entries: list[E | None]) -> list[E | None]:
-        """The entries of these slots, in the order of the request. Not to be changed."""
-        return entries if self._is_whole else [entries[i] for i in self.indices]
+        """The entries of these slots, in the order of the request."""
+        return self._request_order.pick(entries)
 
     def by_slot(self, response: TopicEntries[E]) -> dict[int, E]:
         """The entries that were asked for."""
@@ -122,9 +141,10 @@ class BrokerPlan:
 
     def __init__(self, broker: int, partitions: list[WatchedPartition]) -> None:
         self.broker = broker
-        self.slots = sorted(partitions, key=lambda w: (w.topic, w.number))
+        # What the broker leads comes first: the answers to each request fill slots without a gap.
+        self.slots = sorted(partitions, key=lambda w: (w.leader != broker, w.topic, w.number))
         led = [i for i, w in enumerate(self.slots) if w.leader == broker]
-        followed = [i for i, w in enumerate(self.slots) if w.leader != broker]
+        followed = list(range(len(led), len(self.slots)))
         self.all = Subset(self.slots, led + followed)
         self.led = Subset(self.slots, led)
         self.followed = Subset(self.slots, followed)
