@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -64,10 +64,13 @@ def _settings(cluster: LocalCluster, folder: Path, prefix: str, spark: dict[str,
 
 
 class _Run:
-    """A running stream and a producer of synthetic passes."""
+    """A running stream and a producer of synthetic passes.
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
-        self.topic = settings.topics.replica_state
+    `beside`: ids of processes that belong to the job with all below them, besides the driver.
+    """
+
+    def __init__(self, settings: Settings, folder: Path, beside: Sequence[int] = ()) -> None:
+        self.topic, self._beside = settings.topics.replica_state, beside
         self.producer: Any = make_producer(
             settings.kafka, acks=1, compression_type="gzip", linger_ms=5, batch_size=256 * 1024
         )
@@ -99,9 +102,9 @@ class _Run:
         )
 
     def cpu_seconds(self) -> float:
-        """Of driver, JVM and Python workers, since their start."""
-        driver = self.stream.process.pid
-        return cpu_seconds([driver, *descendants(driver)])
+        """Of driver, JVM and Python workers, and what runs beside them, since their start."""
+        roots = (self.stream.process.pid, *self._beside)
+        return cpu_seconds(pid for root in roots for pid in (root, *descendants(root)))
 
     def close(self) -> None:
         """Ends the stream with its JVM and workers, by their ids."""

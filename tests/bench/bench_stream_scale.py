@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -45,6 +45,11 @@ class Shape(NamedTuple):
     partitions: int
     moves: int
     version: int = 2
+    store: Literal["hdfs", "rocksdb"] = "hdfs"
+
+    @property
+    def name(self) -> str:
+        return self.passes.name + (", RocksDB" if self.store == "rocksdb" else "")
 
     @property
     def passes(self) -> MovingPasses:
@@ -53,7 +58,14 @@ class Shape(NamedTuple):
         )
 
 
-SHAPES = (Shape(1_000, 1), Shape(10_000, 10), Shape(100_000, 10), Shape(100_000, 1))
+SHAPES = (
+    Shape(1_000, 1),
+    Shape(10_000, 10),
+    Shape(100_000, 10),
+    Shape(100_000, 1),
+    # What the other state store costs; without bars.
+    Shape(100_000, 10, store="rocksdb"),
+)
 # µs per observation of a backlog, whole job.
 BARS = {Shape(10_000, 10): 60.0, Shape(100_000, 10): 60.0, Shape(100_000, 1): 30.0}
 
@@ -70,55 +82,39 @@ def rows(shapes: tuple[Shape, ...] = SHAPES) -> Iterator[Row]:
 
 
 def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row]:
-    is_large = shape.partitions > 20_000
-    prefix = f"scale-{shape.partitions}-{shape.moves}-{shape.version}"
-    settings = Settings(
-        kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
-        topics=Topics(prefix=prefix, partitions=GROUPS, min_in_sync_replicas=1),
-        stream=Stream(
-            checkpoint=str(folder / prefix),
-            large=is_large,
-            # With the trigger of small clusters a pass that is being published is several batches.
-            trigger_ms=None if is_large else 2_000,
-        ),
-        log_format="json",
-    )
-    ensure_topics(settings.kafka, settings.topics)
+    settings = settings_of(cluster, folder, shape)
     passes, checkpoint = shape.passes, Path(settings.stream.checkpoint)
     how = (
         f"driver, JVM and Python workers, {GROUPS} groups, events of version {shape.version}, "
         "a pass per 5 s, quiet partitions in every sixth pass"
     )
-    publisher = _Publisher(_Run(settings, folder), passes)
+    publisher = Publisher(_Run(settings, folder), passes)
     try:
-        for number in range(1 + WARM_UP_PASSES):
-            publisher.publish(range(number, number + 1))
-        publisher.publish(warm := backlog_from(passes, 1 + WARM_UP_PASSES))
-        began = len(publisher.run.stream.lines("batch"))
-        observed, used, _ = publisher.publish(backlog := backlog_from(passes, warm.stop))
-        batches = len(publisher.run.stream.lines("batch")) - began
+        next_pass = publisher.warm_up()
+        observed, used, batches = publisher.publish_backlog(next_pass)
         yield _row(
-            f"stream: CPU per observation, {passes.name}",
+            f"stream: CPU per observation, {shape.name}",
             1e6 * used / observed,
             "µs",
             f"a backlog of {observed:,} observations in {batches} batches; {how}",
             BARS.get(shape._replace(version=2)),
         )
         seconds, spent, written = [], [], []
-        for number in range(backlog.stop, backlog.stop + PASSES):
+        next_pass = backlog_from(passes, next_pass).stop
+        for number in range(next_pass, next_pass + PASSES):
             known = _sizes(checkpoint)
             observed, used, took = publisher.publish(range(number, number + 1))
             seconds.append(took)
             spent.append(used)
             now = _sizes(checkpoint)
             written.append(sum(size for path, size in now.items() if path not in known))
-        limit = 1.5 if shape.partitions == 100_000 and shape.moves == 10 else None
-        name = f"one pass at a time, {passes.name}"
+        name = f"one pass at a time, {shape.name}"
+        limit = 1.5 if shape._replace(version=2) == Shape(100_000, 10) else None
         yield _row(f"stream: batches, {name}", median(seconds), "s", how, limit)
         yield _row(f"stream: CPU, {name}", median(spent), "s", how)
         yield _row(f"stream: checkpoint, {name}", median(written) / 1e6, "MB", f"new files; {how}")
         yield _row(
-            f"stream: resident memory, {passes.name}",
+            f"stream: resident memory, {shape.name}",
             _resident_mb(publisher.run),
             "MB",
             f"a page that n processes share counts 1/n in each; {how}",
@@ -126,15 +122,48 @@ def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row
     finally:
         publisher.run.close()
     if shape.partitions == 100_000:
-        yield _restarted(settings, folder, passes, backlog.stop + PASSES, how)
+        yield _restarted(settings, folder, shape, next_pass + PASSES, how)
 
 
-class _Publisher:
+def settings_of(cluster: LocalCluster, folder: Path, shape: Shape, suffix: str = "") -> Settings:
+    """Of a stream with topics of its own, which are created."""
+    is_large = shape.partitions > 20_000
+    prefix = f"scale-{shape.partitions}-{shape.moves}-{shape.version}-{shape.store}{suffix}"
+    settings = Settings(
+        kafka=Connection(bootstrap_servers=cluster.bootstrap_servers),
+        topics=Topics(prefix=prefix, partitions=GROUPS, min_in_sync_replicas=1),
+        stream=Stream(
+            checkpoint=str(folder / prefix),
+            store_provider=shape.store,
+            large=is_large,
+            # With the trigger of small clusters a pass that is being published is several batches.
+            trigger_ms=None if is_large else 2_000,
+        ),
+        log_format="json",
+    )
+    ensure_topics(settings.kafka, settings.topics)
+    return settings
+
+
+class Publisher:
     """Publishes passes of prepared records, and waits until they are folded."""
 
     def __init__(self, run: _Run, passes: MovingPasses) -> None:
         self.run, self._passes = run, passes
         self._sent = 0
+
+    def warm_up(self) -> int:
+        """The number of the next pass."""
+        for number in range(1 + WARM_UP_PASSES):
+            self.publish(range(number, number + 1))
+        self.publish(warm := backlog_from(self._passes, 1 + WARM_UP_PASSES))
+        return warm.stop
+
+    def publish_backlog(self, first: int) -> tuple[int, float, int]:
+        """Observations, CPU seconds of the job, and the number of its batches."""
+        began = len(self.run.stream.lines("batch"))
+        observed, used, _ = self.publish(backlog_from(self._passes, first))
+        return observed, used, len(self.run.stream.lines("batch")) - began
 
     def publish(self, numbers: range) -> tuple[int, float, float]:
         """Observations, CPU seconds of the job, and seconds of its batches."""
@@ -151,23 +180,21 @@ class _Publisher:
         return observed, used, sum(batch["ms"] for batch in batches) / 1000
 
 
-def _restarted(
-    settings: Settings, folder: Path, passes: MovingPasses, number: int, how: str
-) -> Row:
+def _restarted(settings: Settings, folder: Path, shape: Shape, number: int, how: str) -> Row:
     began = time.monotonic()
     run = _Run(settings, folder)
     try:
         started = time.monotonic()
-        _Publisher(run, passes).publish(range(number, number + 1))
+        Publisher(run, shape.passes).publish(range(number, number + 1))
         (first, *_) = run.stream.lines("batch")
     finally:
         run.close()
     return _row(
-        f"stream: restart, {passes.name}",
+        f"stream: restart, {shape.name}",
         started - began + float(first["ms"]) / 1000,
         "s",
         f"process start to the end of its first batch; {how}",
-        10.0,
+        10.0 if shape.store == "hdfs" else None,
     )
 
 
