@@ -252,8 +252,8 @@ def test_shrinks_count_for_the_leader_that_remains() -> None:
     def led(leader: int, in_sync: tuple[int, ...]) -> dict[int, tuple[int, int]]:
         found = metadata(leader=leader, in_sync=in_sync, replicas=three)
         watched.apply([image(1, {"t": {0: found}})])
-        watched.led_shrinks.settle({}, 1.0)
-        return watched.led_shrinks.totals
+        watched.left_replicas.led_shrinks.settle({}, 1.0)
+        return watched.left_replicas.led_shrinks.totals
 
     assert led(1, three) == {}
     assert led(1, (1,)) == {1: (1, 1)}, "one change, however many brokers leave"
@@ -268,18 +268,18 @@ def test_brokers_that_left_in_sync_sets() -> None:
     watched = inventory()
     complete = {number: metadata(in_sync=(1, 2)) for number in range(3)}
     watched.apply([image(1, {"t": complete})])
-    assert watched.take_left() == {}
+    assert watched.left_replicas.take() == {}
     watched.apply([image(1, {"t": {2: metadata(in_sync=(1,))}})])
-    assert watched.take_left() == {2: ["t-2"]}
+    assert watched.left_replicas.take() == {2: ["t-2"]}
     watched.apply([image(1, {"t": complete})])
     watched.set_reassignments({("t", 1): Reassignment(removing=(2,))})
     left = {number: metadata(in_sync=(1,)) for number in range(3)}
     watched.apply([image(1, {"t": left})])
-    assert watched.take_left() == {2: ["t-2", "t-0"]}
-    assert watched.take_left() == {}
+    assert watched.left_replicas.take() == {2: ["t-2", "t-0"]}
+    assert watched.left_replicas.take() == {}
     watched.apply([image(1, {"t": complete})])
     watched.apply([image(1, {"t": {0: metadata(replicas=(1, 3), in_sync=(1, 3))}})])
-    assert watched.take_left() == {}, "broker 2 has no replica any more"
+    assert watched.left_replicas.take() == {}, "broker 2 has no replica any more"
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def content(inventory: Inventory) -> Any:
     return (
         partitions,
         *(counts, inventory.brokers, inventory.listed, inventory.topics()),
-        inventory.take_left(),
+        inventory.left_replicas.take(),
     )
 
 

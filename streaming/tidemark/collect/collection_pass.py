@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from tidemark.collect.broker_outcomes import broker_answers
 from tidemark.collect.broker_reports import BrokerReports
 from tidemark.collect.connection import BrokerConnection, ConnectionPool
 from tidemark.collect.event_loop import EventLoop
@@ -35,11 +36,9 @@ from tidemark.collect.sampling_round import sample_brokers
 from tidemark.collect.sources import Source, add_source_events
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import (
-    MAX_LEFT_NAMES,
     OK,
     REFUSED,
     TIMED_OUT,
-    BrokerAnswer,
     BrokerState,
     PartitionDeleted,
     Pass,
@@ -361,37 +360,20 @@ class PassRunner:
 
     def _pass_record(self) -> Pass:
         cluster, quorum, ended = self.cluster, self._reader.quorum, time.monotonic()
-        left = self.inventory.take_left()
-        self.inventory.led_shrinks.settle(self.outcomes, ended)
+        self.inventory.left_replicas.led_shrinks.settle(self.outcomes, ended)
         return Pass(
             number=self.number,
             started_at=self._wall(self._started),
             ended_at=self._wall(ended),
             monotonic=ended,
             period_ms=self.period_seconds * 1000,
-            brokers=[self._broker_answer(b, left.get(b, [])) for b in self.inventory.brokers],
+            brokers=broker_answers(self.inventory, self._plans, self.outcomes, self._started),
             cluster_id=self.inventory.cluster_id,
             partitions=len(self.inventory.partitions),
             quorum_leader=quorum.leader if quorum else None,
             quorum_epoch=quorum.epoch if quorum else None,
             reassigning=self._reader.reassigning,
             shard=f"{cluster.shard}/{cluster.shards}" if cluster.shards > 1 else None,
-        )
-
-    def _broker_answer(self, broker: int, left: list[str]) -> BrokerAnswer:
-        plan = self._plans.get(broker)
-        times = None if plan is None else plan.answers.last_times
-        led_shrinks, of_absent = self.inventory.led_shrinks.totals.get(broker, (0, 0))
-        return BrokerAnswer(
-            broker=broker,
-            outcome=self.outcomes.get(broker, TIMED_OUT),
-            answered_ms=round((times.answered_at - self._started) * 1000, 3) if times else None,
-            **self.inventory.brokers[broker]._asdict(),
-            **self.inventory.counts(broker)._asdict(),
-            left=len(left),
-            left_most=left[:MAX_LEFT_NAMES],
-            led_shrinks=led_shrinks,
-            led_shrinks_of_absent=of_absent,
         )
 
     def close(self) -> None:

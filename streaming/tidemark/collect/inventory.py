@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
 from tidemark.collect.broker_counts import BrokerCounts, count_partitions
 from tidemark.collect.leaderless import complete, is_leaderless
-from tidemark.collect.led_shrinks import LedShrinks
+from tidemark.collect.left_replicas import LeftReplicas
 from tidemark.collect.metadata_image import (
     BrokerAddress,
     EligibleReplicas,
     MetadataImage,
-    PartitionMetadata,
     TopicMetadata,
     TopicPartition,
 )
 from tidemark.collect.partition_reports import PartitionReport, agreeing_brokers, newest_of
+from tidemark.collect.settled_topics import SettledTopics
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.identity import group_of
 from tidemark.settings import Cluster
@@ -45,13 +45,6 @@ class MetadataChanges:
     reassigned: bool = False
 
 
-class SettledTopic(NamedTuple):
-    """A topic whose partitions all have leaders and this metadata."""
-
-    metadata: TopicMetadata
-    partitions: list[WatchedPartition]
-
-
 class Inventory:
     """Watched partitions. `groups`: the number of Kafka partitions of the event topic."""
 
@@ -69,15 +62,12 @@ class Inventory:
         self._wanted: dict[str, bool] = {}
         # How many watched partitions each topic has.
         self._sizes = Counter[str]()
-        # The topics whose newest metadata is that of all their partitions.
-        self._settled: dict[str, SettledTopic] = {}
+        self._settled = SettledTopics()
         self._counts: dict[int, BrokerCounts] | None = None
         self._all_in_sync: bool | None = None
         self._only_current_broker: int | None = None
         self._stopped: frozenset[int] = frozenset()
-        # broker -> partitions whose in-sync set it left since `take_left`
-        self._left: dict[int, list[WatchedPartition]] = {}
-        self.led_shrinks = LedShrinks()
+        self.left_replicas = LeftReplicas()
 
     def wants(self, topic: str) -> bool:
         if topic not in self._wanted:
@@ -109,9 +99,9 @@ class Inventory:
             self.cluster_id = image.cluster_id or self.cluster_id
             self.controller = image.controller
         self._forget_brokers(images)
-        settled = self._settled_in(images)
+        settled = self._settled.unchanged_in(images)
         current = [i for i in images if not self._is_behind(i, images, settled)] or images
-        self._refresh(settled, current)
+        self._settled.refresh(settled, current)
         listed = {name for image in current for name, t in image.topics.items() if t.partitions}
         complete: dict[str, set[int]] = {}
         reports_of: dict[str, list[tuple[MetadataImage, TopicMetadata]]] = {}
@@ -136,53 +126,13 @@ class Inventory:
             )
         if reports_of:
             self._counts = self._all_in_sync = None
-            self._settle(reports_of)
+            for name, reports in reports_of.items():
+                size = self._sizes[name]
+                self._settled.settle(name, reports, self.partitions, self.is_own, size)
         if len({image.broker for image in images if image.broker >= 0}) >= 2:
             changes.absent = known - self.listed
         changes.replan |= bool(changes.recreated)
         return changes
-
-    def _settled_in(self, images: list[MetadataImage]) -> set[str]:
-        """The settled topics of which every image shows the metadata that is known."""
-        return {
-            name
-            for name, settled in self._settled.items()
-            if all(image.topics.get(name) is settled.metadata for image in images)
-        }
-
-    def _refresh(self, settled: set[str], images: list[MetadataImage]) -> None:
-        """The metadata of settled topics was read again, and is the same."""
-        agreeing = sorted({image.broker for image in images if image.broker >= 0})
-        newest = max(image.at for image in images) if images else 0.0
-        read_at = {image.broker: image.at for image in sorted(images, key=lambda i: i.at)}
-        for name in settled:
-            for watched in self._settled[name].partitions:
-                watched.metadata_from = agreeing
-                # As `newest_of`: the leader's own image comes first.
-                watched.metadata_at = read_at.get(watched.metadata.leader, newest)
-
-    def _settle(self, reports_of: Mapping[str, list[tuple[MetadataImage, TopicMetadata]]]) -> None:
-        """Notes which of the topics that were just applied are settled now.
-
-        That is: all reports are one object (`codecs.metadata`), which is what all partitions of the
-        topic have, and each partition has a leader.
-        """
-        for name, reports in reports_of.items():
-            self._settled.pop(name, None)
-            if not reports or any(topic is not reports[0][1] for _, topic in reports):
-                continue
-            topic = reports[0][1]
-            found = [
-                watched
-                for number, metadata in topic.partitions.items()
-                if (watched := self.partitions.get((name, number))) is not None
-                and watched.metadata == metadata
-                and watched.topic_id == topic.topic_id
-                and watched.leader is not None
-            ]
-            own = sum(map(partial(self.is_own, name), topic.partitions))
-            if len(found) == own == self._sizes[name]:
-                self._settled[name] = SettledTopic(topic, found)
 
     def _is_epoch_back(
         self, watched: WatchedPartition, newest: PartitionReport, reports: list[PartitionReport]
@@ -283,7 +233,7 @@ class Inventory:
         elif metadata.leader_epoch < watched.metadata.leader_epoch:
             # The image is old: an epoch never decreases within one topic id.
             return
-        self._note_left(watched, metadata)
+        self.left_replicas.note(watched, metadata)
         changes.reassigned |= {*metadata.replicas} != {*watched.metadata.replicas}
         changes.replan |= watched.update(metadata)
         identified = [report for report in reports if report.image.broker >= 0]
@@ -339,7 +289,7 @@ class Inventory:
     def _remove(self, places: Iterable[TopicPartition]) -> list[WatchedPartition]:
         removed = [self.partitions.pop(place) for place in list(places)]
         for watched in removed:
-            self._settled.pop(watched.topic, None)
+            self._settled.forget(watched.topic)
             self._sizes[watched.topic] -= 1
             if not self._sizes[watched.topic]:
                 del self._sizes[watched.topic]
@@ -357,30 +307,3 @@ class Inventory:
         if self._all_in_sync is None:
             self._all_in_sync = all(w.metadata.all_in_sync for w in self.partitions.values())
         return self._all_in_sync
-
-    def take_left(self) -> dict[int, list[str]]:
-        """By broker, the partitions whose in-sync set it left since the last call.
-
-        Those that it left most often come first.
-        """
-        left, self._left = self._left, {}
-        names = {}
-        for broker, found in left.items():
-            often = sorted(((w.shrinks[broker], w.topic, w.number) for w in found), reverse=True)
-            names[broker] = [f"{topic}-{number}" for _, topic, number in often]
-        return names
-
-    def _note_left(self, watched: WatchedPartition, metadata: PartitionMetadata) -> None:
-        """A replica that a reassignment removed has not left by itself."""
-        removing = watched.reassignment.removing
-        left = {
-            broker
-            for broker in set(watched.metadata.in_sync) - set(metadata.in_sync)
-            if broker in metadata.replicas and broker not in removing
-        }
-        for broker in left:
-            watched.shrinks[broker] = watched.shrinks.get(broker, 0) + 1
-            self._left.setdefault(broker, []).append(watched)
-        # A change of the leader is the controller's.
-        if left and 0 <= metadata.leader == watched.metadata.leader:
-            self.led_shrinks.note(metadata.leader, frozenset(left))
