@@ -8,7 +8,15 @@ import msgspec
 
 from tests.export.make import NOW, alert, broker_view, cluster_view, open_alert, table_of, view
 from tidemark.core.events import JmxFigures
-from tidemark.core.records import Alert, JmxView, OpenAlert, ReplicaView, ShrinkCounts, View
+from tidemark.core.records import (
+    Alert,
+    JmxView,
+    OpenAlert,
+    ReplicaView,
+    ShrinkCounts,
+    View,
+    encode_record,
+)
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.pages.responses import Pages
 
@@ -266,6 +274,6 @@ def site(
     """The pages over the table and the past alerts above, or other ones, at a fixed time."""
     made = Pages(filled or table(), STALE_SECONDS, lambda: list(waiting or []), clock=lambda: now)
     for each in past_alerts() if past is None else past:
-        made.history.add(each)
+        made.history.add(each, encode_record(each))
     made.history.complete = True
     return made

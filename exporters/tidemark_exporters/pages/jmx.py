@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tidemark.core.records import JmxView
-from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
+from tidemark.core.records import Alert, JmxView
+from tidemark_exporters.pages.alerts import select_alerts
+from tidemark_exporters.pages.past_alerts import AlertHistory, PastAlert
 from tidemark_exporters.pages.snapshot import TableSnapshot
 
 UNCLEAN: Final = "KafkaUncleanElection"
@@ -49,7 +50,7 @@ def unclean_elections(
         return None
     since = min(at for at, _ in counted)
     labels = {"kafka_cluster": cluster, "alertname": UNCLEAN}
-    alerts = [
+    alerts: list[Alert | PastAlert] = [
         *select_alerts(snapshot.open_alerts, labels),
         *select_alerts(history.newest_first(), labels),
     ]

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from tidemark.assess.risky_configuration import KINDS
 from tidemark.core.records import Alert
-from tidemark_exporters.pages.alerts import SEVERITIES, AlertHistory, select_alerts
+from tidemark_exporters.pages.alerts import SEVERITIES, A, select_alerts
 from tidemark_exporters.pages.api_items import (
     MAX_IMPACTS,
     BrokerResource,
@@ -20,6 +20,7 @@ from tidemark_exporters.pages.api_items import (
     build_topic,
 )
 from tidemark_exporters.pages.health import HEALTHY, RANK
+from tidemark_exporters.pages.past_alerts import AlertHistory, PastAlert
 from tidemark_exporters.pages.query import NotFoundError, Query, quote
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
@@ -141,15 +142,21 @@ def list_alerts(snapshot: TableSnapshot, history: AlertHistory, query: Query) ->
         **{name: None if number is None else str(number) for name, number in numbers.items()},
     }
     part = (query.given.get("q") or "").casefold()
-    found = [
+    if is_past:
+        past = select_alerts(history.newest_first(), labels)
+        return Listing(_named(past, part), query, PastAlert.alert)
+    found = select_alerts(snapshot.open_alerts, labels)
+    return Listing(_named(found, part), query, lambda alert: alert)
+
+
+def _named(alerts: list[A], part: str) -> list[A]:
+    """Those with the part in the name of their topic or in their own."""
+    return [
         alert
-        for alert in select_alerts(
-            history.newest_first() if is_past else snapshot.open_alerts, labels
-        )
+        for alert in alerts
         if part in alert.labels.get("topic", "").casefold()
         or part in alert.labels.get("alertname", "").casefold()
     ]
-    return Listing(found, query, lambda alert: alert)
 
 
 def chosen_clusters(snapshot: TableSnapshot, query: Query) -> list[str]:

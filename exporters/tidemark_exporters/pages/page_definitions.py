@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from tidemark.assess.risky_configuration import RiskCount
+from tidemark.core.records import Alert
 from tidemark_exporters.pages import listing
-from tidemark_exporters.pages.alerts import AlertHistory, select_alerts
+from tidemark_exporters.pages.alerts import select_alerts
 from tidemark_exporters.pages.api_items import (
     MAX_IMPACTS_OF_PAGE,
     build_broker,
@@ -25,6 +26,7 @@ from tidemark_exporters.pages.isr_figure import draw_isr
 from tidemark_exporters.pages.jmx import jmx_nodes, unclean_elections
 from tidemark_exporters.pages.leadership import leadership, partitions_at_risk
 from tidemark_exporters.pages.log_figure import draw_logs
+from tidemark_exporters.pages.past_alerts import AlertHistory
 from tidemark_exporters.pages.query import BadRequestError, NotFoundError, Query, quote
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
@@ -108,7 +110,7 @@ def topic(request: PageRequest) -> Context:
         "item": build_topic(request.snapshot, cluster, name),
         "listing": listing.list_partitions(request.snapshot, query, "worst"),
         "alerts": select_alerts(request.snapshot.open_alerts, labels),
-        "past": select_alerts(request.history.newest_first(), labels)[:MAX_PAST_ALERTS],
+        "past": _newest_past(request, labels),
         "given": query.given,
     }
 
@@ -126,7 +128,12 @@ def partition(request: PageRequest) -> Context:
     alerts = [alert for alert in request.snapshot.open_alerts if alert.fingerprint in own]
     labels = {"kafka_cluster": cluster, "topic": name, "partition": str(number)}
     history = request.history.newest_first()
-    past = select_alerts(history, labels)
+    past = [each.alert() for each in select_alerts(history, labels)]
+    of_brokers = [
+        each.alert()
+        for each in select_alerts(history, {"kafka_cluster": cluster})
+        if "topic" not in each.labels
+    ]
     ranges = [each for alert in (*alerts, *past) for each in lost_ranges(alert.evidence)]
     lost = sorted({(each.start, each.end) for each in ranges if each.proven})
     axis, view = _requested_axis(query), found.view
@@ -140,10 +147,15 @@ def partition(request: PageRequest) -> Context:
         "is_requested": axis is not None,
         "isr": draw_isr(view),
         **leadership(view, request.snapshot.now),
-        **incident(view, [*request.snapshot.open_alerts, *history], request.snapshot.now),
+        **incident(view, [*request.snapshot.open_alerts, *past, *of_brokers], request.snapshot.now),
         "alerts": alerts,
         "past": past[:MAX_PAST_ALERTS],
     }
+
+
+def _newest_past(request: PageRequest, labels: Mapping[str, str]) -> list[Alert]:
+    found = select_alerts(request.history.newest_first(), labels)
+    return [each.alert() for each in found[:MAX_PAST_ALERTS]]
 
 
 def _requested_axis(query: Query) -> Axis | None:
@@ -189,7 +201,7 @@ def broker(request: PageRequest) -> Context:
         "item": build_broker(snapshot, cluster, number, impacts=MAX_IMPACTS_OF_PAGE),
         "state": snapshot.state_of_broker(cluster, number),
         "at_risk": partitions_at_risk(snapshot, cluster, number),
-        "past": select_alerts(request.history.newest_first(), labels)[:MAX_PAST_ALERTS],
+        "past": _newest_past(request, labels),
     }
 
 

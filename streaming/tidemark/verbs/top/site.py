@@ -59,9 +59,9 @@ class TopSite:
             if row.destination == "partition_views":
                 view = record if isinstance(record, View) else None
                 self._table.apply(row.key.decode(), view, row.value)
-            elif isinstance(record, Alert):
+            elif isinstance(record, Alert) and row.value is not None:
                 self._counters.count(record)
-                self._site.pages.history.add(record)
+                self._site.pages.history.add(record, row.value)
             elif row.destination == "dead_letters":
                 self._metrics.dead_letters.inc()
 

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 from tests.export.make import NOW, alert
 from tidemark.core.records import encode_record
 from tidemark.kafka.topic_reader import Message
-from tidemark_exporters.pages.alerts import AlertHistory, read_past_alerts
+from tidemark_exporters.pages.past_alerts import AlertHistory, read_past_alerts
 
 
 def ended(number: int, name: str = "KafkaFollowerLag", **changes: Any) -> Any:
@@ -21,6 +21,10 @@ def ended(number: int, name: str = "KafkaFollowerLag", **changes: Any) -> Any:
     )
 
 
+def add(history: AlertHistory, each: Any) -> None:
+    history.add(each, encode_record(each))
+
+
 def test_an_ended_alert_is_kept_once_and_an_escalation_is_no_end() -> None:
     history = AlertHistory()
     for each in (
@@ -30,16 +34,28 @@ def test_an_ended_alert_is_kept_once_and_an_escalation_is_no_end() -> None:
         ended(1),
         alert(state="resolved", reason="escalated"),
     ):
-        history.add(each)
+        add(history, each)
     assert [a.labels["topic"] for a in history.newest_first()] == ["t1"]
+
+
+def test_what_is_shown_is_the_whole_alert() -> None:
+    given = ended(1, "KafkaCommittedDataLoss", evidence={"proven": [[3, 9]]})
+    history = AlertHistory()
+    add(history, given)
+    (past,) = history.newest_first()
+    assert past.alert() == given
+    assert (past.labels, past.fingerprint, past.starts_at, past.ended_at) == (
+        *(given.labels, given.fingerprint, given.starts_at),
+        given.at,
+    )
 
 
 def test_the_newest_are_kept_in_any_order_and_losses_apart() -> None:
     history = AlertHistory(max_past=3, max_losses=2)
     for number in (5, 1, 4, 2, 3):
-        history.add(ended(number))
-        history.add(ended(-number, "KafkaCommittedDataLoss"))
-    assert [round(a.at - NOW) for a in history.newest_first()] == [5, 4, 3, -1, -2]
+        add(history, ended(number))
+        add(history, ended(-number, "KafkaCommittedDataLoss"))
+    assert [round(a.ended_at - NOW) for a in history.newest_first()] == [5, 4, 3, -1, -2]
 
 
 def test_the_whole_topic_is_read_and_unreadable_records_are_skipped() -> None:
