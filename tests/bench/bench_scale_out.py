@@ -17,7 +17,7 @@ from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Settings
 
 SHAPE = Shape(10_000, 10)
-WORKERS = (1, 2)
+WORKERS = {1: "one worker", 2: "two workers"}
 
 
 def rows() -> Iterator[Row]:
@@ -25,8 +25,7 @@ def rows() -> Iterator[Row]:
         folder = Path(root)
         local = settings_of(cluster, folder, SHAPE, "-local")
         yield _measured("local mode", local, folder)
-        for workers in WORKERS:
-            name = "one worker" if workers == 1 else f"{workers} workers"
+        for workers, name in WORKERS.items():
             place = folder / f"standalone-{workers}"
             place.mkdir()
             with standalone(place, workers) as spark:
