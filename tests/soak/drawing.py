@@ -55,7 +55,7 @@ def _panel(each: Judged, top: int, duration: float, faults: Sequence[float]) -> 
         _verdict(each, top + 14),
         f'<rect class="warm" x="{LEFT}" y="{plot}" width="{warm:.1f}" height="{PLOT}"/>',
         f'<rect class="frame" x="{LEFT}" y="{plot}" width="{PLOT_WIDTH}" height="{PLOT}"/>',
-        _label(y(highest) + 4, f"{highest:.3g}"),
+        _label(y(highest) + 4, f"{highest:.3g}" if highest < 1000 else f"{highest:,.0f}"),
         _label(bottom, "0"),
     ]
     parts += [

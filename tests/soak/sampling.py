@@ -46,9 +46,13 @@ def _memory(services: Services) -> dict[str, float]:
     parts: dict[str, float | None] = {"driver_mb": pss_mb(driver)}
     for pid in descendants(driver):
         size = pss_mb(pid)
-        if size is not None:
-            key = "jvm_mb" if _command(pid) == "java" else "workers_mb"
-            parts[key] = (parts.get(key) or 0.0) + size
+        if size is None:
+            continue
+        if _program(pid) == "java":
+            # Java makes a process for each program that it starts, with its own memory at first.
+            parts["jvm_mb"] = max(parts.get("jvm_mb") or 0.0, size)
+        else:
+            parts["workers_mb"] = (parts.get("workers_mb") or 0.0) + size
     return found | {key: size for key, size in parts.items() if size is not None}
 
 
@@ -60,9 +64,10 @@ def pss_mb(pid: int) -> float | None:
     return None
 
 
-def _command(pid: int) -> str:
+def _program(pid: int) -> str:
+    """Of a process that was just made, its command may be the name of a thread."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+        return Path(f"/proc/{pid}/exe").readlink().name
     return ""
 
 
