@@ -47,19 +47,3 @@ class MetadataFields:
             if minimum is None or not self.replicas
             else max(1, min(minimum, len(self.replicas)))
         )
-
-    def are_of(
-        self,
-        metadata: PartitionMetadata,
-        eligible: EligibleReplicas,
-        reassignment: Reassignment,
-        configuration: TopicConfiguration,
-    ) -> bool:
-        """Whether they were made of these very objects."""
-        made_of = self.made_of
-        return (
-            made_of[0] is metadata
-            and made_of[1] is eligible
-            and made_of[2] is reassignment
-            and made_of[3] is configuration
-        )

@@ -12,7 +12,7 @@ from tidemark.collect.codecs.fetch import NO_FETCH, TOPIC_AUTHORIZATION_FAILED
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import ERROR_CODE, UNANSWERED
 from tidemark.collect.quiet import is_quiet
-from tidemark.collect.steady_observer import SteadyObserver, quiet_state
+from tidemark.collect.steady_observer import SteadyObserver, new_observation, quiet_state
 from tidemark.collect.watched_partition import WatchedPartition
 from tidemark.core.events import OK, UNREACHABLE, Observation, Replica
 
@@ -183,29 +183,10 @@ class Observer:
     def _observation(
         self, watched: WatchedPartition, samples: list[Replica], now: float
     ) -> Observation:
-        fields = watched.metadata_fields()
-        return Observation(
-            topic=watched.topic,
-            partition=watched.number,
-            observed_at=self._wall(now),
-            topic_id=watched.topic_id,
-            leader=watched.leader,
-            leader_epoch=watched.leader_epoch,
-            leaderless=watched.leaderless,
-            replicas=fields.replicas,
-            in_sync_replicas=fields.in_sync,
-            eligible_leader_replicas=fields.eligible,
-            last_known_eligible_leader_replicas=fields.last_known,
-            adding=fields.adding,
-            removing=fields.removing,
-            effective_min_in_sync_replicas=fields.effective_min_in_sync,
-            metadata_from=watched.metadata_from,
-            metadata_at=self._wall(watched.metadata_at),
-            samples=samples,
-            compacted=watched.configuration.compacted
-            if any(sample.lineage is not None for sample in samples)
-            else None,
-        )
+        observation = new_observation(watched, samples, self._wall, now)
+        if any(sample.lineage is not None for sample in samples):
+            observation.compacted = watched.configuration.compacted
+        return observation
 
     def _add_leader(self, observation: Observation, watched: WatchedPartition) -> bool:
         """Adds the committed offset, the leader's end offsets and its lineage.

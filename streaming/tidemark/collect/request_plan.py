@@ -40,12 +40,13 @@ class _Order:
         # the entries into their order; null: they are in it.
         self._fills: slice | None = None
         self._arranged: Callable[[list[Any]], Iterable[Any]] | None = None
-        places = {slot: place for place, slot in enumerate(slots)}
-        in_order = sorted(places)
-        if slots and len(places) == len(slots) == in_order[-1] - in_order[0] + 1:
+        # slot -> its place in the response
+        self.places = {slot: place for place, slot in enumerate(slots)}
+        in_order = sorted(self.places)
+        if slots and len(in_order) == len(slots) == in_order[-1] - in_order[0] + 1:
             self._fills = slice(in_order[0], in_order[-1] + 1)
             if slots != in_order:
-                self._arranged = itemgetter(*(places[slot] for slot in in_order))
+                self._arranged = itemgetter(*(self.places[slot] for slot in in_order))
 
     def is_of(self, response: TopicEntries[E]) -> bool:
         return [topic for topic, _ in response] == self._topics and all(
@@ -73,8 +74,6 @@ class Subset:
 
     def __init__(self, slots: list[WatchedPartition], indices: list[int]) -> None:
         self.indices = sorted(indices, key=lambda i: (slots[i].topic, slots[i].number))
-        # slot -> its place in the request
-        self.places = {index: place for place, index in enumerate(self.indices)}
         grouped: dict[str, list[int]] = {}
         for index in self.indices:
             grouped.setdefault(slots[index].topic, []).append(slots[index].number)
@@ -83,6 +82,8 @@ class Subset:
         )
         self._index_of = {(slots[i].topic, slots[i].number): i for i in self.indices}
         self._request_order = _Order(list(grouped), list(grouped.values()), self.indices)
+        # slot -> its place in the request
+        self.places = self._request_order.places
         # By name of the column: the order of its last response. Fetch keeps that of the request;
         # ListOffsets has one of its own, the same in each answer.
         self._orders: dict[str, _Order] = {}

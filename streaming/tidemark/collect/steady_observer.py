@@ -34,7 +34,6 @@ class SteadyObserver:
         self._wall = wall
         self._started = started
         self._times: dict[tuple[int, tuple[int, ...]], _Times | None] = {}
-        self._walls: dict[float, float] = {}
 
     def observe(self, watched: WatchedPartition, now: float) -> tuple[Observation, object] | None:
         """The observation, and its content without times where the partition is quiet.
@@ -101,40 +100,17 @@ class SteadyObserver:
                     answered_ms=answered_ms,
                 )
             )
-        observation = Observation(
-            topic=watched.topic,
-            partition=watched.number,
-            observed_at=self._wall_of(now),
-            topic_id=watched.topic_id,
-            leader=leader,
-            leader_epoch=leader_epoch,
-            leaderless=watched.leaderless,
-            replicas=fields.replicas,
-            in_sync_replicas=fields.in_sync,
-            eligible_leader_replicas=fields.eligible,
-            last_known_eligible_leader_replicas=fields.last_known,
-            adding=fields.adding,
-            removing=fields.removing,
-            effective_min_in_sync_replicas=fields.effective_min_in_sync,
-            metadata_from=watched.metadata_from,
-            metadata_at=self._wall_of(watched.metadata_at),
-            samples=samples,
-            leader_log_end_offset_before=None if times.leader_before_at is None else before,
-            leader_log_end_offset_after=None if times.leader_after_at is None else after,
-            leader_before_at=times.leader_before_at,
-            leader_after_at=times.leader_after_at,
-            committed=committed,
-            lineage=[(newest_epoch, after)],
-            lineage_complete_from=newest_epoch,
-        )
+        observation = new_observation(watched, samples, self._wall, now)
+        if times.leader_before_at is not None:
+            observation.leader_log_end_offset_before = before
+            observation.leader_before_at = times.leader_before_at
+        if times.leader_after_at is not None:
+            observation.leader_log_end_offset_after = after
+            observation.leader_after_at = times.leader_after_at
+        observation.committed = committed
+        observation.lineage = [(newest_epoch, after)]
+        observation.lineage_complete_from = newest_epoch
         return observation, quiet_state(watched, observation) if is_quiet else None
-
-    def _wall_of(self, monotonic: float) -> float:
-        """As `wall`: a pass has few such times."""
-        found = self._walls.get(monotonic)
-        if found is None:
-            found = self._walls[monotonic] = self._wall(monotonic)
-        return found
 
     def _times_of(
         self,
@@ -183,6 +159,35 @@ class SteadyObserver:
 
     def _ms(self, monotonic: float) -> float:
         return round((monotonic - self._started) * 1000, 3)
+
+
+def new_observation(
+    watched: WatchedPartition,
+    samples: list[Replica],
+    wall: Callable[[float], float],
+    now: float,
+) -> Observation:
+    """With what the metadata shows, and nothing of the leader's log. `now`: monotonic."""
+    fields = watched.metadata_fields()
+    return Observation(
+        topic=watched.topic,
+        partition=watched.number,
+        observed_at=wall(now),
+        topic_id=watched.topic_id,
+        leader=watched.leader,
+        leader_epoch=watched.leader_epoch,
+        leaderless=watched.leaderless,
+        replicas=fields.replicas,
+        in_sync_replicas=fields.in_sync,
+        eligible_leader_replicas=fields.eligible,
+        last_known_eligible_leader_replicas=fields.last_known,
+        adding=fields.adding,
+        removing=fields.removing,
+        effective_min_in_sync_replicas=fields.effective_min_in_sync,
+        metadata_from=watched.metadata_from,
+        metadata_at=wall(watched.metadata_at),
+        samples=samples,
+    )
 
 
 def quiet_state(watched: WatchedPartition, observation: Observation) -> object:

@@ -118,7 +118,7 @@ class WatchedPartition:
         """Of the newest metadata."""
         known = self._metadata_fields
         made_of = (self.metadata, self.eligible, self.reassignment, self.configuration)
-        if known is None or not known.are_of(*made_of):
+        if known is None or known.made_of != made_of:
             known = self._metadata_fields = MetadataFields(*made_of)
         return known
 
