@@ -35,6 +35,8 @@ HEALTHY_SECONDS: Final = 12.0
 SETTLE_SECONDS: Final = 6.0
 # Load on the lone leader: acknowledged records that no other broker holds.
 ALONE_SECONDS: Final = 3.0
+# Longer than Alertmanager's group_wait for a page: what is resolved before causes no message.
+OFFLINE_SECONDS: Final = 6.0
 ALERT_SECONDS: Final = 45.0
 RESOLVE_SECONDS: Final = 30.0
 # A slow start raises TidemarkStreamStalled. It resolves once passes have flowed for two minutes.
@@ -178,6 +180,7 @@ def unclean_election(run: DemoRun) -> None:
     run.wait(30.0, lambda: (run.load.last_acknowledged_at() or 0.0) > alone_until)
     run.inject(UNCLEAN, KILL_LEADER, run.cluster.kill_broker, LEADER)
     run.wait_firing(UNCLEAN, KILL_LEADER)
+    run.wait(OFFLINE_SECONDS)
     run.inject(UNCLEAN, RETURN_STALE, run.cluster.start_broker, FOLLOWER)
     run.wait_leader(FOLLOWER, RECOVERY_SECONDS)
     run.wait_firing(UNCLEAN, RETURN_STALE)
