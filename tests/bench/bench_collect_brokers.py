@@ -19,7 +19,7 @@ from tidemark.collect.kafka_publisher import KafkaPublisher
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.pack import EventRecord
 from tidemark.collect.publish import Publisher
-from tidemark.garbage_collector import collect_seldom
+from tidemark.garbage_collector import DueCollections
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import BROKERS, LocalCluster
@@ -98,8 +98,6 @@ class Measured(NamedTuple):
 
 
 def rows() -> Iterator[Row]:
-    # As `tidemark collect` does.
-    collect_seldom()
     for partitions in SIZES:
         flags = {broker: [f"-Xmx{HEAP_MB[partitions]}m"] for broker in BROKERS}
         with LocalCluster(overrides={"num.network.threads": "2"}, jvm_flags=flags) as cluster:
@@ -166,7 +164,13 @@ def measured(cluster: LocalCluster, case: Case, pids: list[int], alone: float) -
     publisher: Publisher = KafkaPublisher(settings) if case.publishes else Dropped(GROUPS)
     metrics = Durations()
     collector = Collector(
-        settings.clusters[0], settings, publisher, metrics, int(1000 * time.time())
+        settings.clusters[0],
+        settings,
+        publisher,
+        metrics,
+        int(1000 * time.time()),
+        # As `tidemark collect` does.
+        after_pass=DueCollections().collect,
     )
     collector.start()
     period = collector.passes.period_seconds

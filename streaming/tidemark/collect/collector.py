@@ -29,7 +29,7 @@ SILENT_SECONDS: Final = 10.0
 class Collector(threading.Thread):
     """Runs until `stop`, or for `limit` passes. `epoch` is Unix ms at the start of the process.
 
-    `clock`: the wall clock, Unix seconds; it is read once.
+    `clock`: the wall clock, Unix seconds; it is read once. `after_pass` is called after each.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Collector(threading.Thread):
         limit: int | None = None,
         sources: Sequence[Source] = (),
         clock: Callable[[], float] = time.time,
+        after_pass: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name=f"tidemark-collect-{cluster.name}", daemon=True)
         self.cluster = cluster
@@ -49,6 +50,7 @@ class Collector(threading.Thread):
         self._publisher = publisher
         self._metrics = metrics
         self._limit = limit
+        self._after_pass = after_pass
         self._stopped = Future()
         # Completed when the rest under way is over.
         self._rested = Future()
@@ -112,6 +114,7 @@ class Collector(threading.Thread):
                 log.exception(
                     "collection pass failed", cluster=self.cluster.name, number=passes.number
                 )
+            self._after_pass()
             self.passed_at = time.monotonic()
             if self._limit is not None and passes.number >= self._limit:
                 return

@@ -34,7 +34,7 @@ from tidemark.collect.watchdog import (
     watchdog_client,
 )
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.garbage_collector import collect_seldom
+from tidemark.garbage_collector import DueCollections, collect_seldom
 from tidemark.kafka.client import check_reachable, checked_options
 from tidemark.kafka.command_options import (
     command_config_option,
@@ -101,11 +101,11 @@ def collect(
     if metadata_dir is not None:
         write_metadata_folder(metadata_dir, settings, name, LinePublisher())
         return
-    collect_seldom()
     epoch = int(time.time() * 1000)
     if log_dirs is not None:
         if bootstrap is not None:
             raise ConfigError("--log-dirs reads files and --bootstrap brokers; give one of them.")
+        collect_seldom()
         _read_log_directories(settings, parse_log_dirs(log_dirs), name, to, passes, epoch)
         return
     settings = select_clusters(settings, bootstrap, name)
@@ -122,6 +122,7 @@ def collect(
     else:
         threading.Thread(target=_log_silent_clusters, args=(settings,), daemon=True).start()
     publisher = _make_publisher(settings, to, waits=not bounded)
+    collections = DueCollections()
     collectors = [
         Collector(
             cluster,
@@ -131,6 +132,7 @@ def collect(
             epoch,
             passes,
             start_sources(cluster, settings, metrics),
+            after_pass=collections.collect,
         )
         for cluster in settings.clusters
     ]
