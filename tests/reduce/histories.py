@@ -47,6 +47,7 @@ passes = st.sampled_from(
         "collector=c2@9",
         "collector=c1@1",
         "hw=1",
+        "leo=1:900,2:900,3:800 hw=800",
         "unfenced",
         "leo=3:1",
         "leads=3 knows=3:0",

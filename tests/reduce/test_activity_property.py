@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, target
 
 from tests.reduce.histories import DETECTION, histories
 from tests.scenarios.scenario import Scenario
+from tidemark.core import activity
 from tidemark.core.activity import Activity
 from tidemark.core.cluster import ClusterState
+from tidemark.core.codec import encode_batch
 from tidemark.core.events import Batch, Event, Observation, Pass
 from tidemark.core.identity import partition_key
 from tidemark.core.partition import PartitionState, decode_state, encode_state
@@ -65,7 +68,7 @@ class CheckedFold(Fold):
     def __init__(self) -> None:
         super().__init__(GroupState(), DETECTION, 0, 1)
         self._judge = CheckedJudge(DETECTION)
-        self.fast = 0
+        self.fast = self.unjudged = 0
 
     def _skip(self, record: RawRecord, event: Event, error: Exception) -> None:
         raise error
@@ -81,6 +84,9 @@ class CheckedFold(Fold):
         for watched in self._decoded.values():
             context = self._judge.context(watched, cluster, event.ended_at, event.period_ms)
             check_states(watched.state, watched.flags, context)
+            if not watched.state.alerts and not self._judge.may_find(watched, event.ended_at):
+                check_states(watched.state, activity.NONE, context)
+                self.unjudged += watched.flags == activity.LAG
 
     def _observe(self, batch: Batch, cluster: ClusterState, event: Observation) -> None:
         before = self.partition(partition_key(batch.cluster, event.topic, event.partition))
@@ -126,3 +132,16 @@ def test_the_fast_path_is_taken() -> None:
 
 def test_every_detector_of_a_partition_declares_what_wakes_it() -> None:
     assert [detector.id for detector in (*STATES, *EVENTS) if not detector.wakes_on] == []
+
+
+@pytest.mark.parametrize("behind", ["leo=1:900,2:900,3:90", "leo=900 hw=90"])
+def test_who_is_behind_is_judged_once_a_record_waits(behind: str) -> None:
+    fold = CheckedFold()
+    scenario = Scenario()
+    scenario.play("partition orders-0 replicas=1,2,3 min_isr=2", "pass leo=90 hw=90")
+    scenario.play(*[f"pass {behind}"] * 8)
+    for number, batch in enumerate(scenario.batches):
+        fold.record(RawRecord(0, number, 0.0, encode_batch(batch)))
+    assert fold.unjudged
+    (watched,) = fold._decoded.values()
+    assert watched.state.alerts

@@ -122,6 +122,9 @@ class Detector:
     state: StateDetector | None = None
     event: EventDetector | None = None
     cluster: ClusterDetector | None = None
+    # Of a state detector that LAG wakes: while LAG is the only flag, it finds nothing unless some
+    # record waits for so long (`measures.longest_wait_ms`).
+    waits_ms: Callable[[Thresholds], float] | None = None
     # Override the thresholds where the meaning of the detector fixes them.
     fire_passes: int | None = None
     clear_passes: int | None = None

@@ -159,5 +159,6 @@ DETECTOR = Detector(
     "A follower's log is behind the leader's log end offset.",
     wakes_on=activity.LAG | activity.UNANSWERED,
     state=evaluate,
+    waits_ms=lambda thresholds: thresholds.lag_ms,
     can_judge=shows_leader_before,
 )

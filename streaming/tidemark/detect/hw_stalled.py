@@ -114,5 +114,6 @@ DETECTOR = Detector(
     "The high watermark does not move while records wait above it.",
     wakes_on=activity.LAG,
     state=evaluate,
+    waits_ms=lambda thresholds: thresholds.high_watermark_stalled_ms,
     can_judge=shows_leader,
 )

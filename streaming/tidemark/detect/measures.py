@@ -53,6 +53,22 @@ def is_in_sync(state: PartitionState, broker: int) -> bool:
     return broker in (state.in_sync_replicas or [])
 
 
+def longest_wait_ms(state: PartitionState, now: float) -> float | None:
+    """How long the oldest record waits, at least, that a log lacks or that is not committed.
+
+    0.0 where no such record is known, None where that is unknown. No record waits longer.
+    """
+    lowest = state.high_watermark
+    if lowest is None:
+        return None
+    for replica in state.replicas:
+        end = replica.log_end_offset
+        if end is None:
+            return None
+        lowest = min(lowest, end)
+    return age_ms(state.offset_history, lowest, now) or 0.0
+
+
 def uncommitted_window(state: PartitionState, now: float) -> tuple[int, float | None] | None:
     """(records above the high watermark, age of the oldest in milliseconds).
 

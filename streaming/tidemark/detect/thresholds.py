@@ -114,11 +114,18 @@ class Detection(Struct, kw_only=True, forbid_unknown_fields=True):
     # adds its name as the anchor.
     runbook_url: str = RUNBOOK_URL
 
+    def all_thresholds(self) -> list[Thresholds]:
+        """The global ones, and those of each override."""
+        return [self.thresholds, *map(self._overridden, self.overrides)]
+
     def for_topic(self, topic: str | None) -> Thresholds:
         """The thresholds for one topic (None: detectors of brokers and clusters)."""
         for override in self.overrides if topic is not None else []:
             if re.fullmatch(override.topics, topic or ""):
-                fields = structs.asdict(override).items()
-                changes = {k: v for k, v in fields if v is not UNSET and k != "topics"}
-                return structs.replace(self.thresholds, **changes)
+                return self._overridden(override)
         return self.thresholds
+
+    def _overridden(self, override: Override) -> Thresholds:
+        fields = structs.asdict(override).items()
+        changes = {k: v for k, v in fields if v is not UNSET and k != "topics"}
+        return structs.replace(self.thresholds, **changes)

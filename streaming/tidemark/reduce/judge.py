@@ -10,6 +10,7 @@ from tidemark.core.partition import PartitionState
 from tidemark.core.records import Alert
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector import ClusterContext, Context, Detector
+from tidemark.detect.measures import longest_wait_ms
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.evolve.activity import alerts_activity
 from tidemark.reduce.life_cycle import Judgement, LifeCycle, Rules, Scope
@@ -43,6 +44,8 @@ class Judge:
         self._clusters = [d for d in on if d.cluster is not None]
         # Flags -> the detectors that they wake; a cluster shows few combinations.
         self._woken: dict[Activity, tuple[list[Detector], list[Detector]]] = {}
+        # A topic's override may lower it.
+        self._waits_ms = min(map(self._waits_of, self._detection.all_thresholds()))
 
     def rules(self, topic: str | None) -> Rules:
         """The life cycle's part of the thresholds of a topic; None: brokers and clusters."""
@@ -75,6 +78,24 @@ class Judge:
         thresholds, _ = self._of_topic(topic)
         alerts = partition.state.alerts
         return Context(name, topic, number, now, period_ms, thresholds, cluster, alerts)
+
+    def may_find(self, partition: DecodedPartition, now: float) -> bool:
+        """Whether a state detector may find something in a partition without alerts.
+
+        Most samples of a moving partition are taken while records are on their way to a follower.
+        """
+        if partition.flags != activity.LAG:
+            return partition.flags != activity.NONE
+        wait_ms = longest_wait_ms(partition.state, now)
+        return wait_ms is None or wait_ms >= self._waits_ms
+
+    def _waits_of(self, thresholds: Thresholds) -> float:
+        """The shortest wait that a detector reports which LAG wakes."""
+        waits = [
+            0.0 if detector.waits_ms is None else detector.waits_ms(thresholds)
+            for detector in self._wake(activity.LAG)[0]
+        ]
+        return min(waits, default=float("inf"))
 
     def judge_events(
         self,

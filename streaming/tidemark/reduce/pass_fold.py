@@ -107,7 +107,7 @@ class PassFold(DecodedGroup):
             state.missed_passes += 1
             partition.flags |= activity.MISSED
         had_alerts = bool(state.alerts)
-        if partition.flags or had_alerts:
+        if had_alerts or self._judge.may_find(partition, now):
             context = self._judge.context(partition, cluster, now, event.period_ms)
             self._publish_alerts(self._judge.judge_states(partition, context, missed=missed))
         changed = missed or had_alerts or bool(state.alerts)
