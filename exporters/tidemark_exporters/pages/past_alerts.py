@@ -6,6 +6,7 @@ import heapq
 import threading
 import zlib
 from operator import attrgetter
+from sys import intern
 from typing import Final, NamedTuple
 
 from tidemark.core.errors import WireError
@@ -16,26 +17,45 @@ from tidemark.kafka.topic_reader import TopicReader
 MAX_PAST: Final = 10_000
 MAX_PAST_LOSSES: Final = 1_000
 LOSS: Final = "KafkaCommittedDataLoss"
-COMPRESSION: Final = 1
+# What records have in common: their compressed form refers to it.
+COMMON: Final = (
+    b'"alertname":"KafkaUnderReplicatedKafkaIsrChangeKafkaHighWatermarkStalledKafkaBrokerDown'
+    b'KafkaFollowerUnreachableKafkaFollowerLag","severity":"critical"info"warning","incident":"'
+    b'"annotations":{"summary":"A follower\'s log is behind the leader\'s log end offset.",'
+    b'"description":"Broker 1 (still in sync) is at least 1,000 records and 2.0 s behind leader 2 '
+    b'in topic-0. It leaves the in-sync set in 10 to 20 s unless it catches up.","runbook_url":"'
+    b'http://docs/runbooks#kafka"},"evidence":{"leader":1,"leader_epoch":1,"high_watermark":'
+    b'"leader_log_end_offset":"follower_log_end_offset":"lag_records":"lag_ms":"inferred":false,'
+    b'"in_sync_replicas":[1,2,3],"replicas":"missing":"sampled_at":"last_answer_at":'
+    b'"silent_passes":"outcome":"timed_out"},"starts_at":1800000000.0,"ends_at":1800000000.0,'
+    b'"reason":"cleared","at":1800000000.0}{"type":"alert","id":".resolved","fingerprint":"'
+    b'"state":"resolved","labels":{"kafka_cluster":"topic":"partition":"broker":"'
+)
 
 _ended_at = attrgetter("ended_at")
 
 
 class PastAlert(NamedTuple):
-    """An alert that ended: what lists choose by, and its record, in half of the memory."""
+    """An alert that ended: what lists choose by, and its record, in a fifth of the memory."""
 
     labels: dict[str, str]
     fingerprint: str
     starts_at: float
     ended_at: float
-    # Compressed.
+    # As `compressed` makes it.
     record: bytes
 
     def alert(self) -> Alert:
         """The whole alert, for what is shown."""
-        found = decode_record(zlib.decompress(self.record))
+        inflate = zlib.decompressobj(zdict=COMMON)
+        found = decode_record(inflate.decompress(self.record))
         assert isinstance(found, Alert)
         return found
+
+
+def compressed(record: bytes) -> bytes:
+    deflate = zlib.compressobj(zdict=COMMON)
+    return deflate.compress(record) + deflate.flush()
 
 
 class AlertHistory:
@@ -59,11 +79,12 @@ class AlertHistory:
         is_loss = alert.labels.get("alertname") == LOSS
         ends = self._ends[is_loss]
         past = PastAlert(
-            alert.labels,
+            # Alerts share most of their labels. An interned string goes with its last alert.
+            {intern(name): intern(value) for name, value in alert.labels.items()},
             alert.fingerprint,
             alert.starts_at,
             alert.ends_at or alert.at,
-            zlib.compress(record, COMPRESSION),
+            compressed(record),
         )
         self._alerts[alert.id] = past
         heapq.heappush(ends, (past.ended_at, alert.id))
