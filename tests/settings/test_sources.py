@@ -102,6 +102,47 @@ def test_unknown_variables_are_ignored() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("variable", "cure"),
+    [
+        (
+            "TIDEMARK_KAFKA_CLIENT_SECURITY_PROTOCOL",
+            "TIDEMARK_KAFKA_CLIENT='{security_protocol: …}'",
+        ),
+        ("TIDEMARK_KAFKA_SECURITY_PROTOCOL", "`security_protocol` in kafka.client"),
+        ("TIDEMARK_SECRUITY_PROTOCOL", "kafka.client"),
+        ("TIDEMARK_CLIENT_SSL_CAFILE", "`ssl_cafile` in kafka.client"),
+        ("TIDEMARK_KAFKA_CLEINT", "did you mean TIDEMARK_KAFKA_CLIENT?"),
+        ("TIDEMARK_BOOTSTRAP_SERVERS", "did you mean TIDEMARK_KAFKA_BOOTSTRAP_SERVERS?"),
+        ("TIDEMARK_KAFKA_BOOTSTRAP", "did you mean TIDEMARK_KAFKA_BOOTSTRAP_SERVERS?"),
+        ("TIDEMARK_CLUSTERS_BOOTSTRAP_SERVERS", "TIDEMARK_CLUSTERS as YAML"),
+        ("TIDEMARK_STREAM_SPARK_KAFKA_ACKS", "`kafka.acks` in stream.spark"),
+    ],
+)
+def test_a_variable_that_would_weaken_a_connection_is_refused(variable: str, cure: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_settings(None, {variable: "hunter2"})
+    assert variable in str(raised.value)
+    assert cure in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_the_variables_of_kubernetes_services_are_ignored() -> None:
+    """Those of a service named tidemark-kafka-bootstrap, which Strimzi creates."""
+    service = "TIDEMARK_KAFKA_BOOTSTRAP"
+    environ = {
+        f"{service}_SERVICE_HOST": "10.0.0.1",
+        f"{service}_SERVICE_PORT": "9091",
+        f"{service}_SERVICE_PORT_TCP_CLIENTTLS": "9093",
+        f"{service}_PORT": "tcp://10.0.0.1:9091",
+        f"{service}_PORT_9091_TCP": "tcp://10.0.0.1:9091",
+        f"{service}_PORT_9091_TCP_ADDR": "10.0.0.1",
+    }
+    assert load_settings(None, environ) == Settings()
+    with pytest.raises(ConfigError, match="TIDEMARK_KAFKA_BOOTSTRAP_PORT is no option"):
+        load_settings(None, {f"{service}_PORT": "9092"})
+
+
 def test_no_two_options_share_a_variable() -> None:
     counted = Counter(name for name, _, _ in variables(Settings))
     assert [name for name, times in counted.items() if times > 1] == []

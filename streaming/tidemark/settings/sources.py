@@ -2,7 +2,7 @@
 
 An option's variable is its path in capitals: kafka.bootstrap_servers is
 `TIDEMARK_KAFKA_BOOTSTRAP_SERVERS=a:9092,b:9092`. An unknown key in the file is an error. Unknown
-variables are ignored: orchestrators set `TIDEMARK_…` variables of their own.
+variables are ignored but for those of `environment`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark.settings.checks import check
 from tidemark.settings.conversion import convert
+from tidemark.settings.environment import OTHERS, check_variables
 from tidemark.settings.schema import Settings
 from tidemark.settings.yaml_file import parse_yaml, read_document
 
@@ -35,8 +36,10 @@ def load_settings(
     """
     document = read_document(Path(path)) if path is not None else {}
     environ = os.environ if environ is None else environ
+    known = list(variables(Settings))
+    check_variables(environ, {name: kind for name, _, kind in known})
     names: dict[str, str] = {}
-    for name, option, kind in variables(Settings):
+    for name, option, kind in known:
         if name in environ:
             _set(document, option, _parse_variable(name, environ[name], kind))
             names[".".join(option)] = name
@@ -86,7 +89,7 @@ def misspelt_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(variable, near option) of variables that are no option but nearly one."""
     known = {name for name, _, _ in variables(Settings)}
     for name in sorted(environ):
-        if name.startswith("TIDEMARK_") and name not in known:
+        if name.startswith("TIDEMARK_") and name not in known and name not in OTHERS:
             for close in get_close_matches(name, known, n=1, cutoff=0.95):
                 yield name, close
 
