@@ -78,6 +78,13 @@ def test_mutual_tls_and_tokens() -> None:
     ("properties", "says"),
     [
         ({"security.protocl": "SSL"}, "did you mean `security.protocol`?"),
+        ({"secruity.protocol": "SSL"}, "`secruity.protocol` is no option"),
+        ({"secruity.protocol": "SSL"}, "did you mean `security.protocol`?"),
+        ({"security_protocol": "SASL_SSL"}, "did you mean `security.protocol`?"),
+        ({"Security.Protocol": "SASL_SSL"}, "did you mean `security.protocol`?"),
+        ({"sals.mechanism": "PLAIN"}, "did you mean `sasl.mechanism`?"),
+        ({"ssl-truststore-location": "/ca.pem"}, "did you mean `ssl.truststore.location`?"),
+        ({"ssl.engine.factory.clas": "x"}, "did you mean `ssl.engine.factory.class`?"),
         ({"sasl.login.class": "x"}, "`sasl.login.class` is not supported"),
         ({"ssl.truststore.location": "/a.jks"}, "must be a PEM file"),
         ({"sasl.jaas.config": 'M required username="u" password="hunter2"'}, "semicolon"),
@@ -98,6 +105,21 @@ def test_what_cannot_be_read_is_refused(properties: dict[str, str], says: str) -
     assert says in str(error.value)
     assert str(error.value).startswith("--command-config: ")
     assert "hunter2" not in str(error.value)
+
+
+def test_options_that_are_not_of_security_are_ignored() -> None:
+    """Kafka's own, and those that interceptors prefix."""
+    names = (
+        *("bootstrap.servers", "group.id", "auto.offset.reset", "acks", "key.deserializer"),
+        *(
+            "client.rack",
+            "isolation.level",
+            "socket.connection.setup.timeout.ms",
+            "schema.registry.url",
+        ),
+        *("confluent.monitoring.interceptor.security.protocol", "metadata.recovery.strategy"),
+    )
+    assert client_of(dict.fromkeys(names, "x")) == {}
 
 
 def test_a_verb_takes_it(tmp_path: Path) -> None:

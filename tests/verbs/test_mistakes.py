@@ -49,8 +49,10 @@ def test_a_mistake_is_one_line_with_a_cure(
 ) -> None:
     for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
         monkeypatch.delenv(name)
-    if "web" in mistake:
-        (folder / "web.yaml").write_text(mistake["web"], encoding="utf-8")
+    for key, name in (("web", "web.yaml"), ("properties", "client.properties")):
+        if key in mistake:
+            text = mistake[key].replace("$DIR", str(folder))
+            (folder / name).write_text(text, encoding="utf-8")
     if "file" in mistake:
         path = tmp_path / "config.yaml"
         path.write_text(mistake["file"].replace("$DIR", str(folder)), encoding="utf-8")

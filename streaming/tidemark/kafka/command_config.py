@@ -1,21 +1,21 @@
 """`--command-config`: the properties file of Kafka's own tools, as options of kafka-python.
 
 Mirrors java.util.Properties and the security options of CommonClientConfigs. Options without a
-meaning here are ignored, as Kafka's tools do, but none of security: a connection is never weaker
-than the file says. No message shows a value of a secret.
+meaning here are ignored, as Kafka's tools do, but none of security, also with a typing error: a
+connection is never weaker than the file says. No message shows a value of a secret.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
 from tidemark.kafka.options import NUMBERS
+from tidemark.settings.java_options import SECURITY_PREFIXES, near_security_option
 
 MAX_BYTES: Final = 1024 * 1024
 # Java's name -> kafka-python's.
@@ -60,10 +60,15 @@ def client_of(properties: Mapping[str, str]) -> dict[str, Any]:
     """kafka-python's options of Java's. Raises ConfigError."""
     known = {*TEXTS, *TOGETHER, *NEGOTIATED}
     for key in properties:
-        if key.startswith(("security.", "sasl.", "ssl.")) and key not in known:
-            close = get_close_matches(key, known, n=1)
-            hint = f"; did you mean `{close[0]}`?" if close else ""
-            raise _error(f"`{key}` is not supported{hint}; give a configuration by --config")
+        if key in known:
+            continue
+        near = near_security_option(key)
+        if near is not None:
+            raise _error(
+                f"`{_shown(key)}` is no option of Kafka; did you mean `{near}`? Write that"
+            )
+        if key.startswith(SECURITY_PREFIXES):
+            raise _error(f"`{_shown(key)}` is not supported; give a configuration by --config")
     client: dict[str, Any] = {
         name: properties[key] for key, name in TEXTS.items() if properties.get(key)
     }
@@ -77,6 +82,11 @@ def client_of(properties: Mapping[str, str]) -> dict[str, Any]:
     if properties.get("ssl.endpoint.identification.algorithm", "https") == "":
         client["ssl_check_hostname"] = False
     return {**client, **_login(properties)}
+
+
+def _shown(key: str) -> str:
+    """A line without a separator may be anything, so a key is shown only where it looks like one."""
+    return key if re.fullmatch(r"[A-Za-z][\w.-]{0,99}", key) else "…"
 
 
 def _check_stores(properties: Mapping[str, str]) -> None:
