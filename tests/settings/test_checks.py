@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from tests.settings.load import load, refused
 from tidemark.core.errors import ConfigError
 from tidemark.settings import parse_address
+from tidemark.settings.spark_entries import PROCESS_OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -176,3 +179,44 @@ def test_valid_addresses_are_parsed(text: str, host: str, port: int) -> None:
 def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a host:port"):
         parse_address(text)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *("kafka.security.protocol: SASL_SSL", "kafka.acks: all", "kafka.max.request.size: '1'"),
+        *("kafka.ssl.cipher.suites: A", "kafka.ssl.engine.factory.class: A"),
+        *(
+            "spark.driver.memory: 2g",
+            "spark.driver.memoryOverhead: 1g",
+            "spark.executor.cores: '2'",
+        ),
+        *(
+            "spark.executor.resource.gpu.amount: '1'",
+            "spark.executorEnv.A: b",
+            "spark.master: yarn",
+        ),
+    ],
+)
+def test_entries_of_spark_and_of_its_kafka_client_are_taken(entry: str, tmp_path: Path) -> None:
+    text = f"kafka: {{client: {{security_protocol: SSL}}}}\nstream: {{spark: {{{entry}}}}}"
+    (name,) = load(text, tmp_path).stream.spark
+    assert name == entry.partition(":")[0]
+
+
+def test_the_options_of_sparks_processes_are_those_of_its_jars() -> None:
+    """Else a name that Spark reads could be taken for a typing error."""
+    pyspark = pytest.importorskip("pyspark")
+    found: set[str] = set()
+    for jar in (Path(pyspark.__file__).parent / "jars").glob("spark-*.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist():
+                if name.endswith(".class"):
+                    words = re.findall(
+                        rb"spark\.(?:driver|executor)\.[A-Za-z][A-Za-z0-9.]*", archive.read(name)
+                    )
+                    found |= {word.decode() for word in words}
+    # Names of classes.
+    found = {name for name in found if "Backend" not in name}
+    assert len(found) > 50
+    assert found == PROCESS_OPTIONS

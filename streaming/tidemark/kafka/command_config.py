@@ -85,7 +85,7 @@ def client_of(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _shown(key: str) -> str:
-    """A line without a separator may be anything, so a key is shown only where it looks like one."""
+    """A line without a separator may be anything: shown where it looks like a key."""
     return key if re.fullmatch(r"[A-Za-z][\w.-]{0,99}", key) else "…"
 
 

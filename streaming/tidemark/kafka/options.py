@@ -15,13 +15,11 @@ from typing import Any, Final
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Connection
+from tidemark.settings.spark_entries import MECHANISMS, PROTOCOLS
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
-    "security_protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-    "sasl_mechanism": (
-        *("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-        *("OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"),
-    ),
+    "security_protocol": PROTOCOLS,
+    "sasl_mechanism": MECHANISMS,
     "client_dns_lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
 }
 SECRETS: Final = ("sasl_plain_password", "ssl_password")

@@ -14,6 +14,7 @@ from tidemark.settings.conversion import near_word
 from tidemark.settings.expressions import check_expressions
 from tidemark.settings.maintenance import read_schedule
 from tidemark.settings.schema import Cluster, Notify, Settings, Stream
+from tidemark.settings.spark_entries import check_spark
 
 # Of org.apache.spark.SparkContext: local threads, a standalone master, YARN, Kubernetes.
 _MASTER: Final = r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|yarn|spark://\S+|k8s://\S+"
@@ -47,6 +48,7 @@ def check(settings: Settings) -> None:
             f"there are {', '.join(sorted(DETECTORS))}{near_word(detector.upper(), DETECTORS)}.",
         )
     _check_stream(settings.stream)
+    check_spark(settings)
     check_expressions(settings)
     check_addresses(settings)
 
@@ -88,12 +90,6 @@ def _check_stream(stream: Stream) -> None:
         re.fullmatch(_MASTER, stream.master) is not None,
         "stream.master must be like local[4], spark://host:7077, yarn or k8s://https://host.",
     )
-    for name in stream.spark:
-        _require(
-            name.startswith(("spark.", "kafka.")),
-            f"stream.spark: `{name}` begins neither with `spark.` nor with `kafka.`, "
-            "so that nothing would read it; write the whole name.",
-        )
 
 
 def _check_notify(notify: Notify) -> None:
