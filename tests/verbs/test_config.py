@@ -35,6 +35,13 @@ def test_check_config_accepts_the_reference() -> None:
     assert "watched clusters: none" in tidemark("check-config", "--config", str(reference)).out
 
 
+def test_a_file_of_collectors_may_have_what_the_streams_client_cannot_take(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("kafka: {client: {proxy_url: 'http://p:3128'}}", encoding="utf-8")
+    assert "kafka.client.proxy_url" in tidemark("check-config", "--config", str(path), code=2).err
+    assert tidemark("check-config", "--no-stream", "--config", str(path)).out.startswith("ok: ")
+
+
 def test_check_config_reads_the_path_of_the_file_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

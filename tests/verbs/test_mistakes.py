@@ -36,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *("pkcs8", "-topk8", "-in", "key.pem"),
         *("-out", "encrypted.pem", "-passout", "pass:right"),
     )
+    _openssl(made, *("ec", "-in", "key.pem", "-out", "old.pem"))
     return made
 
 

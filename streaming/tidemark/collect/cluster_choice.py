@@ -40,7 +40,11 @@ def _cluster_at(servers: list[str], settings: Settings, name: str | None) -> Clu
     same = [cluster for cluster in settings.clusters if name in (None, cluster.name)]
     if len(same) == 1:
         return replace(same[0], bootstrap_servers=servers)
-    return Cluster(name=name or "local", bootstrap_servers=servers, client=settings.kafka.client)
+    return Cluster(
+        name=_checked_name(name or "local"),
+        bootstrap_servers=servers,
+        client=settings.kafka.client,
+    )
 
 
 def choose_cluster(settings: Settings, name: str | None) -> Cluster:
@@ -54,11 +58,16 @@ def choose_cluster(settings: Settings, name: str | None) -> Cluster:
         )
     if settings.clusters:
         raise no_such_cluster(name, settings)
+    return Cluster(name=_checked_name(name))
+
+
+def _checked_name(name: str) -> str:
+    """Every reader refuses the events of a cluster with another name."""
     try:
-        return Cluster(name=msgspec.convert(name, ClusterName))
+        return msgspec.convert(name, ClusterName)
     except msgspec.ValidationError:
         raise ConfigError(
-            f"--cluster `{name}` is no name: use letters, digits, `.`, `_` and `-`."
+            f"--cluster `{name[:100]}` is no name: use up to 100 letters, digits, `.`, `_` and `-`."
         ) from None
 
 

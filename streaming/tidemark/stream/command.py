@@ -24,6 +24,7 @@ from tidemark.stream.oversized import remove_oversized
 from tidemark.stream.query import watch
 from tidemark.stream.session import start_session
 from tidemark.stream.start import import_packages, start_worker
+from tidemark.stream.start_checks import check_start
 from tidemark.stream.stopping import Stop, ended
 
 RUN: Final = "to go on from the checkpoint"
@@ -73,8 +74,9 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
     """Runs the query until SIGTERM, SIGINT or, with `once`, its end.
 
     With `source`, it first takes over the state of that checkpoint, unless an earlier start did.
-    Raises TidemarkError when the query fails.
+    Raises TidemarkError when the query fails, ConfigError before anything is asked or started.
     """
+    check_start(settings, os.environ, source)
     stop = Stop()
     # py4j logs a lost JVM with a traceback to the root logger, beside the error that it raises.
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)

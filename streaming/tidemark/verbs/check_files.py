@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -10,8 +11,11 @@ from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings
 
 
-def check_files(settings: Settings) -> None:
-    """Raises ConfigError for the first file that cannot be read or does not hold what it must."""
+def check_files(settings: Settings, *, with_stream: bool = True) -> None:
+    """Raises ConfigError for the first file that cannot be read or does not hold what it must.
+
+    `with_stream`: also for what only the stream refuses, which has another Kafka client.
+    """
     from tidemark.kafka.oauth import check_oauth_files
     from tidemark.kafka.options import check_packages, client_options
     from tidemark.kafka.tls import check_tls
@@ -30,12 +34,21 @@ def check_files(settings: Settings) -> None:
             f"configuration: collect.spool_directory: {spool} is not a directory; give a folder of "
             "the collector's own."
         )
+    if with_stream:
+        _check_stream(settings)
+
+
+def _check_stream(settings: Settings) -> None:
+    from tidemark.stream.start_checks import check_checkpoint, check_client
+
     jars = settings.stream.jars
     if jars is not None and not Path(jars).is_dir():
         raise ConfigError(
             f"configuration: stream.jars: {jars} is no folder; leave it out to have the jars "
             "fetched."
         )
+    check_client(settings)
+    check_checkpoint(settings, os.environ)
 
 
 def _check_servers(settings: Settings) -> None:

@@ -40,6 +40,11 @@ SCHEMA: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json
     help="Print the kafka-acls.sh commands that grant the rights of each cluster and verb.",
 )
 @click.option(
+    "--no-stream",
+    is_flag=True,
+    help="Accept what only the stream refuses, for the configuration of collectors and exporters.",
+)
+@click.option(
     "--schema",
     is_flag=True,
     help="Print the JSON Schema of the configuration, for editors, and exit.",
@@ -56,6 +61,7 @@ def check_config(
     command_config: Path | None,
     with_reach: bool,
     with_acls: bool,
+    no_stream: bool,
     schema: bool,
     test_receiver: str | None,
     as_json: bool,
@@ -71,7 +77,8 @@ def check_config(
     from tidemark.verbs.check_files import check_files
 
     settings = load_with(config, command_config)
-    check_files(settings)
+    # The stream takes no properties file: its Kafka client is not the one that they configure.
+    check_files(settings, with_stream=not no_stream and command_config is None)
     if test_receiver is not None:
         _require_receiver(settings, test_receiver)
     report = _Report(config, settings, as_json=as_json)

@@ -1,0 +1,75 @@
+"""What a start refuses before Kafka is asked and Java starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemark.core.errors import ConfigError
+from tidemark.settings import Connection, Settings, Stream
+from tidemark.stream import command
+from tidemark.stream.start_checks import check_start
+
+
+def settings(checkpoint: str, **stream: object) -> Settings:
+    return Settings(stream=Stream(checkpoint=checkpoint, **stream))  # type: ignore[arg-type]
+
+
+def test_a_new_folder_and_one_that_is_there_are_taken(tmp_path: Path) -> None:
+    for checkpoint in (tmp_path, tmp_path / "new" / "one"):
+        check_start(settings(str(checkpoint)), {})
+        check_start(settings(checkpoint.as_uri()), {})
+    (tmp_path / "tidemark.json").write_text("{}")
+    check_start(settings(str(tmp_path / "new")), {}, str(tmp_path))
+
+
+@pytest.mark.parametrize("inner", ["", "/a/b"])
+def test_a_file_is_no_checkpoint(tmp_path: Path, inner: str) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for checkpoint in (f"{file}{inner}", f"{file.as_uri()}{inner}"):
+        with pytest.raises(ConfigError, match=r"stream\.checkpoint: .*/file is a file; give"):
+            check_start(settings(checkpoint), {})
+
+
+def test_the_other_checkpoint_must_be_one(tmp_path: Path) -> None:
+    new = settings(str(tmp_path / "new"))
+    with pytest.raises(ConfigError, match="--from-checkpoint: /no/such is no folder"):
+        check_start(new, {}, "/no/such")
+    with pytest.raises(ConfigError, match=r"has no tidemark\.json"):
+        check_start(new, {}, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("environ", "stream"),
+    [
+        ({"PYSPARK_GATEWAY_PORT": "1"}, {}),
+        ({"HADOOP_CONF_DIR": "/etc/hadoop"}, {}),
+        ({}, {"master": "yarn"}),
+        ({}, {"spark": {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"}}),
+    ],
+)
+def test_a_path_that_may_be_on_another_file_system_is_left_to_hadoop(
+    tmp_path: Path, environ: dict[str, str], stream: dict[str, object]
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    check_start(settings(str(file), **stream), environ, "/no/such")
+    check_start(settings("hdfs://name:8020/a", **stream), environ, "s3a://bucket/b")
+    with pytest.raises(ConfigError, match="is a file"):
+        check_start(settings(file.as_uri(), **stream), environ)
+
+
+def test_the_checks_come_before_anything_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unexpected(*_arguments: object) -> None:
+        pytest.fail("asked or started something")
+
+    for name in ("Stop", "import_packages", "ensure_topics", "start_session"):
+        monkeypatch.setattr(command, name, unexpected)
+    wrong = settings(str(tmp_path))
+    wrong.kafka = Connection(client={"proxy_url": "http://p:1"})
+    with pytest.raises(ConfigError, match=r"kafka\.client\.proxy_url"):
+        command.run(wrong)
