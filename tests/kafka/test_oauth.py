@@ -117,9 +117,9 @@ def test_a_token_file_is_read_each_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("client", "says"),
     [
-        (BASE, "OAUTHBEARER needs client.sasl_oauth_token_url"),
+        (BASE, "OAUTHBEARER needs kafka.client.sasl_oauth_token_url"),
         ({**BASE, "sasl_oauth_token_file": "/no/such"}, "cannot read /no/such"),
-        ({**BASE, "sasl_oauth_token_url": "http://h/"}, "needs client.sasl_oauth_client_id"),
+        ({**BASE, "sasl_oauth_token_url": "http://h/"}, "needs kafka.client.sasl_oauth_client_id"),
         (
             {
                 **BASE,

@@ -104,8 +104,7 @@ def test_unreadable_file_is_named() -> None:
 @pytest.mark.parametrize(
     ("client", "cure"),
     [
-        ({"security_protocol": "SSL", "ssl_ciphers": "A"}, "kafka.ssl.cipher.suites"),
-        ({"socks5_proxy": "x"}, "stream.spark"),
+        ({"socks5_proxy": "socks5://p:1080"}, "stream.spark"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "kafka.sasl.jaas.config"),
     ],
 )
@@ -122,7 +121,7 @@ def test_java_option_in_stream_spark_replaces_and_wins() -> None:
     stream = Stream(
         spark={"kafka.ssl.cipher.suites": "B", "kafka.acks": "all", "spark.driver.memory": "2g"}
     )
-    options = sink_options(connection(security_protocol="SSL", ssl_ciphers="A"), stream)
+    options = sink_options(connection(security_protocol="SSL"), stream)
     assert options["kafka.ssl.cipher.suites"] == "B"
     assert options["kafka.acks"] == "all"
     assert not any(key.startswith("spark.") for key in options)

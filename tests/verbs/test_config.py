@@ -109,7 +109,10 @@ def test_check_config_reach_reports_every_kafka_that_does_not_answer(tmp_path: P
     ("document", "text"),
     [
         ("stream: {web_config_file: /nowhere/web.yml}", "/nowhere/web.yml: No such file"),
-        ("collect: {watchdog_url_file: /nowhere/url}", "cannot read url_file /nowhere/url"),
+        (
+            "collect: {watchdog_url_file: /nowhere/url}",
+            "cannot read collect.watchdog_url_file /nowhere/url",
+        ),
         ("collect: {watchdog_url: 'http://a', watchdog_url_file: b}", "give one of them"),
     ],
 )

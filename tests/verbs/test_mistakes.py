@@ -66,5 +66,6 @@ def test_a_mistake_is_one_line_with_a_cure(
     assert shown.err.count("\n") == 1, shown.err
     assert shown.err.startswith("tidemark")
     assert SECRET not in shown.err
+    assert "?." not in shown.err
     for part in mistake["says"]:
         assert part in shown.err

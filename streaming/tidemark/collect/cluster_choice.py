@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import ClusterName
+from tidemark.kafka.option_names import of_kafka
 from tidemark.settings import Cluster, Settings
 
 
@@ -43,7 +44,7 @@ def _cluster_at(servers: list[str], settings: Settings, name: str | None) -> Clu
     return Cluster(
         name=_checked_name(name or "local"),
         bootstrap_servers=servers,
-        client=settings.kafka.client,
+        client=of_kafka(settings.kafka.client),
     )
 
 

@@ -5,6 +5,7 @@ Firing while nothing can be published, or while no broker of a cluster answers.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -14,9 +15,11 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from tidemark.core.errors import ConfigError
 from tidemark.core.own_alerts import own_alert
 from tidemark.core.text import rfc3339
 from tidemark.core.webhook import alert_document, webhook_document
+from tidemark.kafka.tls import check_authorities
 from tidemark.settings import Collect, Receiver
 from tidemark.web.http_client import Client, NotDeliveredError, make_clients
 
@@ -56,6 +59,8 @@ def watchdog_client(options: Collect) -> Client | None:
     """The webhook of the options; None without one. Raises ConfigError, also for its files."""
     if options.watchdog_url is None and options.watchdog_url_file is None:
         return None
+    if options.watchdog_ca_file is not None:
+        check_authorities(options.watchdog_ca_file, f"{NAME}_ca_file")
     receiver = Receiver(
         name=NAME,
         url=options.watchdog_url,
@@ -64,7 +69,13 @@ def watchdog_client(options: Collect) -> Client | None:
         ca_file=options.watchdog_ca_file,
         timeout_seconds=POST_SECONDS,
     )
-    return make_clients(receiver)[0]
+    try:
+        return make_clients(receiver)[0]
+    except ConfigError as error:
+        # A receiver's options, under the names that they have here.
+        text = str(error).replace(f"receiver `{NAME}`: ", "", 1)
+        named = re.sub(r"\b(url|authorization|ca)_file\b", rf"{NAME}_\1_file", text, count=1)
+        raise ConfigError(named) from None
 
 
 class CollectorWatchdog(threading.Thread):

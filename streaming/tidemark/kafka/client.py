@@ -20,6 +20,7 @@ from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.kafka.bounded_batches import bound_batches
 from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.kafka.oauth import with_token_provider
+from tidemark.kafka.option_names import named_options, with_names
 from tidemark.kafka.options import check_packages, client_options
 from tidemark.kafka.tls import check_tls
 from tidemark.settings import Connection, Settings, parse_address
@@ -47,7 +48,8 @@ def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
 def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options` after a check of the bootstrap servers, with our client id and limits."""
     options = client_options(connection)
-    check_tls(options)
+    with named_options(connection):
+        check_tls(options)
     for server in connection.bootstrap_servers:
         parse_address(server)
     defaults = {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark"}
@@ -168,7 +170,8 @@ def _answering_servers(
     """The bootstrap servers that answer within `linger_seconds` of the first one that does."""
     quiet_client_logs()
     options = checked_options(connection)
-    check_packages(options)
+    with named_options(connection):
+        check_packages(options)
     net = NetworkSelector(**options)
     manager = KafkaConnectionManager(net, **options)
     attempts: dict[str, Any] = {}
@@ -205,8 +208,9 @@ def _answering_servers(
             f"{name} {explain(attempt.exception if attempt.failed() else timed_out)}"
             for name, attempt in attempts.items()
         )
-        raise ClusterError(
+        message = (
             f"no bootstrap server can be used: {detail}. "
             "Check bootstrap_servers and the client's security options."
         )
+        raise ClusterError(with_names(message, connection))
     return found

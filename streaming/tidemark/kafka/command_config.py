@@ -14,20 +14,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
+from tidemark.kafka.option_names import PROPERTIES, FromProperties
 from tidemark.kafka.options import NUMBERS
 from tidemark.settings.java_options import SECURITY_PREFIXES, near_security_option
 
 MAX_BYTES: Final = 1024 * 1024
-# Java's name -> kafka-python's.
-TEXTS: Final = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
-    "client.id": "client_id",
-    "ssl.truststore.location": "ssl_cafile",
-    "ssl.keystore.location": "ssl_certfile",
-    "ssl.key.password": "ssl_password",
-}
 # Read together with others.
 TOGETHER: Final = (
     *("sasl.jaas.config", "ssl.truststore.type", "ssl.keystore.type", "ssl.keystore.password"),
@@ -53,12 +44,12 @@ def read_command_config(path: Path) -> dict[str, Any]:
         text = "\x00"
     if len(data) > MAX_BYTES or "\x00" in text:
         raise ConfigError(f"--command-config: {path} is not a properties file.")
-    return client_of(parse_properties(text))
+    return FromProperties(client_of(parse_properties(text)))
 
 
 def client_of(properties: Mapping[str, str]) -> dict[str, Any]:
     """kafka-python's options of Java's. Raises ConfigError."""
-    known = {*TEXTS, *TOGETHER, *NEGOTIATED}
+    known = {*PROPERTIES, *TOGETHER, *NEGOTIATED}
     for key in properties:
         if key in known:
             continue
@@ -70,7 +61,7 @@ def client_of(properties: Mapping[str, str]) -> dict[str, Any]:
         if key.startswith(SECURITY_PREFIXES):
             raise _error(f"`{_shown(key)}` is not supported; give a configuration by --config")
     client: dict[str, Any] = {
-        name: properties[key] for key, name in TEXTS.items() if properties.get(key)
+        name: properties[key] for key, name in PROPERTIES.items() if properties.get(key)
     }
     for key, value in properties.items():
         name = key.replace(".", "_")

@@ -12,9 +12,13 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
+from tidemark.kafka.option_names import named_options
 from tidemark.settings import Connection
+from tidemark.settings.addresses import has_login, is_url
+from tidemark.settings.conversion import with_stop
 from tidemark.settings.spark_entries import MECHANISMS, PROTOCOLS
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
@@ -25,11 +29,11 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
 SECRETS: Final = ("sasl_plain_password", "ssl_password")
 TEXTS: Final = (
     *("client_id", "sasl_plain_username", "sasl_kerberos_name", "sasl_kerberos_service_name"),
-    *("sasl_kerberos_domain_name", "ssl_ciphers", "socks5_proxy", "proxy_url"),
+    *("sasl_kerberos_domain_name", "socks5_proxy", "proxy_url"),
     *("sasl_oauth_token_url", "sasl_oauth_client_id", "sasl_oauth_scope"),
 )
 PATHS: Final = (
-    *("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile"),
+    *("ssl_cafile", "ssl_certfile", "ssl_keyfile"),
     # Read again for each token.
     *("sasl_oauth_client_secret_file", "sasl_oauth_token_file", "sasl_oauth_cafile"),
 )
@@ -41,7 +45,17 @@ NUMBERS: Final = (
     *("retry_backoff_ms", "bootstrap_timeout_ms"),
 )
 API_VERSION: Final = "api_version"
-KNOWN: Final = frozenset({*CHOICES, *SECRETS, *TEXTS, *PATHS, *BOOLEANS, *NUMBERS, API_VERSION})
+PROXIES: Final = ("socks5_proxy", "proxy_url")
+# kafka-python 3.0 has them in its tables only. What is wrong, and the cure.
+BROKEN: Final = {
+    "ssl_ciphers": "kafka-python ignores it and takes each cipher of OpenSSL; remove it",
+    "ssl_crlfile": "kafka-python fails to load revocation lists, at each connection; remove it",
+}
+KNOWN: Final = frozenset(
+    {*CHOICES, *SECRETS, *TEXTS, *PATHS, *BOOLEANS, *NUMBERS, *BROKEN, API_VERSION}
+)
+# Of C, whose integers socket options take, and of the Java client, to which the stream passes them.
+MAX_NUMBER: Final = 2**31 - 1
 MAX_SECRET_BYTES: Final = 64 * 1024
 # Mechanisms that send a user and a password.
 WITH_PASSWORD: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -53,16 +67,25 @@ def client_options(connection: Connection) -> dict[str, Any]:
     Raises ConfigError for an option that kafka-python does not have, a value that it does not take,
     a file that cannot be read, and security options that contradict each other.
     """
+    with named_options(connection):
+        return _client_options(connection)
+
+
+def _client_options(connection: Connection) -> dict[str, Any]:
     options: dict[str, Any] = {"bootstrap_servers": connection.bootstrap_servers}
     for key, value in connection.client.items():
         is_file = key not in KNOWN and key.endswith("_file")
         name = key.removesuffix("_file") if is_file else key
         if name not in KNOWN:
             close = get_close_matches(name, KNOWN, n=1)
-            hint = f"; did you mean `{close[0]}`?" if close else ""
+            hint = f"; did you mean `{close[0]}`?" if close else "; remove it"
             raise _error(f"client.{key} is not an option of kafka-python{hint}")
         if value is None:
             continue
+        if name in BROKEN:
+            raise _error(f"client.{key} cannot be used: {BROKEN[name]}")
+        if is_file and connection.client.get(name) is not None:
+            raise _error(f"client.{name} and client.{key}: give one of them")
         if is_file:
             value = _read(key, value)  # noqa: PLW2901
         options[name] = _checked(name, value)
@@ -94,13 +117,29 @@ def _checked(name: str, value: Any) -> Any:
         if not isinstance(value, bool):
             raise _error(f"client.{name} must be true or false")
     elif name in NUMBERS:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise _error(f"client.{name} must be a whole number above 0")
+        if not _is_whole(value, 1, MAX_NUMBER):
+            raise _error(f"client.{name} must be a whole number above 0, at most {MAX_NUMBER}")
     elif not isinstance(value, str):
         raise _error(f"client.{name} must be text; write it in quotes")
     elif name in PATHS:
         _check_readable(name, value)
+    elif name in PROXIES and not _is_proxy(value):
+        raise _error(f"client.{name} must be like socks5://host:1080 or http://host:3128")
     return value
+
+
+def _is_whole(value: Any, lowest: int, highest: int) -> bool:
+    return type(value) is int and lowest <= value <= highest
+
+
+def _is_proxy(url: str) -> bool:
+    """Whether kafka-python's own classes of proxies take it, with a port that can be used."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("socks5", "socks5h", "http") and not re.search(r"\s", url)
+        return known and bool(parts.hostname) and bool(parts.port) and parts.path in ("", "/")
+    except ValueError:
+        return False
 
 
 def _choice(name: str, value: Any) -> str:
@@ -114,7 +153,7 @@ def _choice(name: str, value: Any) -> str:
 
 def _version(value: Any) -> tuple[int, ...]:
     parts = value if isinstance(value, list | tuple) else []
-    if not 2 <= len(parts) <= 3 or any(not isinstance(part, int) for part in parts):
+    if not 2 <= len(parts) <= 3 or not all(_is_whole(part, 0, 99) for part in parts):
         raise _error(f"client.{API_VERSION} must be a list of numbers, such as [2, 5]")
     return tuple(parts)
 
@@ -136,12 +175,12 @@ def _check_security(options: Mapping[str, Any]) -> None:
     for name in options:
         if name.startswith("sasl_") and not has_sasl:
             raise _error(
-                f"client.{name} has no effect with security_protocol {protocol}; "
+                f"client.{name} has no effect with client.security_protocol {protocol}; "
                 "set SASL_SSL or SASL_PLAINTEXT"
             )
         if name.startswith("ssl_") and not has_tls:
             raise _error(
-                f"client.{name} has no effect with security_protocol {protocol}; "
+                f"client.{name} has no effect with client.security_protocol {protocol}; "
                 "set SSL or SASL_SSL"
             )
     for name in ("sasl_plain_username", "sasl_plain_password"):
@@ -161,7 +200,8 @@ def _check_mechanism(mechanism: str | None, options: Mapping[str, Any]) -> None:
                     f"client.sasl_mechanism OAUTHBEARER needs client.sasl_oauth_{name}, or "
                     "client.sasl_oauth_token_file with a token that others renew"
                 )
-        if not re.match(r"https?://[^/\s@]+(/|$)", options["sasl_oauth_token_url"]):
+        url = options["sasl_oauth_token_url"]
+        if not is_url(url) or has_login(url):
             raise _error("client.sasl_oauth_token_url must be like https://host/token")
     elif mechanism != "OAUTHBEARER" and oauth:
         raise _error(f"client.{oauth[0]} needs client.sasl_mechanism OAUTHBEARER")
@@ -183,4 +223,4 @@ def check_packages(options: Mapping[str, Any]) -> None:
 
 
 def _error(message: str) -> ConfigError:
-    return ConfigError(f"configuration: {message}.")
+    return ConfigError(f"configuration: {with_stop(message)}")

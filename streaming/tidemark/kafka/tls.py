@@ -28,14 +28,6 @@ def check_tls(options: Mapping[str, Any]) -> None:
         check_authorities(str(authorities), "client.ssl_cafile")
     if certificate:
         _check_pair(context, str(certificate), options)
-    if options.get("ssl_ciphers"):
-        try:
-            context.set_ciphers(str(options["ssl_ciphers"]))
-        except ssl.SSLError:
-            raise ConfigError(
-                "configuration: client.ssl_ciphers names no cipher that OpenSSL has; write them "
-                "as `openssl ciphers` prints them."
-            ) from None
 
 
 def check_authorities(path: str, option: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from ipaddress import IPv6Address
 from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
@@ -13,12 +14,22 @@ from tidemark.settings.schema import Settings
 def parse_address(text: str) -> tuple[str, int]:
     """("::1", 9092) of "[::1]:9092". Raises ConfigError where the text is not a host and port."""
     match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]]+)):(\d{1,5})", text)
-    if match is None or not text.isascii() or int(match[3]) > 65535:
+    if match is None or not text.isascii() or int(match[3]) > 65535 or not _is_host(match):
         raise ConfigError(
             f"configuration: `{_shown(text)}` is not a host:port, "
             "such as kafka-1.example.org:9092 or [::1]:9092."
         )
     return match[1] or match[2], int(match[3])
+
+
+def _is_host(match: re.Match[str]) -> bool:
+    """Python fails to look up a name with an empty or a long part, in words of its own."""
+    if match[1]:
+        try:
+            return IPv6Address(match[1]) is not None
+        except ValueError:
+            return False
+    return all(0 < len(part) < 64 for part in match[2].removesuffix(".").split("."))
 
 
 def check_addresses(settings: Settings) -> None:
@@ -35,7 +46,7 @@ def check_addresses(settings: Settings) -> None:
                 "listener, such as 9092."
             )
     for option, url in _urls(settings):
-        if not _is_url(url):
+        if not is_url(url):
             # A URL may contain a secret: the message shows its beginning only.
             beginning = "" if "@" in url else f" that begins with `{url[:8]}`"
             raise ConfigError(
@@ -58,7 +69,8 @@ def has_login(url: str) -> bool:
         return False
 
 
-def _is_url(url: str) -> bool:
+def is_url(url: str) -> bool:
+    """Whether it is an http:// or https:// URL with a host, and with a port that can be used."""
     try:
         parts = urlsplit(url)
         return bool(

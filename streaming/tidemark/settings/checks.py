@@ -10,14 +10,17 @@ from urllib.parse import urlsplit
 from tidemark.core.errors import ConfigError
 from tidemark.detect import DETECTORS
 from tidemark.settings.addresses import check_addresses
-from tidemark.settings.conversion import near_word
+from tidemark.settings.conversion import near_word, with_stop
 from tidemark.settings.expressions import check_expressions
 from tidemark.settings.maintenance import read_schedule
-from tidemark.settings.schema import Cluster, Notify, Settings, Stream
+from tidemark.settings.schema import Cluster, Collect, Notify, Settings, Stream
 from tidemark.settings.spark_entries import check_spark
 
 # Of org.apache.spark.SparkContext: local threads, a standalone master, YARN, Kubernetes.
-_MASTER: Final = r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|yarn|spark://\S+|k8s://\S+"
+_MASTER: Final = (
+    r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|k8s://\S+"
+    r"|spark://{0}(,{0})*".replace("{0}", r"(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):\d{1,5}")
+)
 
 
 def check(settings: Settings) -> None:
@@ -40,12 +43,13 @@ def check(settings: Settings) -> None:
         None in (settings.collect.watchdog_url, settings.collect.watchdog_url_file),
         "collect.watchdog_url and collect.watchdog_url_file: give one of them.",
     )
+    _check_watchdog(settings.collect)
     _check_notify(settings.notify)
     for detector in settings.detect.disabled:
         _require(
             detector in DETECTORS,
             f"detect.disabled: there is no detector `{detector}`; "
-            f"there are {', '.join(sorted(DETECTORS))}{near_word(detector.upper(), DETECTORS)}.",
+            f"there are {', '.join(sorted(DETECTORS))}{near_word(detector.upper(), DETECTORS)}",
         )
     _check_stream(settings.stream)
     check_spark(settings)
@@ -55,7 +59,7 @@ def check(settings: Settings) -> None:
 
 def _require(fits: bool, message: str) -> None:
     if not fits:
-        raise ConfigError(f"configuration: {message}")
+        raise ConfigError(f"configuration: {with_stop(message.removesuffix('.'))}")
 
 
 def _require_unique(kind: str, names: Collection[str]) -> None:
@@ -92,6 +96,16 @@ def _check_stream(stream: Stream) -> None:
     )
 
 
+def _check_watchdog(collect: Collect) -> None:
+    for name in ("watchdog_authorization_file", "watchdog_ca_file"):
+        _require(
+            getattr(collect, name) is None
+            or (collect.watchdog_url or collect.watchdog_url_file) is not None,
+            f"collect.{name} has no effect without a watchdog: give collect.watchdog_url or "
+            "collect.watchdog_url_file too.",
+        )
+
+
 def _check_notify(notify: Notify) -> None:
     names = [route.name for route in notify.routes]
     _require_unique("receiver", names)
@@ -104,7 +118,7 @@ def _check_notify(notify: Notify) -> None:
         notify.heartbeat_receiver in (None, *names),
         f"notify.heartbeat_receiver: there is no receiver `{notify.heartbeat_receiver}`; "
         f"there are: {', '.join(names) or 'none'}"
-        f"{near_word(notify.heartbeat_receiver or '', names)}.",
+        f"{near_word(notify.heartbeat_receiver or '', names)}",
     )
     for window in notify.maintenance:
         read_schedule(window)

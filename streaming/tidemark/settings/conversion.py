@@ -52,14 +52,18 @@ def near_word(word: str, known: Iterator[str] | Any) -> str:
     return f"; did you mean `{close[0]}`?" if close else ""
 
 
+def with_stop(text: str) -> str:
+    """A sentence with its end; a question, such as that for the near word, has it."""
+    return text if text.endswith("?") else f"{text}."
+
+
 def _message(text: str, file: str | None, names: Mapping[str, str]) -> str:
     path = _path(_parts(text))
     variable = next((names[key] for key in _prefixes(path) if key in names), None)
     text = explain(text, Settings, hides_value=variable is not None)
     where = f" in {file}" if file is not None else ""
     where = f", variable {variable}" if variable is not None else where
-    end = "" if text.endswith("?") else "."
-    return f"configuration{where}: {text}{end} docs/reference-config.yaml lists every option."
+    return f"configuration{where}: {with_stop(text)} docs/reference-config.yaml lists every option."
 
 
 def explain(text: str, kind: type[Struct], *, hides_value: bool = False) -> str:

@@ -11,6 +11,7 @@ from tidemark.core.errors import ConfigError
 from tidemark.core.identity import alert_name
 from tidemark.core.own_alerts import DELIVERED
 from tidemark.detect import DETECTORS
+from tidemark.settings.conversion import with_stop
 from tidemark.settings.schema import Notify, Settings
 
 # All alerts that receivers can get.
@@ -30,11 +31,11 @@ def _check_routes(notify: Notify) -> None:
         for entry in entries:
             for expression in entry.alerts:
                 if not any(re.fullmatch(expression, name) for name in ALERTS):
-                    raise ConfigError(
-                        f"configuration: {kind} `{entry.name}`: alerts: `{expression}` matches no "
-                        f"alert that receivers get{_near_alert(expression)}. "
-                        "docs/alerts.md lists the alerts."
+                    problem = with_stop(
+                        f"{kind} `{entry.name}`: alerts: `{expression}` matches no alert that "
+                        f"receivers get{_near_alert(expression)}"
                     )
+                    raise ConfigError(f"configuration: {problem} docs/alerts.md lists the alerts.")
     for route in notify.routes:
         for name in ("severities", "clusters", "alerts"):
             if not getattr(route, name):
@@ -48,7 +49,11 @@ def _near_alert(expression: str) -> str:
     """An alert is also found by its detector's id, and without regard to case."""
     word = expression.replace("_", "").lower()
     names = {name.lower(): name for name in ALERTS}
-    close = get_close_matches(word, names, n=1) or get_close_matches(f"kafka{word}", names, n=1)
+    # Below it the nearest of many names is often another alert.
+    cutoff = 0.8
+    close = get_close_matches(word, names, n=1, cutoff=cutoff) or get_close_matches(
+        f"kafka{word}", names, n=1, cutoff=cutoff
+    )
     return f"; did you mean `{names[close[0]]}`?" if close else ""
 
 

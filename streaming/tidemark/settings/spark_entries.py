@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from tidemark.core.errors import ConfigError
-from tidemark.settings.conversion import near_word
+from tidemark.settings.conversion import near_word, with_stop
 from tidemark.settings.java_options import near_security_option
 from tidemark.settings.schema import Settings
 
@@ -96,7 +96,7 @@ def _check_word(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         # The value is not shown: an entry may hold a secret that belongs elsewhere.
         text = f"`{name}` must be one of {', '.join(choices)}{near_word(value.upper(), choices)}"
-        raise _error(text if text.endswith("?") else f"{text}.")
+        raise _error(with_stop(text))
 
 
 def _check_strength(protocol: str, configured: object) -> None:

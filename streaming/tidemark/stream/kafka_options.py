@@ -53,7 +53,6 @@ OAUTH_HANDLER: Final = (
 )
 # Options without a Java form, and the Java option that replaces them.
 REPLACED_BY: Final = {
-    "ssl_ciphers": "kafka.ssl.cipher.suites",
     "sasl_kerberos_name": "kafka.sasl.jaas.config",
     "sasl_kerberos_domain_name": "kafka.sasl.jaas.config",
 }

@@ -17,14 +17,16 @@ def check_files(settings: Settings, *, with_stream: bool = True) -> None:
     `with_stream`: also for what only the stream refuses, which has another Kafka client.
     """
     from tidemark.kafka.oauth import check_oauth_files
+    from tidemark.kafka.option_names import named_options
     from tidemark.kafka.options import check_packages, client_options
     from tidemark.kafka.tls import check_tls
 
     for connection in (settings.kafka, *settings.clusters):
         options = client_options(connection)
-        check_packages(options)
-        check_tls(options)
-        check_oauth_files(options)
+        with named_options(connection):
+            check_packages(options)
+            check_tls(options)
+            check_oauth_files(options)
     _check_jmx(settings)
     _check_receivers(settings)
     _check_servers(settings)

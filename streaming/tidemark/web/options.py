@@ -16,7 +16,7 @@ import yaml
 from msgspec import Meta, Struct, field
 
 from tidemark.core.errors import ConfigError
-from tidemark.settings.conversion import explain
+from tidemark.settings.conversion import explain, with_stop
 
 MAX_FILE_BYTES: Final = 1_000_000
 _BCRYPT: Final = re.compile(r"\$2[aby]\$(0[4-9]|1[0-7])\$[./A-Za-z0-9]{53}")
@@ -91,7 +91,7 @@ def read_web_file(path: Path) -> WebFile:
         ) from None
     except msgspec.ValidationError as error:
         reason = explain(str(error), WebFile)
-        raise ConfigError(f"{where}: {reason}{'' if reason.endswith('?') else '.'}") from None
+        raise ConfigError(f"{where}: {with_stop(reason)}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f" in line {mark.line + 1}"
