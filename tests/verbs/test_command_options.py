@@ -83,7 +83,12 @@ def test_json_of_check_config_is_one_object_also_where_nothing_answers(tmp_path:
         encoding="utf-8",
     )
     checked = json.loads(tidemark("check-config", "--config", str(path), "--json").out)
-    assert checked == {"config": str(path), "clusters": ["a"], "misspelt_variables": {}}
+    assert checked == {
+        "config": str(path),
+        "clusters": ["a"],
+        "misspelt_variables": {},
+        "warnings": [],
+    }
     found = tidemark("check-config", "--config", str(path), "--reach", "--acls", "--json", code=1)
     reached = json.loads(found.out)["reach"]
     assert [each["name"] for each in reached] == ["kafka (Tidemark's own topics)", "cluster a"]

@@ -1,6 +1,7 @@
 """Configuration: the schema of every option, the sources of values, and the checks at load."""
 
 from tidemark.settings.addresses import parse_address
+from tidemark.settings.alert_choice import choice_warnings
 from tidemark.settings.maintenance import Maintenance, Schedule, read_schedule
 from tidemark.settings.schema import (
     Alertmanager,
@@ -34,6 +35,7 @@ __all__ = [
     "Settings",
     "Stream",
     "Topics",
+    "choice_warnings",
     "load_settings",
     "misspelt_variables",
     "parse_address",

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from tidemark.core.errors import ConfigError
 from tidemark.detect import DETECTORS
 from tidemark.settings.addresses import check_addresses
+from tidemark.settings.alert_choice import check_alert_choice
 from tidemark.settings.conversion import near_word, with_stop
 from tidemark.settings.expressions import check_expressions
 from tidemark.settings.maintenance import read_schedule
@@ -22,6 +23,9 @@ _MASTER: Final = (
     r"|spark://{0}(,{0})*".replace("{0}", r"(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):\d{1,5}")
 )
 
+# Usual ways to write "all topics".
+_ALL: Final = (".*", ".+", "^.*", "^.*$", ".*$", "^.+$", "(.*)", "(.+)", ".*.*")
+
 
 def check(settings: Settings) -> None:
     """Raises ConfigError for the first option that is wrong, with its name and a valid form."""
@@ -32,6 +36,7 @@ def check(settings: Settings) -> None:
             f"cluster `{cluster.name}`: shard {cluster.shard} must be below shards "
             f"{cluster.shards}.",
         )
+        _check_topics(cluster)
         _check_jmx(cluster)
     topics = settings.topics
     _require(
@@ -54,6 +59,7 @@ def check(settings: Settings) -> None:
     _check_stream(settings.stream)
     check_spark(settings)
     check_expressions(settings)
+    check_alert_choice(settings)
     check_addresses(settings)
 
 
@@ -68,6 +74,21 @@ def _require_unique(kind: str, names: Collection[str]) -> None:
         repeated is None,
         f"the {kind} name `{repeated}` is used twice; each {kind} needs a unique name.",
     )
+
+
+def _check_topics(cluster: Cluster) -> None:
+    watched = f"cluster `{cluster.name}`: no topic is watched"
+    _require(
+        bool(cluster.topics_allow),
+        f"{watched}: topics_allow is empty; leave it out to watch all.",
+    )
+    for expression in cluster.topics_deny:
+        # What else matches all names is not decidable in general.
+        _require(
+            expression not in _ALL,
+            f"{watched}: topics_deny has `{expression}`, which wins over topics_allow; remove it. "
+            "topics_allow alone also leaves out all others.",
+        )
 
 
 def _check_jmx(cluster: Cluster) -> None:

@@ -18,7 +18,7 @@ from tidemark import __version__
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.kafka.command_options import command_config_option, config_option, load_with
 from tidemark.kafka.completion import complete_receivers
-from tidemark.settings import Settings, misspelt_variables
+from tidemark.settings import Settings, choice_warnings, misspelt_variables
 
 SCHEMA: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json")
 
@@ -105,9 +105,12 @@ class _Report:
             "config": None if config is None else str(config),
             "clusters": names,
             "misspelt_variables": dict(misspelt),
+            "warnings": list(choice_warnings(settings)),
         }
         for name, option in misspelt:
             self._echo(f"{name} is no option and is ignored; did you mean {option}?", err=True)
+        for line in self.document["warnings"]:
+            self._echo(f"warning: {line}", err=True)
         watched = ", ".join(names) or "none"
         self._echo(f"ok: {config or 'defaults and environment'}; watched clusters: {watched}")
 
