@@ -5,13 +5,28 @@ from __future__ import annotations
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from tests.settings.load import load, refused
 from tidemark.core.errors import ConfigError
-from tidemark.settings import parse_address
+from tidemark.detect.thresholds import Override
+from tidemark.settings import (
+    Alertmanager,
+    Cluster,
+    JmxEndpoint,
+    Maintenance,
+    Receiver,
+    Settings,
+    parse_address,
+)
+from tidemark.settings.conversion import _plain
+from tidemark.settings.limits import limits
+from tidemark.settings.sources import variables
 from tidemark.settings.spark_entries import PROCESS_OPTIONS
+from tidemark.web.options import Tls, WebFile
 
 
 @pytest.mark.parametrize(
@@ -140,6 +155,61 @@ from tidemark.settings.spark_entries import PROCESS_OPTIONS
 )
 def test_wrong_options_are_named_in_one_line(text: str, message: str, tmp_path: Path) -> None:
     assert message in refused(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("topics: {partitions: 100000}", "; write a whole number from 1 to 1024."),
+        ("stream: {trigger_ms: -1}", "; write a whole number from 0 to 2147483647."),
+        ("collect: {pass_seconds: 0}", "; write a number above 0, up to 1000000000."),
+        (
+            "clusters: [{name: a, jmx: [{broker: -1, url: 'http://h:1'}]}]",
+            "; write a whole number from 0 to below 2147483648.",
+        ),
+        ("topics: {prefix: ''}", "; write 1 to 100 letters, digits, `.`, `_` and `-`."),
+        ("topics: {event_topic_suffix: ' '}", "; write at most 50 letters, digits, `.`, `_` and"),
+        ("clusters: [{name: 'a b'}]", "; write 1 to 100 letters, digits, `.`, `_` and `-`."),
+        ("collect: {collector: ''}", "; write 1 to 100 characters."),
+        ("stream: {checkpoint: ''}", "; write 1 or more characters."),
+        ("kafka: {bootstrap_servers: []}", "; write 1 or more entries."),
+    ],
+)
+def test_a_value_beyond_its_limits_has_them_in_words(text: str, cure: str, tmp_path: Path) -> None:
+    message = refused(text, tmp_path)
+    assert cure in message
+    assert "regex" not in message
+
+
+def test_every_limit_of_an_option_has_words() -> None:
+    """`limits` fails at a pattern that it does not know."""
+    checked = [(".".join(path), kind) for _, path, kind in variables(Settings)]
+    for struct in (
+        Cluster,
+        JmxEndpoint,
+        Receiver,
+        Alertmanager,
+        Maintenance,
+        Override,
+        WebFile,
+        Tls,
+    ):
+        fields = msgspec.inspect.type_info(struct).fields  # type: ignore[attr-defined]
+        checked += [(option.name, option.type) for option in fields]
+    limited = [(name, limits(_plain(kind))) for name, kind in checked if is_limited(_plain(kind))]
+    assert len(limited) > 50
+    assert [name for name, words in limited if words is None] == []
+
+
+def is_limited(kind: Any) -> bool:
+    names = ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern")
+    return any(getattr(kind, name, None) is not None for name in names)
+
+
+def test_a_section_is_no_near_word_for_an_option_of_its_name(tmp_path: Path) -> None:
+    message = refused("detect: {overrides: [{clusters: east, topics: a}]}", tmp_path)
+    assert "unknown field `clusters` - at `$.detect.overrides[0]`." in message
+    assert "did you mean" not in message
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from tidemark.core.errors import ConfigError
+from tidemark.settings.limits import BEYOND, limits
 from tidemark.settings.schema import Settings
 
 _PATH: Final = re.compile(
@@ -86,6 +87,11 @@ def explain(text: str, kind: type[Struct], *, hides_value: bool = False) -> str:
         return f"{text}; it is one of {', '.join(choices)}{near_word(value, choices)}"
     if unknown is not None:
         return text + _near_option(kind, unknown[1], path)
+    if BEYOND.match(problem):
+        cure = limits(_type_at(kind, path))
+        # A regular expression is no help to read.
+        shown = text.replace(problem, re.sub(r" matching regex .*", " of another form", problem))
+        return shown if cure is None else f"{shown}; {cure}"
     cures = [cure for pattern, cure in CURES if pattern.match(problem)]
     return f"{text}; {cures[0]}" if cures else text
 
@@ -112,7 +118,8 @@ def _near_option(kind: type[Struct], name: str, path: list[str]) -> str:
     if near:
         return near
     same = [".".join(found) for found in _options(kind) if found[-1] == name]
-    return f"; did you mean `{same[0]}`?" if len(same) == 1 else ""
+    # A section of this name is another thing than an entry's option.
+    return f"; did you mean `{same[0]}`?" if len(same) == 1 and same[0] != name else ""
 
 
 def _options(kind: type[Struct], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
