@@ -157,7 +157,7 @@ def test_what_cannot_be_taken_over_is_one_line(
     ensure_topics(settings.kafka, settings.topics)
     missing = stream(settings, "--from-checkpoint", str(tmp_path / "nothing"))
     end(missing, 2)
-    assert "has no tidemark.json" in error_line(missing)
+    assert "nothing is no folder" in error_line(missing)
     folder = tmp_path / "old"
     folder.mkdir()
     fixed = {"v": 1, "topic": settings.topics.replica_state, "partitions": 9}
