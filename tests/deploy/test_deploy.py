@@ -15,6 +15,7 @@ import yaml
 
 from dashboards.health_rules import FILE as HEALTH
 from tests.conftest import ROOT, need
+from tidemark.assets import list_assets
 from tidemark.cli import COMMANDS
 from tidemark.settings import load_settings
 
@@ -202,6 +203,30 @@ def test_units_start_a_verb_with_few_rights(path: Path) -> None:
         "strict",
     )
     assert (service["Restart"], service["RestartPreventExitStatus"]) == ("on-failure", "2")
+
+
+def test_the_units_link_to_what_the_documented_install_writes() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    (folder,) = re.findall(r"tidemark assets export (\S+)$", page, flags=re.MULTILINE)
+    assets = {path for path, _ in list_assets()}
+    for path in UNITS:
+        (link,) = re.findall(r"^Documentation=file://(.+)$", path.read_text(), flags=re.MULTILINE)
+        assert link.startswith(f"{folder}/")
+        assert link.removeprefix(f"{folder}/") in assets
+        assert f"deploy/systemd/{path.name}" in assets
+    assert f"cp {folder}/deploy/systemd/tidemark-*.service /etc/systemd/system/" in page
+
+
+def test_what_builds_from_a_checkout_is_documented() -> None:
+    """An export of the assets has no source: what refers to it is of no use there."""
+    exported = {path for path, _ in list_assets()}
+    build = compose()["services"]["collect"]["build"]
+    root = (DEPLOY / "compose" / build["context"]).resolve()
+    assert root == ROOT and "pyproject.toml" not in exported
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    assert "`compose/` and `docker/` need a checkout" in page
+    for name in ("compose/compose.yaml", "docker/Dockerfile"):
+        assert "# In a checkout, because" in (DEPLOY / name).read_text(encoding="utf-8")
 
 
 def test_there_is_a_unit_for_each_long_running_verb() -> None:

@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from tests.deploy.test_charts import EVERYTHING, rendered
+from tests.deploy.test_charts import EVERYTHING, SECURE, rendered
 from tests.deploy.test_deploy import UNITS, compose
 from tidemark.kafka.topics import topic_specifications
 from tidemark.settings import Topics, load_settings
@@ -51,15 +52,16 @@ def test_custom_resources_follow_the_schemas_of_their_operators(path: Path) -> N
         check(document)
 
 
+@pytest.mark.parametrize("values", [EVERYTHING, SECURE], ids=["all", "secure"])
 def test_what_the_chart_renders_for_the_prometheus_operator_follows_its_schemas(
-    tmp_path: Path,
+    tmp_path: Path, values: dict[str, Any]
 ) -> None:
     kinds = set()
-    for document in rendered(tmp_path, EVERYTHING):
+    for document in rendered(tmp_path, values):
         if document["apiVersion"] == "monitoring.coreos.com/v1":
             check(document)
             kinds.add(document["kind"])
-    assert kinds == {"ServiceMonitor", "PrometheusRule"}
+    assert kinds == {"ServiceMonitor"} | ({"PrometheusRule"} if values is EVERYTHING else set())
 
 
 def test_the_schemas_refuse_a_misspelled_field() -> None:
@@ -90,17 +92,36 @@ def test_compose_has_load_and_watches_only_others_topics() -> None:
     assert not any(e.fullmatch(topic.removeprefix("--topic=")) for e in denied)
 
 
-def test_kustomize_builds_what_kubernetes_accepts() -> None:
+def kustomize(folder: Path) -> list[dict[str, Any]]:
     ran = subprocess.run(
-        [optional("kubectl"), "kustomize", str(DEPLOY / "kubernetes")],
+        [optional("kubectl"), "kustomize", str(folder)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+    return list(yaml.safe_load_all(ran.stdout))
+
+
+def test_the_documented_overlay_leaves_user_and_group_to_openshift(tmp_path: Path) -> None:
+    page = (DEPLOY.parent / "docs" / "deploy.md").read_text(encoding="utf-8")
+    (overlay,) = re.findall(r"^  ```yaml\n(  resources:.*?)^  ```", page, re.MULTILINE | re.DOTALL)
+    shutil.copytree(DEPLOY / "kubernetes", tmp_path / "kubernetes")
+    (tmp_path / "openshift").mkdir()
+    (tmp_path / "openshift" / "kustomization.yaml").write_text(textwrap.dedent(overlay))
+    pods = [
+        document["spec"]["template"]["spec"]
+        for document in kustomize(tmp_path / "openshift")
+        if document["kind"] in {"Deployment", "StatefulSet"}
+    ]
+    kept = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert [pod["securityContext"] for pod in pods] == [kept] * 3
+
+
+def test_kustomize_builds_what_kubernetes_accepts() -> None:
     kinds = []
-    for document in yaml.safe_load_all(ran.stdout):
+    for document in kustomize(DEPLOY / "kubernetes"):
         kinds.append(document["kind"])
         if f"{document['apiVersion']} {document['kind']}" in RESOURCES:
             check(document)

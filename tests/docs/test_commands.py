@@ -48,6 +48,9 @@ NOT_RUN = {
     "export": "of the shell",
     "systemctl": "needs systemd",
     "python": "tests.jvm fetches jars",
+    "python3": "tests.cluster.test_new_user makes the environment of the README",
+    "pip": "tests.cluster.test_new_user installs the wheel",
+    ".": "of the shell",
     "tee": "of the system",
 }
 

@@ -21,7 +21,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "tidemark.runbookUrl" -}}
-{{- .Values.runbookUrl | default (printf "http://%s-export.%s:%v/docs/runbooks" (include "tidemark.name" .) .Release.Namespace .Values.export.service.port) }}
+{{- .Values.runbookUrl | default (printf "%s://%s-export.%s:%v/docs/runbooks" (include "tidemark.scheme" (dict "root" . "verb" "export") | lower) (include "tidemark.name" .) .Release.Namespace .Values.export.service.port) }}
 {{- end }}
 
 {{/* Tidemark's configuration: what the chart sets, below what the values say. */}}
@@ -37,7 +37,33 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) }}
 {{- end }}
 
-{{/* A pod. Arguments: root, verb, port, image, values of the verb, whether it keeps state. */}}
+{{/* HTTP or HTTPS: how a process is probed and scraped. Arguments: root, verb. */}}
+{{- define "tidemark.scheme" -}}
+{{- $options := index .root.Values.config .verb | default dict }}
+{{- (index .root.Values .verb).scheme | default (ternary "HTTPS" "HTTP" (not (empty $options.web_config_file))) }}
+{{- end }}
+
+{{/* The port of a process, as its `listen` says. Arguments: root, verb. */}}
+{{- define "tidemark.port" -}}
+{{- $listen := index (fromYaml (include "tidemark.config" .root)) .verb "listen" | toString }}
+{{- if not (regexMatch ":[0-9]+$" $listen) }}
+{{- fail (printf "config.%s.listen: %s is no address:port. Leave it out: the chart sets it." .verb $listen) }}
+{{- else if regexMatch "^(127\\.|localhost:|\\[::1\\]:)" $listen }}
+{{- fail (printf "config.%s.listen: no probe reaches %s from outside of the pod: give 0.0.0.0 in place of the host." .verb $listen) }}
+{{- end }}
+{{- regexFind "[0-9]+$" $listen }}
+{{- end }}
+
+{{/* How the kubelet asks a process. Arguments: root, verb, values of the verb, path. */}}
+{{- define "tidemark.probe" -}}
+{{- if .values.tcpProbes -}}
+tcpSocket: {port: http}
+{{- else -}}
+httpGet: {path: {{ .path }}, port: http, scheme: {{ include "tidemark.scheme" . }}}
+{{- end }}
+{{- end }}
+
+{{/* A pod. Arguments: root, verb, image, values of the verb, whether it keeps state. */}}
 {{- define "tidemark.pod" -}}
 metadata:
   labels:
@@ -80,14 +106,14 @@ spec:
       resources:
         {{- toYaml .values.resources | nindent 8 }}
       ports:
-        - {name: http, containerPort: {{ .port }}}
+        - {name: http, containerPort: {{ include "tidemark.port" . }}}
       livenessProbe:
-        httpGet: {path: /-/healthy, port: http}
+        {{- include "tidemark.probe" (set (omit . "path") "path" "/-/healthy") | nindent 8 }}
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 6
       readinessProbe:
-        httpGet: {path: /-/ready, port: http}
+        {{- include "tidemark.probe" (set (omit . "path") "path" "/-/ready") | nindent 8 }}
         periodSeconds: 5
         timeoutSeconds: 5
       volumeMounts:
