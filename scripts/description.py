@@ -8,7 +8,10 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-WHERE = "The documents named here come with the package: `tidemark assets export DIR` writes them."
+WHERE = (
+    "`tidemark assets export DIR` writes the documents named here, which come with the package. "
+    "CONTRIBUTING.md is in the source only."
+)
 
 
 def description(readme: str) -> str:

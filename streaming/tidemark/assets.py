@@ -16,6 +16,8 @@ from tidemark.core.errors import TidemarkError
 
 # Folders below the root, as in pyproject.toml.
 FOLDERS: Final = ("docs", "dashboards/grafana", "dashboards/prometheus", "deploy")
+# Files beside them, which the documents link to.
+FILES: Final = ("CHANGELOG.md", "SECURITY.md")
 
 
 def asset_root() -> Traversable:
@@ -37,8 +39,10 @@ def read_asset(path: str) -> str:
 
 
 def list_assets() -> Iterator[tuple[str, Traversable]]:
-    """(path below the root, file) of each asset, in the order of FOLDERS and names."""
+    """(path below the root, file) of each asset, in the order of FILES, FOLDERS and names."""
     root = asset_root()
+    for name in FILES:
+        yield name, root / name
     for folder in FOLDERS:
         yield from _files_below(folder, root.joinpath(*folder.split("/")))
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.packaging.test_wheel import built
+from tidemark.assets import list_assets
 
 MEBIBYTE = 1024 * 1024
 LIMIT_MEBIBYTES = 60
@@ -69,6 +70,19 @@ def test_the_versions_of_python_are_said_everywhere(metadata: Message) -> None:
     assert listed == ["3.11", "3.12", "3.13"]
     text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     assert "Python 3.11, 3.12 or 3.13" in text
+
+
+def test_the_documents_that_the_description_names_come_with_the_package(metadata: Message) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.split("\n## Documentation\n")[1].split("\n## ")[0]
+    linked = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", section)}
+    assert len(linked) > 15
+    shipped = {path for path, _ in list_assets()}
+    text = str(metadata.get_payload())
+    assert {f"{name} is in the source only." for name in linked - shipped} == {
+        "CONTRIBUTING.md is in the source only."
+    }
+    assert "CONTRIBUTING.md is in the source only." in text
 
 
 def test_links_of_the_description_work_on_an_index_page(metadata: Message) -> None:

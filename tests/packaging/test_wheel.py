@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -13,10 +14,12 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.packaging.test_packaging import tracked
-from tidemark.assets import FOLDERS, list_assets
+from tidemark.assets import FILES, FOLDERS, list_assets
 from tidemark.cli import COMMANDS
 from tidemark.core.extras import install_command
 from tidemark.detect.thresholds import RUNBOOK_URL
+
+FENCE = re.MULTILINE | re.DOTALL
 
 
 def built(folder: Path, target: str) -> Path:
@@ -69,8 +72,28 @@ def test_the_wheel_has_the_documents_dashboards_rules_and_examples(
     }
     assert written == {path: file.read_bytes() for path, file in list_assets()}
     committed = {path.relative_to(ROOT).as_posix() for path in tracked()}
-    assert written.keys() == {path for path in committed if path.startswith(FOLDERS)}
+    assert written.keys() == {
+        path for path in committed if path.startswith(FOLDERS) or path in FILES
+    }
     assert not (installed / "tests").exists() and not (installed / "dashboards").exists()
+
+
+def test_the_exported_documents_have_no_dead_link(installed: Path, tmp_path: Path) -> None:
+    assert run(installed, "assets", "export", str(tmp_path)).returncode == 0
+    documents = sorted(tmp_path.rglob("*.md"))
+    assert {"CHANGELOG.md", "SECURITY.md", "operations.md"} < {path.name for path in documents}
+    dead, found = [], 0
+    for path in documents:
+        text = re.sub(r"^ *```.*?^ *```", "", path.read_text(encoding="utf-8"), flags=FENCE)
+        for target in re.findall(r"\]\(([^)#\s]+)", text):
+            if "://" not in target:
+                found += 1
+                # Also a link that leaves the folder is dead.
+                goal = (path.parent / target).resolve()
+                if not (goal.exists() and goal.is_relative_to(tmp_path)):
+                    dead.append((path.name, target))
+    assert found > 100
+    assert dead == []
 
 
 def test_an_export_with_another_runbook_url_replaces_nothing_unasked(
