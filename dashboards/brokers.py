@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard
 from dashboards import frame
 from dashboards.broker_risks import risks
 from dashboards.panels import ANSWERS, AnyPanel, grid, lines, listing, number, queries, states
-from dashboards.promql import chosen, increase, sum_by
+from dashboards.promql import ESTIMATED, chosen, increase, sum_by
 from tidemark.core.metric_table import METRICS
 
 UID = frame.BROKERS
@@ -77,7 +77,7 @@ def _silent() -> str:
 
 
 def _churn() -> list[AnyPanel]:
-    def counted(metric: str) -> str:
+    def grown(metric: str) -> str:
         return increase(_of(metric), "$__rate_interval")
 
     causes = increase(chosen("tidemark_isr_shrinks_by_cause_total"), "$__rate_interval")
@@ -85,29 +85,29 @@ def _churn() -> list[AnyPanel]:
         lines(
             4,
             "ISR shrinks by removed broker",
-            "Removals of the broker from in-sync sets.",
-            queries((counted("tidemark_isr_shrinks_total"), BROKER)),
+            f"Removals of the broker from in-sync sets. {ESTIMATED}",
+            queries((grown("tidemark_isr_shrinks_total"), BROKER)),
             unit="short",
         ),
         lines(
             5,
             "ISR shrinks by leader",
             "Removals from in-sync sets led by the broker. When all followers of one leader are "
-            "removed, the leader is the likely cause.",
-            queries((counted("tidemark_isr_shrinks_led_total"), BROKER)),
+            f"removed, the leader is the likely cause. {ESTIMATED}",
+            queries((grown("tidemark_isr_shrinks_led_total"), BROKER)),
             unit="short",
         ),
         lines(
             6,
             "ISR expands",
-            "Additions of the broker to in-sync sets.",
-            queries((counted("tidemark_isr_expands_total"), BROKER)),
+            f"Additions of the broker to in-sync sets. {ESTIMATED}",
+            queries((grown("tidemark_isr_expands_total"), BROKER)),
             unit="short",
         ),
         lines(
             7,
             "ISR shrinks by suspected cause",
-            "All shrinks of the cluster.",
+            f"All shrinks of the cluster. {ESTIMATED}",
             queries((causes, f"{CLUSTER} {{{{cause}}}}")),
             unit="short",
         ),
@@ -185,7 +185,7 @@ def _jmx() -> list[AnyPanel]:
             17,
             "Expired requests",
             "Requests that waited until their time-out, by JMX. A consumer's fetch that expires "
-            "found no new records.",
+            f"found no new records. {ESTIMATED}",
             queries((expired, f"{BROKER} {{{{operation}}}}")),
             unit="short",
             absent=absent,

@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
 from dashboards.panels import ANSWERS, AnyPanel, grid, lines, link, listing, number, queries, states
-from dashboards.promql import RECENT, chosen, counted, increase, sum_by
+from dashboards.promql import ESTIMATED, EXACT, RECENT, chosen, counted, increase, sum_by
 
 UID = frame.OVERVIEW
 CLUSTER = "{{kafka_cluster}}"
@@ -27,8 +27,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             1,
             "Committed records lost",
-            "Proven losses in the time range; a lower bound. "
-            "Exact unless the exporter restarted in it.",
+            f"Proven losses in the time range; a lower bound. {EXACT}",
             lost,
             CLUSTER,
             bad=0.5,
@@ -148,14 +147,14 @@ def _graphs() -> list[list[AnyPanel]]:
             lines(
                 9,
                 "ISR churn by broker",
-                "Removals of the broker from in-sync sets.",
+                f"Removals of the broker from in-sync sets. {ESTIMATED}",
                 queries((shrinks, BY_BROKER)),
                 unit="short",
             ),
             lines(
                 10,
                 "Elections and truncations",
-                "Leader elections and log truncations.",
+                f"Leader elections and log truncations. {ESTIMATED}",
                 events,
                 unit="short",
             ),

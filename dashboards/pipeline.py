@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import dashboard
 
 from dashboards import frame
 from dashboards.panels import AnyPanel, grid, lines, number, queries, states
-from dashboards.promql import RECENT, chosen, counted, increase, series, sum_by
+from dashboards.promql import ESTIMATED, EXACT, RECENT, chosen, counted, increase, series, sum_by
 
 UID = frame.PIPELINE
 CLUSTER = "{{kafka_cluster}}"
@@ -49,7 +49,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             3,
             "Dead letters",
-            "Events that cannot be decoded, in the time range.",
+            f"Events that cannot be decoded, in the time range. {EXACT}",
             counted(series("tidemark_dead_letters_total"), "$__range"),
             "",
             bad=0.5,
@@ -58,7 +58,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             4,
             "Undecodable records",
-            "Records skipped by the exporter, in the time range.",
+            f"Records skipped by the exporter, in the time range. {EXACT}",
             sum_by(
                 counted(series("tidemark_export_records_undecodable_total"), "$__range"), "topic"
             ),
@@ -70,7 +70,7 @@ def _numbers() -> list[AnyPanel]:
         number(
             5,
             "Undelivered alerts",
-            "Alerts rejected by a receiver or dropped, in the time range.",
+            f"Alerts rejected by a receiver or dropped, in the time range. {EXACT}",
             lost,
             "{{receiver}}",
             bad=0.5,
@@ -170,7 +170,8 @@ def _export() -> list[AnyPanel]:
         lines(
             14,
             "Series by tier",
-            "Series served about the watched clusters, and left out because of export.max_series.",
+            "Series served about the watched clusters, and left out because of export.max_series. "
+            f"What is left out: {ESTIMATED[0].lower()}{ESTIMATED[1:]}",
             queries(
                 (sum_by(series("tidemark_series"), "tier"), "{{tier}}"),
                 (f"{dropped} > 0", "{{tier}}, left out"),
@@ -197,7 +198,7 @@ def _deliver() -> list[AnyPanel]:
         lines(
             16,
             "Posts",
-            "HTTP posts by receiver and outcome.",
+            f"HTTP posts by receiver and outcome. {ESTIMATED}",
             queries((attempts, "{{receiver}} {{outcome}}")),
             unit="short",
             absent="no receiver",
@@ -221,7 +222,10 @@ def _deliver() -> list[AnyPanel]:
 
 
 def build() -> dashboard.Dashboard:
-    stale = f"time() - {chosen('tidemark_last_pass_timestamp_seconds')} > 60"
+    # At the time of the scrape: `time()` would add the age of the sample, up to a minute of healthy
+    # passes where Prometheus scrapes once a minute.
+    newest = chosen("tidemark_last_pass_timestamp_seconds")
+    stale = f"timestamp({newest}) - {newest} > 60"
     return frame.make_dashboard(
         UID,
         "Pipeline",

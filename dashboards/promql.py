@@ -6,6 +6,11 @@ from tidemark.core.metric_table import METRICS
 
 # Of an annotation: it holds two samples of a counter also where Prometheus scrapes once a minute.
 RECENT = "3m"
+# For the description of a panel with `increase`: Prometheus extrapolates to the edges of a window
+# that is four scrapes long and holds the growth of three.
+ESTIMATED = "Estimated from the scrapes around each point: one event may show as 1.33."
+# For that of a panel with `counted`.
+EXACT = "Exact unless the exporter restarted in it."
 # The matcher of the dashboards' cluster variable.
 CHOSEN = {"kafka_cluster": "=~$kafka_cluster"}
 

@@ -17,7 +17,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.__main__ import generate, stale, without_placement
-from dashboards.promql import series
+from dashboards.promql import ESTIMATED, EXACT, series
 from tests.conftest import ROOT, need
 from tests.metric_table import definition_of
 
@@ -98,6 +98,16 @@ def test_the_sdk_reads_back_every_key(path: Path) -> None:
     assert without_placement(again) == document
 
 
+def how_exact(targets: list[dict[str, Any]]) -> set[str]:
+    """The sentences that the queries' use of `increase` calls for."""
+    grown = [target["expr"] for target in targets if "increase(" in target["expr"]]
+    return {EXACT if "resets(" in expression else ESTIMATED for expression in grown}
+
+
+def stated_exactness(description: str) -> set[str]:
+    return {each for each in (ESTIMATED, EXACT) if each.lower() in description.lower()}
+
+
 def broken_rules(panel: dict[str, Any]) -> Iterator[str]:
     """The rules of ours that a panel breaks."""
     defaults, targets = panel["fieldConfig"]["defaults"], panel["targets"]
@@ -110,6 +120,7 @@ def broken_rules(panel: dict[str, Any]) -> Iterator[str]:
         "the data source variable": panel["datasource"] == SOURCE
         and all(target["datasource"] == SOURCE for target in targets),
         "a unit": bool(defaults["unit"]),
+        "how exact an increase is": how_exact(targets) == stated_exactness(panel["description"]),
         "words for no data": bool(defaults["noValue"]),
         "queries, each with its own letter": bool(refs) and len(set(refs)) == len(refs),
         "instant queries for now, ranges for graphs": all(
@@ -168,6 +179,16 @@ def test_a_broken_rule_is_found() -> None:
     panel["fieldConfig"]["defaults"]["unit"] = ""
     panel["targets"][0]["range"] = False
     assert list(broken_rules(panel)) == ["a unit", "instant queries for now, ranges for graphs"]
+
+
+def test_a_panel_that_does_not_say_how_exact_it_is_is_found() -> None:
+    panels = {each["id"]: each for each in load(FILES[1])["panels"]}
+    assert FILES[1].stem == "tidemark-overview"
+    for number, sentence in ((1, EXACT), (9, ESTIMATED)):
+        panel = panels[number]
+        assert list(broken_rules(panel)) == []
+        panel["description"] = panel["description"].replace(f" {sentence}", "")
+        assert list(broken_rules(panel)) == ["how exact an increase is"]
 
 
 def test_ids_of_panels_do_not_change() -> None:
