@@ -32,7 +32,22 @@ def test_version_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_check_config_accepts_the_reference() -> None:
     reference = ROOT / "docs" / "reference-config.yaml"
-    assert "watched clusters: none" in tidemark("check-config", "--config", str(reference)).out
+    shown = tidemark("check-config", "--config", str(reference))
+    assert "watched clusters: none" in shown.out
+    assert shown.err == "warning: nothing is watched: add `clusters`.\n"
+
+
+def test_check_config_without_a_file_warns_that_nothing_is_watched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("TIDEMARK_CONFIG", raising=False)
+    shown = tidemark("check-config")
+    assert shown.out == "ok: defaults and environment; watched clusters: none\n"
+    assert shown.err == (
+        "warning: nothing is watched: add `clusters`, and give the file by --config or "
+        "TIDEMARK_CONFIG.\n"
+    )
+    assert tidemark("check-config", "--json").err == ""
 
 
 def test_a_file_of_collectors_may_have_what_the_streams_client_cannot_take(tmp_path: Path) -> None:
@@ -48,7 +63,9 @@ def test_check_config_reads_the_path_of_the_file_from_the_environment(
     path = tmp_path / "c.yaml"
     path.write_text("clusters: [{name: east}, {name: west}]", encoding="utf-8")
     monkeypatch.setenv("TIDEMARK_CONFIG", str(path))
-    assert tidemark("check-config").out == f"ok: {path}; watched clusters: east, west\n"
+    shown = tidemark("check-config")
+    assert shown.out == f"ok: {path}; watched clusters: east, west\n"
+    assert "warning" not in shown.err
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,12 @@ class _Report:
             self._echo(f"warning: {line}", err=True)
         watched = ", ".join(names) or "none"
         self._echo(f"ok: {config or 'defaults and environment'}; watched clusters: {watched}")
+        if not names:
+            # Valid, for example for the machine of the stream alone.
+            where = (
+                "" if config is not None else ", and give the file by --config or TIDEMARK_CONFIG"
+            )
+            self._echo(f"warning: nothing is watched: add `clusters`{where}.", err=True)
 
     def _echo(self, line: str, *, err: bool = False) -> None:
         if not self._as_json:
