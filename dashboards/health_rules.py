@@ -110,7 +110,7 @@ RULES = [
         "TidemarkDeadLetters",
         happened(series("tidemark_dead_letters_total"), "15m"),
         "warning",
-        "Events cannot be decoded.",
+        "Events cannot be decoded or judged.",
         "Dead letters within 15 minutes. The dead-letters topic has reason, partition and offset.",
         keep="15m",
     ),

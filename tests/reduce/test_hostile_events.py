@@ -36,8 +36,10 @@ PASS = {
 }
 
 
-def fold(*events: dict[str, Any], blob: bytes | None = None) -> tuple[bytes, list[Row]]:
-    head = {"v": 1, "cluster": "east", "collector": "c", "collector_epoch": 1, "pass": 1}
+def fold(
+    *events: dict[str, Any], blob: bytes | None = None, number: int = 1
+) -> tuple[bytes, list[Row]]:
+    head = {"v": 1, "cluster": "east", "collector": "c", "collector_epoch": 1, "pass": number}
     record = RawRecord(0, 0, 0.0, json.dumps({**head, "events": events}).encode())
     return fold_group(blob, [record], Detection(), 0, 1)
 

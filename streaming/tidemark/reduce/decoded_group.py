@@ -7,6 +7,7 @@ from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert, View
 from tidemark.detect.thresholds import Detection
 from tidemark.evolve.activity import activity_of
+from tidemark.reduce.failures import Failures
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.judge import DecodedPartition, Judge
 from tidemark.reduce.rows import Row, alert_row
@@ -24,10 +25,21 @@ class DecodedGroup:
         self._group, self._groups = group, groups
         self._decoded: dict[str, DecodedPartition] = {}
 
-    def close(self) -> GroupState:
-        """Encodes what was decoded."""
+    def close(self, failures: Failures | None = None) -> GroupState:
+        """Encodes what was decoded.
+
+        With `failures`, a state that cannot be encoded is left as it was stored; a partition
+        without a stored state begins again. Else raises.
+        """
         for key, partition in self._decoded.items():
-            self.state.partitions[key] = encode_state(partition.state)
+            try:
+                self.state.partitions[key] = encode_state(partition.state)
+            except Exception as error:
+                if failures is None:
+                    raise
+                failures.add(key, error)
+                if key not in self.state.partitions:
+                    self.state.due.pop(key, None)
         self._decoded.clear()
         return self.state
 

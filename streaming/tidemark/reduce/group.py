@@ -36,7 +36,8 @@ from tidemark.evolve.fast_path import fold_offsets
 from tidemark.evolve.metadata_log import evolve_change, is_new_record
 from tidemark.evolve.observation import evolve, is_newer, take_over
 from tidemark.evolve.recreation import is_new_topic, is_other_topic
-from tidemark.reduce.group_state import decode_group, encode_group
+from tidemark.reduce.failures import Failures, reducer_failure
+from tidemark.reduce.group_state import decode_group, encode_group, restore_clusters
 from tidemark.reduce.judge import EMPTY, DecodedPartition
 from tidemark.reduce.pass_fold import PassFold
 from tidemark.reduce.rows import RawRecord, Row, dead_letter_row, tombstone
@@ -69,9 +70,28 @@ def fold_group(
     records give the same bytes and rows, and another split into calls gives the same alerts.
     """
     fold = Fold(decode_group(blob), detection, group, groups)
-    for record in sorted(records, key=lambda record: record.offset):
-        fold.record(record)
-    return encode_group(fold.close()), fold.rows
+    last = None
+    for last in sorted(records, key=lambda record: record.offset):
+        fold.record(last)
+    return _encode(fold, blob, last), fold.rows
+
+
+def _encode(fold: Fold, blob: bytes | None, last: RawRecord | None) -> bytes:
+    """The state after a call. What cannot be encoded stays as it was before the call.
+
+    One dead letter names it; its place is that of the call's last record.
+    """
+    failures = Failures()
+    state = fold.close(failures)
+    try:
+        encoded = encode_group(state)
+    except Exception:
+        restore_clusters(state, decode_group(blob), failures)
+        encoded = encode_group(state)
+    if failures and last is not None:
+        reason = WireError(f"a state cannot be encoded: {failures}")
+        fold.rows.append(dead_letter_row(last, reason, b""))
+    return encoded
 
 
 class Fold(PassFold):
@@ -81,8 +101,9 @@ class Fold(PassFold):
         """One raw record. What is not readable becomes a dead letter and stops nothing."""
         try:
             batch, bad = salvage_batch(record.value or b"")
-        except WireError as error:
-            self.rows.append(dead_letter_row(record, error, record.value or b""))
+        except Exception as error:
+            reason = error if isinstance(error, WireError) else reducer_failure(error)
+            self.rows.append(dead_letter_row(record, reason, record.value or b""))
             return
         self.rows += [dead_letter_row(record, event.error, event.payload) for event in bad]
         for event in batch.events:
@@ -98,8 +119,7 @@ class Fold(PassFold):
 
     def _skip(self, record: RawRecord, event: Event, error: Exception) -> None:
         """The last line of defence: an event that passed every check stops no query."""
-        reason = WireError(f"the reducer failed: {error!r}")
-        self.rows.append(dead_letter_row(record, reason, encode_event(event)))
+        self.rows.append(dead_letter_row(record, reducer_failure(error), encode_event(event)))
 
     def _fold(self, batch: Batch, event: Event) -> None:
         cluster = self.state.clusters.get(batch.cluster)
@@ -243,16 +263,23 @@ class Fold(PassFold):
         self.state.due.pop(key, None)
 
     def _acknowledge(self, batch: Batch, event: Ack) -> None:
-        prefix = f"{batch.cluster}/"
+        prefix, failures = f"{batch.cluster}/", Failures()
         if event.topic is not None:
             prefix = partition_key(batch.cluster, event.topic, event.partition or 0)
         for key in self.keys(prefix):
-            partition = self._decode(key)
-            assert partition is not None
-            alerts = self._judge.acknowledge(partition, event.fingerprint, event.observed_at)
-            if alerts:
-                self._publish_alerts(alerts)
-                self.state.due[key] = CHANGED
+            try:
+                self._acknowledge_in(key, event)
+            except Exception as error:
+                failures.add(key, error)
+        failures.check()
+
+    def _acknowledge_in(self, key: str, event: Ack) -> None:
+        partition = self._decode(key)
+        assert partition is not None
+        alerts = self._judge.acknowledge(partition, event.fingerprint, event.observed_at)
+        if alerts:
+            self._publish_alerts(alerts)
+            self.state.due[key] = CHANGED
 
 
 def _is_of_new_topic(state: PartitionState, event: Observation | UnsampledEvent) -> bool:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tidemark.core.cluster import ClusterState
 from tidemark.core.errors import StateError, TidemarkError
+from tidemark.reduce.failures import Failures
 
 GROUP_VERSION: Final = 1
 
@@ -40,8 +41,10 @@ def decode_group(blob: bytes | None) -> GroupState:
 
     Raises TidemarkError for the state of a newer release, StateError for what is no state.
     """
-    if not blob:
+    if blob is None:
         return GroupState()
+    if not blob:
+        raise StateError("a group's state of 0 bytes")
     if blob[0] != GROUP_VERSION:
         raise TidemarkError(
             f"the checkpoint has states of version {blob[0]}; this Tidemark reads "
@@ -51,3 +54,16 @@ def decode_group(blob: bytes | None) -> GroupState:
         return _decoder.decode(memoryview(blob)[1:])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StateError(error) from None
+
+
+def restore_clusters(state: GroupState, before: GroupState, failures: Failures) -> None:
+    """Replaces each cluster that cannot be encoded by what it was `before`; a new one goes."""
+    for name, cluster in list(state.clusters.items()):
+        try:
+            _encoder.encode(cluster)
+        except Exception as error:
+            failures.add(name, error)
+            if name in before.clusters:
+                state.clusters[name] = before.clusters[name]
+            else:
+                del state.clusters[name]

@@ -13,7 +13,8 @@ from tidemark.detect.detector import ClusterContext, Context, Detector
 from tidemark.detect.measures import longest_wait_ms
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.evolve.activity import alerts_activity
-from tidemark.reduce.life_cycle import Judgement, LifeCycle, Rules, Scope
+from tidemark.reduce.failures import Failures
+from tidemark.reduce.life_cycle import Found, Judgement, LifeCycle, Rules, Scope
 
 EMPTY = PartitionState()
 
@@ -139,8 +140,9 @@ class Judge:
             return detector.can_judge is not None and not detector.can_judge(state)
 
         life_cycle = self.life_cycle(partition, context.now)
-        state.alerts = life_cycle.judge_states(state.alerts, found, waits)
-        state.alerts = life_cycle.expire_events(state.alerts)
+        # At once: where it raises, no alert changed.
+        judged = life_cycle.judge_states(state.alerts, found, waits)
+        state.alerts = life_cycle.expire_events(judged)
         partition.flags = partition.flags & ~activity.ALERTS | alerts_activity(state)
         return life_cycle.published
 
@@ -159,22 +161,31 @@ class Judge:
         return life_cycle.published
 
     def judge_cluster(
-        self, cluster: ClusterState, name: str, now: float, period_ms: float
+        self, cluster: ClusterState, name: str, now: float, period_ms: float, failures: Failures
     ) -> list[Alert]:
-        """Judges a cluster and its brokers at a pass, in its home group."""
+        """Judges a cluster and its brokers at a pass, in its home group.
+
+        The alerts of a detector that raises do not change.
+        """
         thresholds, rules = self._of_topic(None)
         context = ClusterContext(name, now, period_ms, thresholds, cluster.alerts)
         blind = cluster.blind_passes > 0
-        found = [
-            (detector, condition)
-            for detector in self._clusters
-            if detector.cluster is not None and (detector.while_blind or not blind)
-            for condition in detector.cluster(cluster, context)
-        ]
+        found: list[Found] = []
+        failed: set[str] = set()
+        for detector in self._clusters:
+            if detector.cluster is None or (blind and not detector.while_blind):
+                continue
+            try:
+                found += [(detector, each) for each in detector.cluster(cluster, context)]
+            except Exception as error:
+                failed.add(detector.id)
+                failures.add(f"{name} ({detector.id})", error)
+
+        def waits(detector: Detector) -> bool:
+            return (blind and not detector.while_blind) or detector.id in failed
+
         life_cycle = LifeCycle(Scope(name), rules, now)
-        cluster.alerts = life_cycle.judge_states(
-            cluster.alerts, found, lambda detector: blind and not detector.while_blind
-        )
+        cluster.alerts = life_cycle.judge_states(cluster.alerts, found, waits)
         return life_cycle.published
 
     def _wake(self, flags: Activity) -> tuple[list[Detector], list[Detector]]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.cluster import ClusterState
+from tidemark.core.errors import StateError
 from tidemark.core.events import Batch, Pass
 from tidemark.core.identity import home_group, split_key
 from tidemark.evolve.cluster import (
@@ -18,6 +19,7 @@ from tidemark.evolve.cluster import (
 )
 from tidemark.evolve.departures import count_in_sync
 from tidemark.reduce.decoded_group import DecodedGroup
+from tidemark.reduce.failures import Failures
 from tidemark.reduce.judge import DecodedPartition
 from tidemark.reduce.rows import view_row
 from tidemark.reduce.schedule import (
@@ -44,18 +46,14 @@ class PassFold(DecodedGroup):
     """Folds the pass records of a group."""
 
     def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
+        """One that fails is done as far as possible. Raises PartialFailureError at its end."""
         if not advance_clock(cluster, batch.collector, batch.collector_epoch, event):
             return
-        now = event.ended_at
-        apply_answers(cluster, event.brokers, now)
-        count_in_sync(cluster, batch.collector, event.brokers, now)
-        idle = [
-            broker
-            for broker, is_counted in stopping_in_order(cluster, now).items()
-            if is_counted or not self._serves(batch.cluster, broker)
-        ]
-        grant_grace(cluster, idle, now, self._detection.thresholds.restart_grace_ms)
-        apply_pass(cluster, event)
+        now, failures = event.ended_at, Failures()
+        try:
+            self._apply_brokers(batch, cluster, event, failures)
+        except Exception as error:
+            failures.add(batch.cluster, error)
         if event.missed != "all":
             missed, prefix = self._missed(batch, event), f"{batch.cluster}/"
             due = [
@@ -66,10 +64,30 @@ class PassFold(DecodedGroup):
                 and key.startswith(prefix)
             ]
             for key in (*sorted(missed), *due):
-                self._judge_partition(key, batch, cluster, event, missed=key in missed)
+                # It stays due, and keeps its state: the next pass judges it again.
+                try:
+                    self._judge_partition(key, batch, cluster, event, missed=key in missed)
+                except Exception as error:
+                    failures.add(key, error)
         is_home = home_group(batch.cluster, self._groups) == self._group
         if is_home and is_due(cluster, batch.collector, event):
-            self._judge_cluster(batch, cluster, event)
+            self._judge_cluster(batch, cluster, event, failures)
+        failures.check()
+
+    def _apply_brokers(
+        self, batch: Batch, cluster: ClusterState, event: Pass, failures: Failures
+    ) -> None:
+        """What the pass reports of the brokers and the cluster, before anything is judged."""
+        now = event.ended_at
+        apply_pass(cluster, event)
+        apply_answers(cluster, event.brokers, now)
+        count_in_sync(cluster, batch.collector, event.brokers, now)
+        idle = [
+            broker
+            for broker, is_counted in stopping_in_order(cluster, now).items()
+            if is_counted or not self._serves(batch.cluster, broker, failures)
+        ]
+        grant_grace(cluster, idle, now, self._detection.thresholds.restart_grace_ms)
 
     def _missed(self, batch: Batch, event: Pass) -> set[str]:
         """The known partitions that the pass lists as missed; a range may be of any width."""
@@ -83,14 +101,19 @@ class PassFold(DecodedGroup):
                 missed.add(key)
         return missed
 
-    def _serves(self, cluster: str, broker: int) -> bool:
+    def _serves(self, cluster: str, broker: int, failures: Failures) -> bool:
         """Whether a broker leads, or is in sync with, a partition of this group."""
-        states = (self.partition(key) for key in self.keys(f"{cluster}/"))
-        return any(
-            state is not None
-            and (state.leader == broker or broker in (state.in_sync_replicas or []))
-            for state in states
-        )
+        for key in self.keys(f"{cluster}/"):
+            try:
+                state = self.partition(key)
+            except StateError as error:
+                # It may serve this one: grace without knowing would hide alerts.
+                failures.add(key, error)
+                return True
+            assert state is not None
+            if state.leader == broker or broker in (state.in_sync_replicas or []):
+                return True
+        return False
 
     def _judge_partition(
         self, key: str, batch: Batch, cluster: ClusterState, event: Pass, *, missed: bool
@@ -145,10 +168,25 @@ class PassFold(DecodedGroup):
         else:
             self.state.due.pop(key, None)
 
-    def _judge_cluster(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
-        """Alerts and views of a cluster and its brokers, in the home group only."""
+    def _judge_cluster(
+        self, batch: Batch, cluster: ClusterState, event: Pass, failures: Failures
+    ) -> None:
+        """Alerts and views of a cluster and its brokers, in the home group only.
+
+        The views show that passes arrive, so they are published also where judging fails.
+        """
         name, now = batch.cluster, event.ended_at
-        self._publish_alerts(self._judge.judge_cluster(cluster, name, now, event.period_ms))
+        try:
+            alerts = self._judge.judge_cluster(cluster, name, now, event.period_ms, failures)
+            self._publish_alerts(alerts)
+        except Exception as error:
+            failures.add(name, error)
+        try:
+            self._publish_cluster_views(name, cluster, now)
+        except Exception as error:
+            failures.add(name, error)
+
+    def _publish_cluster_views(self, name: str, cluster: ClusterState, now: float) -> None:
         digest = cluster_digest(cluster)
         age = abs(now - cluster.published_at)
         if digest != cluster.published_digest or age >= REFRESH_SECONDS:
