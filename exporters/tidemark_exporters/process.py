@@ -43,6 +43,8 @@ PAUSE_PER_REFRESH: Final = 10.0
 STOP_SECONDS: Final = 8.0
 # A reader that has not gone round for so long hangs: riding out an outage takes less.
 STUCK_SECONDS: Final = 120.0
+# An attempt to open the topics reads the offsets of each receiver, and gives up on each request.
+OPEN_SECONDS: Final = 600.0
 # The topics that are read to their end as of the start before the exporter is ready.
 VIEWS: Final = "partition views"
 ALERTS: Final = "alerts"
@@ -110,10 +112,10 @@ class Exporter:
         for topic in (topics.partition_views, topics.alerts):
             self.metrics.records_read.labels(topic=topic)
             self.metrics.undecodable.labels(topic=topic)
-        health = Health(self._waits_for_what, self._stuck)
+        self.health = Health(self._waits_for_what, self._stuck)
         options = settings.export
         # Last: what it answers is there, and before anything that needs Kafka.
-        self.server = serve_site(self.site, health, options.listen, options.web_config_file)
+        self.server = serve_site(self.site, self.health, options.listen, options.web_config_file)
 
     def start(self) -> None:
         """Returns at once. The readers start when Kafka answers."""
@@ -126,7 +128,8 @@ class Exporter:
         )
 
     def _read_topics(self) -> None:
-        self._attempts.run(self._open, self._stopped)
+        attempt = self.health.timed("opening the topics", OPEN_SECONDS, self._open)
+        self._attempts.run(attempt, self._stopped)
         if not self._opened.is_set():
             return
         targets: dict[str, Callable[[], None]] = {

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from tidemark.collect.health import STUCK_SECONDS, CollectHealth
+from tidemark.collect.health import START_SECONDS, STUCK_SECONDS, CollectHealth
 
 
 class Publisher:
@@ -59,3 +59,13 @@ def test_healthy_while_passes_end_whatever_they_find(
     assert health.stuck() == []
     publisher.alive = False
     assert health.stuck() == ["the publisher has ended"]
+
+
+def test_a_start_that_hangs_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    health, began = CollectHealth(), time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: began + START_SECONDS - 1)
+    assert health.stuck() == []
+    monkeypatch.setattr("time.monotonic", lambda: began + START_SECONDS + 10)
+    assert health.stuck() == ["the start has not ended for 610 s"]
+    health.watch([], cast(Any, Publisher()))
+    assert health.stuck() == []

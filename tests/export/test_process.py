@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -209,6 +210,30 @@ def test_a_ready_exporter_serves_its_views(make: Callable[..., Exporter]) -> Non
     exporter._read_views()
     assert exporter._waiting == {"alerts"}
     assert values(exporter)["tidemark_partition_leader east orders 0"] == 1
+
+
+def test_opening_topics_that_hangs_is_not_healthy_and_waiting_for_kafka_is(
+    make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporter, now = make({}, {}), [time.monotonic()]
+    exporter._opened.clear()
+    seen: list[list[str]] = []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tidemark.kafka.attempts.FIRST_PAUSE_SECONDS", 0.0)
+
+    def open_topics() -> None:
+        now[0] += process.OPEN_SECONDS
+        seen.append(exporter.health.stuck())
+        if len(seen) < 3:
+            raise ClusterError("no broker answers")
+        now[0] += 5
+        seen.append(exporter.health.stuck())
+        exporter._stopped.set()
+
+    monkeypatch.setattr(exporter, "_open", open_topics)
+    exporter._read_topics()
+    assert seen == [[], [], [], ["opening the topics has not ended for 605 s"]]
+    assert exporter.health.stuck() == []
 
 
 @pytest.mark.parametrize("thread", ["reader", "receiver's worker"])

@@ -197,18 +197,22 @@ def _read_log_directories(
     """The sidecar: it needs the Kafka of the event topic only, and with `--to -` none."""
     cluster = choose_cluster(settings, name)
     groups = 1 if to == "-" else settings.topics.partitions
-    reader = LogDirectoriesReader(paths, cluster, settings.collect.collector, groups, epoch)
     stop = stop_on_signal()
     health = CollectHealth()
+    # Before the first reading, which may hang.
     metrics, server = _make_metrics(settings, to, health)
-    folder = f"log-dirs-{reader.broker}"
-    publisher = _make_publisher(settings, to, waits=readings is None, folder=folder)
-    health.watch([], publisher)
-    log.info("reading log directories", cluster=cluster.name, broker=reader.broker)
-    run_sidecar(reader, publisher, metrics, stop, settings.collect.checkpoint_seconds, readings)
-    publisher.close(FLUSH_SECONDS)
-    if server is not None:
-        server.close()
+    try:
+        reader = LogDirectoriesReader(paths, cluster, settings.collect.collector, groups, epoch)
+        folder = f"log-dirs-{reader.broker}"
+        publisher = _make_publisher(settings, to, waits=readings is None, folder=folder)
+        health.watch([], publisher)
+        log.info("reading log directories", cluster=cluster.name, broker=reader.broker)
+        seconds = settings.collect.checkpoint_seconds
+        run_sidecar(reader, publisher, metrics, stop, seconds, readings, health)
+        publisher.close(FLUSH_SECONDS)
+    finally:
+        if server is not None:
+            server.close()
     if publisher.failure is not None:
         raise publisher.failure
 

@@ -1,7 +1,8 @@
-"""The collector's `/-/healthy` and `/-/ready`.
+"""The `/-/healthy` and `/-/ready` of the collector and of its sidecar.
 
-Healthy: every cluster has ended a pass lately, also one in which no broker answered. Ready: a
-broker of each cluster answers, and events can be published.
+Healthy: every cluster has ended a pass lately, also one in which no broker answered; a start, and a
+reading of log directories, does not take too long. Ready: a broker of each cluster answers, and
+events can be published.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from tidemark.web.health import Health
 # Without the end of a pass for so long, or for this many periods, a restart helps.
 STUCK_SECONDS: Final = 60.0
 STUCK_PERIODS: Final = 10
+# The start opens a spool, and a sidecar reads every log directory: both may be on a slow disk.
+START_SECONDS: Final = 600.0
 
 
 class CollectHealth(Health):
-    """Knows no collector until `watch`."""
+    """Knows no collector until `watch`, which ends the start."""
 
     def __init__(self) -> None:
         super().__init__(self._waits_for, self._stuck)
         self._collectors: Sequence[Collector] = ()
         self._publisher: Publisher | None = None
+        self._began = time.monotonic()
 
     def watch(self, collectors: Sequence[Collector], publisher: Publisher) -> None:
         self._collectors, self._publisher = collectors, publisher
@@ -44,6 +48,8 @@ class CollectHealth(Health):
 
     def _stuck(self) -> list[str]:
         now, stuck = time.monotonic(), []
+        if self._publisher is None and now - self._began > START_SECONDS:
+            stuck.append(f"the start has not ended for {now - self._began:.0f} s")
         for collector in self._collectors:
             limit = max(STUCK_SECONDS, STUCK_PERIODS * collector.passes.period_seconds)
             if now - collector.passed_at > limit:

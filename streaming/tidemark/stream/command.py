@@ -19,7 +19,12 @@ from tidemark.kafka.command_options import config_option, load_long_running, log
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.stream.failures import spark_errors
-from tidemark.stream.health import StreamHealth
+from tidemark.stream.health import (
+    ATTEMPT_SECONDS,
+    START_SECONDS,
+    TAKE_OVER_SECONDS,
+    StreamHealth,
+)
 from tidemark.stream.oversized import remove_oversized
 from tidemark.stream.query import watch
 from tidemark.stream.session import start_session
@@ -98,12 +103,17 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
         if options.listen is not None:
             metrics.registry.serve(options.listen, "stream.listen", options.web_config_file, health)
         attempt = call if once else partial(topics.run, stopped=stop.requested)
-        prepare = partial(ensure_topics, settings.kafka, settings.topics)
+        prepare = health.timed(
+            "the check of the topics",
+            ATTEMPT_SECONDS,
+            partial(ensure_topics, settings.kafka, settings.topics),
+        )
         attempt(prepare)
         if stop.requested.is_set():
             return
         reads_rocksdb = source is not None and may_hold_rocksdb(source)
-        spark = start_session(settings, os.environ, reads_rocksdb)
+        with health.step("the start of Spark", START_SECONDS):
+            spark = start_session(settings, os.environ, reads_rocksdb)
         # Again: PySpark has installed its own SIGINT handler.
         with ended(spark, stop), stop.on_signals(), spark_errors(options.checkpoint):
             if stop.requested.is_set():
@@ -115,12 +125,19 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
             folder = CheckpointFolder(jvm, hadoop, options.checkpoint)
             if source is not None:
                 source_folder = CheckpointFolder(jvm, hadoop, source)
-                take_over(spark, settings, source_folder, folder, stop.requested)
-            fix_settings(folder, fixed_settings(settings))
-            read_progress_as_json()
-            spark.streams.addListener(Listener(metrics, health.moved))
+                with health.step("taking over the state", TAKE_OVER_SECONDS):
+                    take_over(spark, settings, source_folder, folder, stop.requested)
+            with health.step("opening the checkpoint", START_SECONDS):
+                fix_settings(folder, fixed_settings(settings))
+                read_progress_as_json()
+                spark.streams.addListener(Listener(metrics, health.moved))
+            check = health.timed(
+                "the check of the last batch",
+                ATTEMPT_SECONDS,
+                partial(remove_oversized, settings, folder),
+            )
             while not stop.requested.is_set():
-                attempt(partial(remove_oversized, settings, folder))
+                attempt(check)
                 health.started()
                 query = start_query(spark, settings, once)
                 outage = watch(query, stop.requested, options.checkpoint, restart=not once)

@@ -5,10 +5,15 @@ A process that only waits for Kafka is healthy and not ready: a restart would no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
+from typing import TypeVar
 
 from tidemark.web.exchange import HEALTHY, READY, Response, text_response
+
+T = TypeVar("T")
 
 
 def _none() -> list[str]:
@@ -25,7 +30,37 @@ class Health:
         self, waiting: Callable[[], list[str]] = _none, stuck: Callable[[], list[str]] = _none
     ) -> None:
         self.waiting = waiting
-        self.stuck = stuck
+        self._what_hangs = stuck
+        # The step under way: its name, when it began (monotonic) and how long it may take.
+        self._step: tuple[str, float, float] | None = None
+
+    @contextmanager
+    def step(self, name: str, seconds: float) -> Iterator[None]:
+        """Something that ends by itself: one that takes longer hangs. One at a time."""
+        self._step = (name, time.monotonic(), seconds)
+        try:
+            yield
+        finally:
+            self._step = None
+
+    def timed(self, name: str, seconds: float, action: Callable[[], T]) -> Callable[[], T]:
+        """The action as a step: each attempt has its own time, and a pause between them none."""
+
+        def attempt() -> T:
+            with self.step(name, seconds):
+                return action()
+
+        return attempt
+
+    def stuck(self) -> list[str]:
+        """What no longer moves."""
+        step, hangs = self._step, []
+        if step is not None:
+            name, began, seconds = step
+            taken = time.monotonic() - began
+            if taken > seconds:
+                hangs.append(f"{name} has not ended for {taken:.0f} s")
+        return [*hangs, *self._what_hangs()]
 
     def answer(self, path: str) -> Response | None:
         """The answer to a probe; None for another path."""

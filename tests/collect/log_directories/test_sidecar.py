@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -18,14 +20,18 @@ from tests.collect.log_directories.make import (
     write_partition,
 )
 from tidemark.cli import main
+from tidemark.collect import command
+from tidemark.collect.health import CollectHealth
 from tidemark.collect.log_directories.sidecar import LogDirectoriesReader, run_sidecar
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.pack import EventRecord
 from tidemark.collect.publish import Publisher
 from tidemark.core.codec import decode_batch
+from tidemark.core.errors import ConfigError
 from tidemark.core.events import Batch, BrokerState, Checkpoint
 from tidemark.core.identity import group_of
-from tidemark.settings import Cluster
+from tidemark.settings import Cluster, Settings
+from tidemark.web.health import Health
 
 GROUPS = 16
 
@@ -104,6 +110,64 @@ def test_the_sidecar_reads_as_often_as_it_is_told(directory: Path) -> None:
     stopped.set()
     run_sidecar(reader_of(directory), publisher, metrics, stopped, 5.0, None)
     assert len(publisher.records) == 3 * GROUPS
+
+
+def test_a_reading_that_hangs_is_not_healthy(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a network file system that does not answer."""
+    health, publisher, hangs = CollectHealth(), KeptRecords(), threading.Event()
+    reader, entered = reader_of(directory), threading.Event()
+    stop, began = threading.Event(), time.monotonic()
+    health.watch([], publisher)
+
+    def records(_now: float, _ahead: float) -> list[EventRecord]:
+        entered.set()
+        hangs.wait(10)
+        return []
+
+    monkeypatch.setattr(reader, "records", records)
+    arguments = (reader, publisher, CollectMetrics(), stop, 3600.0, None, health)
+    thread = threading.Thread(target=run_sidecar, args=arguments)
+    thread.start()
+    try:
+        assert entered.wait(10)
+        assert health.stuck() == []
+        with monkeypatch.context() as later:
+            later.setattr("time.monotonic", lambda: began + 700)
+            assert health.stuck() == ["reading the log directories has not ended for 700 s"]
+    finally:
+        hangs.set()
+        stop.set()
+        thread.join(10)
+    # Between two readings, however long.
+    monkeypatch.setattr("time.monotonic", lambda: began + 5000)
+    assert health.stuck() == []
+
+
+def test_a_first_reading_that_hangs_is_not_healthy(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The probes have an answer before anything is read."""
+    seen: list[list[str]] = []
+    make_metrics, began = command._make_metrics, time.monotonic()
+    served: list[Health] = []
+
+    def metrics_of(settings: Settings, to: str, health: Health) -> Any:
+        served.append(health)
+        return make_metrics(settings, to, health)
+
+    def read(*_: object) -> Any:
+        monkeypatch.setattr("time.monotonic", lambda: began + 700)
+        seen.append(served[0].stuck())
+        raise ConfigError("it ends")
+
+    monkeypatch.setattr(command, "_make_metrics", metrics_of)
+    monkeypatch.setattr(command, "LogDirectoriesReader", read)
+    settings = Settings(clusters=[Cluster(name="east")])
+    with pytest.raises(ConfigError, match="it ends"):
+        command._read_log_directories(settings, [directory], None, "-", 1, 1)
+    assert seen == [["the start has not ended for 700 s"]]
 
 
 def run(*arguments: str) -> object:

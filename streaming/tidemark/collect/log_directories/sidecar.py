@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -22,6 +23,11 @@ from tidemark.collect.publish import LinePublisher, Publisher
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import Checkpoint
 from tidemark.settings import Cluster
+from tidemark.web.health import Health
+
+READING: Final = "reading the log directories"
+# On a slow disk, of a broker with many partitions.
+READING_SECONDS: Final = 600.0
 
 log = structlog.get_logger()
 
@@ -113,14 +119,19 @@ def run_sidecar(
     stop: threading.Event,
     period_seconds: float,
     limit: int | None,
+    health: Health | None = None,
 ) -> None:
     """Reads until `stop`, for `limit` readings, or until the reader of the lines has gone."""
+    health = health or Health()
     # As a collector's clock: the wall clock at the start plus monotonic time.
     wall_at_start, began = time.time(), time.monotonic()
     while not stop.is_set():
         begun = time.monotonic()
         now = wall_at_start + begun - began
-        publisher.put(reader.records(now, now - time.time()))
+        # A folder on a network may hang for ever.
+        with health.step(READING, READING_SECONDS):
+            records = reader.records(now, now - time.time())
+        publisher.put(records)
         metrics.read_log_directories(reader.cluster, reader.broker, reader.errors, publisher)
         if limit is not None and reader.number >= limit:
             return
