@@ -116,11 +116,15 @@ RULES = [
     ),
     Rule(
         "TidemarkRecordsUndecodable",
-        happened(series("tidemark_export_records_undecodable_total"), "15m"),
+        happened(series("tidemark_export_records_undecodable_total"), "15m")
+        + " or "
+        + happened(series("tidemark_export_failures_total"), "15m"),
         "warning",
-        "The exporter skips records that it cannot decode.",
-        "Records of topic {{ $labels.topic }} were skipped within 15 minutes: another version or "
-        "another program writes there.",
+        "The exporter skips what it cannot decode, show or deliver.",
+        "{{ with $labels.topic }}Records of topic {{ . }} were skipped within 15 minutes: another "
+        "version or another program writes there.{{ end }}"
+        "{{ with $labels.part }}The exporter failed at a {{ . }} within 15 minutes and went on "
+        "without it. Its log names it once.{{ end }}",
         keep="15m",
     ),
     Rule(

@@ -74,7 +74,10 @@ class Exporter:
         self.metrics = ExportMetrics()
         self.table = Table()
         self._counters = EventCounters()
-        self._renderer = Renderer(settings.export)
+        self._failures = self.metrics.failures
+        self._renderer = Renderer(settings.export, self._failures)
+        # Why the last refresh failed; None: it did not.
+        self._refresh_error: str | None = None
         self._seen = SeenIds()
         self._waiting = {VIEWS, ALERTS}
         # Its `reason` is why no topic can be read yet.
@@ -101,7 +104,7 @@ class Exporter:
         # Clusters with a pass that was ahead of this clock.
         self._ahead: set[str] = set()
         self._decoder = RecordDecoder(self.metrics)
-        self.delivery = make_delivery(settings, clients)
+        self.delivery = make_delivery(settings, clients, failures=self._failures)
         self._delivery_metrics = DeliveryMetrics(self.metrics.registry, self.delivery)
         self._stopped = threading.Event()
         self._failure: Exception | None = None
@@ -138,7 +141,11 @@ class Exporter:
             # Reading the ends may block, and must not delay alerts.
             "ends": self._watch_ends,
             "past alerts": partial(
-                read_past_alerts, self._past, self.site.pages.history, self._stopped
+                read_past_alerts,
+                self._past,
+                self.site.pages.history,
+                self._stopped,
+                failures=self._failures,
             ),
         }
         self._start_threads(targets)
@@ -172,8 +179,8 @@ class Exporter:
         """Until the topics are open: without a view, TidemarkStreamStalled fires."""
         self._refresh()
         while not self._stopped.wait(TICK_SECONDS) and not self._opened.is_set():
-            self.delivery.tick_waiting()
-            self._delivery_metrics.refresh(time.time())
+            self._tick_waiting()
+            self._refresh_delivery()
 
     def wait(self, stop: threading.Event) -> None:
         """Returns once `stop` is set. Raises TidemarkError when a reader or a worker failed."""
@@ -198,8 +205,12 @@ class Exporter:
 
     def _waits_for_what(self) -> list[str]:
         """As `_waits_for`, with the reason."""
-        reason = self._attempts.reason
-        return [*self._waits_for(), *([] if reason is None else [f"Kafka: {reason}"])]
+        reason, error = self._attempts.reason, self._refresh_error
+        return [
+            *self._waits_for(),
+            *([] if reason is None else [f"Kafka: {reason}"]),
+            *([] if error is None else [f"a refresh: the last one failed: {error}"]),
+        ]
 
     def _stuck(self) -> list[str]:
         now = time.monotonic()
@@ -229,10 +240,11 @@ class Exporter:
                 next_refresh = now + max(self._settings.export.refresh_seconds, pause)
             if now >= next_tick:
                 if not self._waiting:
-                    self.delivery.tick(dict(self.table.newest), self.table.open_alerts)
+                    with self._failures.guard("tick", "all receivers"):
+                        self.delivery.tick(dict(self.table.newest), self.table.open_alerts)
                 elif self._views.is_interrupted:
                     # Kafka went away before the topics were read: they may never be.
-                    self.delivery.tick_waiting()
+                    self._tick_waiting()
                 next_tick = now + TICK_SECONDS
         self._views.close()
 
@@ -266,11 +278,12 @@ class Exporter:
                 is not None
             ]
             if records:
-                self.delivery.alerts(records)
+                with self._failures.guard("alert", "all receivers"):
+                    self.delivery.alerts(records)
             self._check_caught_up(ALERTS, self._alerts)
             now = time.monotonic()
             if now >= next_refresh:
-                self._delivery_metrics.refresh(time.time())
+                self._refresh_delivery()
                 next_refresh = now + TICK_SECONDS
         self._alerts.close()
 
@@ -298,13 +311,29 @@ class Exporter:
             if not self._waiting:
                 self._on_ready()
 
+    def _tick_waiting(self) -> None:
+        with self._failures.guard("tick", "all receivers"):
+            self.delivery.tick_waiting()
+
+    def _refresh_delivery(self) -> None:
+        with self._failures.guard("refresh", "delivery"):
+            self._delivery_metrics.refresh(time.time())
+
     def _refresh(self) -> float:
-        """Renders the table. Returns the duration in seconds."""
+        """Renders the table. Returns the duration in seconds.
+
+        Where it fails, the last exposition stays, and its time: TidemarkExportStalled fires.
+        """
         started, now = time.monotonic(), time.time()
         # A partly read table shows old states as new: until it is read, only counters are served.
         table = self.table if self.table.live else Table()
-        exposition = self._renderer.render(table, self._counters, now)
-        self.site.exposition = exposition
+        try:
+            exposition = self._renderer.render(table, self._counters, now)
+        except Exception as error:
+            self._failures.add("refresh", "metrics", error)
+            self._refresh_error = repr(error)[:200]
+            return time.monotonic() - started
+        self.site.exposition, self._refresh_error = exposition, None
         seconds = time.monotonic() - started
         self.metrics.record_refresh(exposition, seconds, now)
         return seconds

@@ -13,6 +13,7 @@ from tidemark_exporters.export.jmx_series import put_jmx
 from tidemark_exporters.export.metric_values import BROKER_VALUES, CLUSTER_VALUES, Value, to_seconds
 from tidemark_exporters.export.table import Table, is_listed
 from tidemark_exporters.export.text_format import format_labels
+from tidemark_exporters.failures import Failures
 
 # label set -> value of one metric; None (unknown) makes no line
 Series = dict[str, Value]
@@ -20,9 +21,13 @@ ALERT_OPEN = "tidemark_alert_open"
 
 
 def cluster_series(
-    table: Table, counters: EventCounters, now: float, stale_seconds: float
+    table: Table,
+    counters: EventCounters,
+    now: float,
+    stale_seconds: float,
+    failures: Failures,
 ) -> dict[str, Series]:
-    """By metric. `now`: Unix seconds."""
+    """By metric. `now`: Unix seconds. A view that raises loses its further series only."""
     found: dict[str, Series] = {}
 
     def put(name: str, value: Value, **labels: object) -> None:
@@ -33,23 +38,29 @@ def cluster_series(
         age = round(max(0.0, now - newest), 3)
         put("tidemark_last_pass_timestamp_seconds", newest, kafka_cluster=cluster)
         put("tidemark_view_age_seconds", age, kafka_cluster=cluster)
-    for view in table.clusters.values():
-        _put_cluster_view(view, counters, put)
-    for view in table.brokers.values():
-        if is_listed(view, table.clusters.get(view.kafka_cluster)):
-            _put_broker_view(view, put)
+    for key, view in table.clusters.items():
+        with failures.guard("view", key):
+            _put_cluster_view(view, counters, put)
+    for key, view in table.brokers.items():
+        with failures.guard("view", key):
+            if is_listed(view, table.clusters.get(view.kafka_cluster)):
+                _put_broker_view(view, put)
     for cluster, aggregate in table.cluster_aggregates.items():
-        for name, of_cluster in CLUSTER_VALUES.items():
-            put(name, of_cluster(aggregate), kafka_cluster=cluster)
-        _put_risks(cluster, table, put)
-    put_jmx(put, table)
+        with failures.guard("view", cluster):
+            for name, of_cluster in CLUSTER_VALUES.items():
+                put(name, of_cluster(aggregate), kafka_cluster=cluster)
+            _put_risks(cluster, table, put)
+    for key, view in (*table.brokers.items(), *table.clusters.items()):
+        with failures.guard("view", key):
+            put_jmx(put, view)
     for (cluster, broker), hosted in table.broker_aggregates.items():
         counters.add_broker(cluster, broker)
-        for name, of_broker in BROKER_VALUES.items():
-            put(name, of_broker(hosted), kafka_cluster=cluster, broker=broker)
-        if now - table.newest.get(cluster, 0.0) <= stale_seconds:
-            # Old views do not show whether a broker is safe to stop now.
-            _put_effects(cluster, broker, table, put)
+        with failures.guard("view", f"{cluster}/{broker}"):
+            for name, of_broker in BROKER_VALUES.items():
+                put(name, of_broker(hosted), kafka_cluster=cluster, broker=broker)
+            if now - table.newest.get(cluster, 0.0) <= stale_seconds:
+                # Old views do not show whether a broker is safe to stop now.
+                _put_effects(cluster, broker, table, put)
     open_now = count_alerts(table.open_alerts(), ALERT_OPEN)
     # An alert that ends falls to 0 instead of disappearing.
     counters.ever_open.update(open_now)

@@ -23,9 +23,10 @@ from tidemark_exporters.export.metric_values import (
     Value,
 )
 from tidemark_exporters.export.partition_row import PartitionRow
-from tidemark_exporters.export.series_budget import LINGER_SECONDS, SeriesBudget
+from tidemark_exporters.export.series_budget import LINGER_SECONDS, Selection, SeriesBudget
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.export.text_format import format_header, format_labels, prepare_samples
+from tidemark_exporters.failures import Failures
 
 TOPIC_ALERT_OPEN = "tidemark_topic_alert_open"
 
@@ -97,7 +98,9 @@ def _as_openmetrics(name: str, text: bytes) -> bytes:
 class Renderer:
     """Renders the table at each refresh, and remembers what it served: series do not flicker."""
 
-    def __init__(self, export: Export) -> None:
+    def __init__(self, export: Export, failures: Failures | None = None) -> None:
+        """`failures`: of views and parts that are left out; without it, an error is raised."""
+        self._failures = failures or Failures()
         self._served = {
             name
             for name, definition in METRICS.items()
@@ -118,16 +121,49 @@ class Renderer:
         At most `max_series` series. The cluster and broker tiers count, and are always served.
         """
         self._rendered = {}
-        always = cluster_series(table, counters, now, self._export.stale_seconds)
+        always = cluster_series(table, counters, now, self._export.stale_seconds, self._failures)
         for name, series in always.items():
             self._put(name, list(series), series.values())
-        dropped = self._put_topics(table, now)
-        selection = self._budget.select(
-            table, self._left(), self._per_partition, SERIES_PER_REPLICA, now
-        )
-        self._put_partitions(selection.partitions)
-        self._put_replicas(selection.replicas)
+        dropped, selection = 0, Selection()
+        with self._failures.guard("refresh", "topics"):
+            dropped = self._put_topics(table, now)
+        with self._failures.guard("refresh", "partitions"):
+            selection = self._budget.select(
+                table, self._left(), self._per_partition, SERIES_PER_REPLICA, now
+            )
+            self._put_rows(selection)
         return self._assemble({"topic": dropped, **selection.dropped})
+
+    def _put_rows(self, selection: Selection) -> None:
+        """The series of partitions and replicas, without the rows that raise."""
+        try:
+            self._put_partitions(selection.partitions)
+            self._put_replicas(selection.replicas)
+        except Exception:
+            # By metric, which is fast, it is not known which row it was.
+            broken = {id(row) for row in selection.partitions if not self._can_render(row)}
+            if not broken:
+                raise
+            self._put_partitions([row for row in selection.partitions if id(row) not in broken])
+            self._put_replicas([row for row in selection.replicas if id(row) not in broken])
+
+    def _can_render(self, row: PartitionRow) -> bool:
+        name = f"{row.cluster}/{row.topic}"
+        try:
+            view, _ = row.view, row.label_sets
+            name += f"/{view.partition}"
+            for of_view in PARTITION_VALUES.values():
+                of_view(view)
+            for replica in view.replicas:
+                lag = high_watermark_lag(view, replica)
+                for of_replica in REPLICA_VALUES.values():
+                    of_replica(replica)
+                for with_lag in HIGH_WATERMARK_LAG_VALUES.values():
+                    with_lag(lag, replica)
+        except Exception as error:
+            self._failures.add("view", name, error)
+            return False
+        return True
 
     def _put(self, name: str, labels: list[str], values: Iterable[Value]) -> None:
         if name in self._served:

@@ -7,9 +7,8 @@ from operator import attrgetter
 from typing import Final
 
 from tidemark.core.events import JmxFigures
-from tidemark.core.records import JmxView
+from tidemark.core.records import JmxView, View
 from tidemark_exporters.export.metric_values import Value, to_seconds
-from tidemark_exporters.export.table import Table
 
 _FIGURES: Final[dict[str, Callable[[JmxFigures], Value]]] = {
     "tidemark_broker_jmx_isr_shrinks_total": attrgetter("isr_shrinks"),
@@ -28,12 +27,11 @@ _FIGURES: Final[dict[str, Callable[[JmxFigures], Value]]] = {
 }
 
 
-def put_jmx(put: Callable[..., None], table: Table) -> None:
-    """Puts the series of all brokers, and of controllers that are no brokers."""
-    for view in table.brokers.values():
-        if view.jmx is not None:
-            _put_node(put, view.kafka_cluster, view.broker, view.jmx)
-    for view in table.clusters.values():
+def put_jmx(put: Callable[..., None], view: View) -> None:
+    """Puts the series of a broker, or those of a cluster's controllers that are no brokers."""
+    if view.scope == "broker" and view.jmx is not None:
+        _put_node(put, view.kafka_cluster, view.broker, view.jmx)
+    if view.scope == "cluster":
         for node, jmx in view.jmx_of_nodes.items():
             _put_node(put, view.kafka_cluster, node, jmx)
 

@@ -10,6 +10,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from tidemark.core.metric_table import DETAIL_TIERS
 from tidemark.metrics import MetricRegistry
 from tidemark_exporters.export.exposition import Exposition
+from tidemark_exporters.failures import Failures
 
 
 class ExportMetrics:
@@ -21,6 +22,7 @@ class ExportMetrics:
         self.ready = registry.gauge("tidemark_export_ready")
         self.records_read = registry.counter("tidemark_export_records_read_total")
         self.undecodable = registry.counter("tidemark_export_records_undecodable_total")
+        self.failures = Failures(registry.counter("tidemark_export_failures_total"))
         self.dead_letters = registry.counter("tidemark_dead_letters_total")
         self._refresh_seconds = registry.gauge("tidemark_export_refresh_duration_seconds")
         self._refreshed_at = registry.gauge("tidemark_export_refresh_timestamp_seconds")

@@ -15,6 +15,7 @@ from tidemark.core.records import Alert, OpenAlert, View
 from tidemark.metrics import MetricRegistry
 from tidemark.settings import Receiver, Settings
 from tidemark.web.http_client import Client
+from tidemark_exporters.failures import Failures
 from tidemark_exporters.notify.alertmanager import AlertmanagerState
 from tidemark_exporters.notify.derived_alerts import (
     Heartbeat,
@@ -210,11 +211,12 @@ def make_delivery(
     ends: dict[int, int] | None = None,
     make_store: MakeStore = kafka_store,
     clock: Callable[[], float] = time.time,
+    failures: Failures | None = None,
 ) -> Delivery:
     """A sender for each receiver that has clients, one for each of its addresses.
 
     Attached to `ends` where they are known: see `Delivery.attach`. Else only alerts about Tidemark
-    itself are delivered until it is.
+    itself are delivered until it is. With `failures`, a receiver that fails stops no other.
     """
     notify, runbook_url, now = settings.notify, settings.detect.runbook_url, clock()
     windows, senders = Windows(notify.maintenance), []
@@ -225,7 +227,7 @@ def make_delivery(
         if isinstance(route, Receiver):
             kind = WebhookState
         state = kind(route, notify, Offsets({}), windows.mute, now, heartbeat)
-        senders.append(Sender(state, clients[route.name], None, clock))
+        senders.append(Sender(state, clients[route.name], None, clock, failures))
     delivery = Delivery(settings, senders, windows, make_store, clock)
     if ends is not None:
         delivery.attach(ends)

@@ -17,6 +17,7 @@ import structlog
 
 from tidemark.core.records import Alert
 from tidemark.web.http_client import Client, NotDeliveredError
+from tidemark_exporters.failures import Failures
 from tidemark_exporters.notify.offsets import Commit, Offsets, OffsetStore, Position
 from tidemark_exporters.notify.receiver_state import ReceiverState
 
@@ -68,8 +69,11 @@ class Sender:
         clients: Sequence[Client],
         store: OffsetStore | None,
         clock: Callable[[], float],
+        failures: Failures | None = None,
     ) -> None:
+        """`failures`: of alerts that it cannot take; without it, an error is raised."""
         self.name = state.route.name
+        self._failures = failures or Failures()
         self.addresses = [Address(number, client) for number, client in enumerate(clients)]
         self._state = state
         self._store = store
@@ -92,15 +96,20 @@ class Sender:
     def offer_own(self, own: Iterable[Alert]) -> None:
         """Takes alerts without a record while no topic can be read: time alone moves nothing."""
         with self._changed:
-            for alert in own:
-                self._state.offer_own(alert, self._clock())
+            self._take_own(own)
             self._notify()
 
     def offer(self, records: Iterable[tuple[Alert, Position]]) -> None:
         """Takes the records of one poll together: urgent alerts of one cause still share a post."""
         with self._changed:
             for alert, position in records:
-                self._state.offer(alert, position, self._clock())
+                try:
+                    self._state.offer(alert, position, self._clock())
+                except Exception as error:
+                    self._failures.add("alert", self.name, error)
+                    # It is not settled, so the next start reads it again.
+                    if not self._state.offsets.settled_before(position):
+                        self._state.offsets.begin(position)
             self._notify()
 
     def tick(
@@ -112,12 +121,13 @@ class Sender:
     ) -> None:
         """Advances to now. The arguments are those of `tick`, `offer_own` and `adopt`."""
         with self._changed:
-            now = self._clock()
+            now, released = self._clock(), 0
             for alert, is_old in adopted:
-                self._state.adopt(alert, now, is_old=is_old)
-            released = self._state.tick(newest, stale, now)
-            for alert in own:
-                self._state.offer_own(alert, now)
+                with self._failures.guard("alert", self.name):
+                    self._state.adopt(alert, now, is_old=is_old)
+            with self._failures.guard("tick", self.name):
+                released = self._state.tick(newest, stale, now)
+            self._take_own(own)
             self._notify()
         if released:
             log.info(
@@ -125,6 +135,11 @@ class Sender:
                 receiver=self.name,
                 alerts=released,
             )
+
+    def _take_own(self, own: Iterable[Alert]) -> None:
+        for alert in own:
+            with self._failures.guard("alert", self.name):
+                self._state.offer_own(alert, self._clock())
 
     def _notify(self) -> None:
         self._changes += 1

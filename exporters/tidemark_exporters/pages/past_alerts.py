@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from tidemark.core.errors import WireError
 from tidemark.core.records import Alert, decode_record
 from tidemark.kafka.topic_reader import TopicReader
+from tidemark_exporters.failures import Failures
 
 # Past alerts kept, newest first. Losses have their own bound: other alerts cannot displace them.
 MAX_PAST: Final = 10_000
@@ -97,13 +98,18 @@ class AlertHistory:
 
 
 def read_past_alerts(
-    reader: TopicReader, history: AlertHistory, stopped: threading.Event, poll_ms: int = 500
+    reader: TopicReader,
+    history: AlertHistory,
+    stopped: threading.Event,
+    poll_ms: int = 500,
+    failures: Failures | None = None,
 ) -> None:
     """Reads the alerts topic from its beginning until `stopped`.
 
     Delivery has a reader of its own, which starts at its committed offset and counts records that
     cannot be decoded. Raises ClusterError when the client gives up.
     """
+    failures = failures or Failures()
     reader.start()
     while not stopped.is_set():
         for message in reader.poll(poll_ms):
@@ -114,6 +120,7 @@ def read_past_alerts(
                 except WireError:
                     continue
                 if isinstance(record, Alert):
-                    history.add(record, message.value)
+                    with failures.guard("view", "past alerts"):
+                        history.add(record, message.value)
         history.complete = history.complete or reader.caught_up()
     reader.close()

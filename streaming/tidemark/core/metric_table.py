@@ -67,6 +67,12 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_export_records_read_total": "Records read from Tidemark's topics.",
         "tidemark_export_records_undecodable_total": "Skipped records that cannot be decoded.",
     },
+    ("export", "counter", "failures", ("part",)): {
+        "tidemark_export_failures_total": (
+            "What the exporter left out because of an error: the series of a view, a refresh, the "
+            "tick of a receiver, an alert for a receiver."
+        ),
+    },
     ("export", "counter", "records", ()): {
         "tidemark_event_records_total": "Records written by collectors to the event topic.",
         "tidemark_dead_letters_total": "Dead letters written by the stream.",
