@@ -32,6 +32,11 @@ def test_records_that_were_planned_and_not_read_are_overtaken() -> None:
     assert overtaken_records("{", end, 3) == overtaken_records('{"u":{"0":1}}', end, 3) == 0
 
 
+def test_a_partition_that_began_again_hides_no_other_that_was_overtaken() -> None:
+    start, end = '{"t":{"0":100,"1":5}}', '{"t":{"0":3,"1":65}}'
+    assert overtaken_records(start, end, 20) == 40
+
+
 def test_the_phases_that_took_longest_are_named_and_their_sum_is_not() -> None:
     phases = {
         "addBatch": 900,
@@ -103,6 +108,49 @@ def test_a_report_in_json_gives_the_metrics_and_the_log_line() -> None:
     text = generate_latest(metrics.registry).decode()
     assert "tidemark_stream_offsets_behind_average 2.5\n" in text
     assert "tidemark_stream_state_memory_bytes 4000.0\n" in text
+
+
+def report(start: Any, end: Any, read: Any) -> QueryProgressEvent:
+    """A batch between these offsets; `read`: what was observed, None where Spark leaves it out."""
+    source = {**REPORT["sources"][0], "startOffset": start, "endOffset": end, "latestOffset": end}
+    observed = {} if read is None else {"tidemark_read": read}
+    return progress_event(json.dumps({**REPORT, "sources": [source], "observedMetrics": observed}))
+
+
+def observed(records: int) -> dict[str, Any]:
+    return {"records": records, "oldest_ms": 1_795_393_816_000 if records else None}
+
+
+def test_a_stream_that_retention_passed_while_it_was_stopped_is_counted() -> None:
+    """In the form of the reports of Spark, which goes on silently with failOnDataLoss=false.
+
+    The stream stopped at offsets 100 and 40 of two partitions. When it starts again, the log of the
+    first begins at 5,100 and that of the second at 30, and a batch takes at most 4,000 offsets.
+    """
+    metrics = StreamMetrics()
+    listener = Listener(metrics)
+    reports = [
+        # It repeats the batch that was planned before the stop: nothing of it is left of partition
+        # 0, and a batch without rows may have no metrics at all.
+        report({"t": {"0": 100, "1": 40}}, {"t": {"0": 130, "1": 40}}, observed(0)),
+        report({"t": {"0": 130, "1": 40}}, {"t": {"0": 4_130, "1": 40}}, None),
+        # Retention ends within this batch.
+        report({"t": {"0": 4_130, "1": 40}}, {"t": {"0": 8_030, "1": 140}}, observed(3_030)),
+        # It has caught up.
+        report({"t": {"0": 8_030, "1": 140}}, {"t": {"0": 8_060, "1": 150}}, observed(40)),
+        report({"t": {"0": 8_060, "1": 150}}, {"t": {"0": 8_060, "1": 150}}, None),
+    ]
+    with capture_logs() as lines:
+        for each in reports:
+            listener.onQueryProgress(each)
+    found = [line for line in lines if "removed from the topic" in line["event"]]
+    assert [line["records"] for line in found] == [30, 4_000, 970]
+    assert {line["log_level"] for line in found} == {"error"}
+    assert "retention.ms" in found[0]["cure"]
+    text = generate_latest(metrics.registry).decode()
+    assert "tidemark_stream_overtaken_records_total 5000.0\n" in text
+    assert not any("cannot read" in line["event"] for line in lines)
+    assert [line["records"] for line in lines if line["event"] == "batch"] == [3_030, 40]
 
 
 def test_the_report_of_a_first_batch_has_no_start() -> None:

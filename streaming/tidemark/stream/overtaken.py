@@ -20,8 +20,9 @@ def overtaken_records(start: str | None, end: str | None, records: int) -> int:
         return 0
     if before is None or after is None:
         return 0
+    # A batch of a topic that was created again may end before its start: it plans nothing.
     planned = sum(
-        offset - before[topic][partition]
+        max(0, offset - before[topic][partition])
         for topic, offsets in after.items()
         for partition, offset in offsets.items()
         if partition in before.get(topic, {})
