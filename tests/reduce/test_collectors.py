@@ -9,18 +9,23 @@ import pytest
 
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import Batch, BrokerAnswer, Event, Observation, Pass, Replica
-from tidemark.core.partition import PartitionState
+from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.thresholds import Detection
 from tidemark.evolve.observation import take_over
 from tidemark.reduce.group import fold_group
+from tidemark.reduce.group_state import decode_group, encode_group
 from tidemark.reduce.rows import RawRecord
 
 BEGAN = 1_700_000_000.0
-HOUR = 3600.0
-# The newer process owns the partition.
+HOUR, DAY = 3600.0, 86_400.0
+# A wrong zone, a wrong date, and a clock that was never set.
+DIFFERENCES = [-1e9, -DAY, -HOUR, 0.0, HOUR, DAY, 1e9]
+# The newer process owns the partition. An epoch is the start in Unix milliseconds; a forged one may
+# be as large as the schema allows.
 EPOCHS = {"owner": 2, "other": 1}
+HUGE = 2**62
 
 
 class Cluster:
@@ -29,6 +34,7 @@ class Cluster:
     def __init__(self, **ahead: float) -> None:
         # By how many seconds each collector's clock is ahead.
         self.ahead = {"owner": 0.0, "other": 0.0, **ahead}
+        self.epochs = dict(EPOCHS)
         self.second = 0
         self.is_back = False
         self.published: list[Alert | View] = []
@@ -46,6 +52,18 @@ class Cluster:
 
     def views(self, scope: str = "partition") -> list[View]:
         return [v for v in self.published if isinstance(v, View) and v.scope == scope]
+
+    def open_event(self, detector: str) -> None:
+        """As if an event was found now; it expires after a day."""
+        group = decode_group(self._state)
+        ((key, blob),) = group.partitions.items()
+        state = decode_state(blob)
+        since = BEGAN + self.second
+        event = TrackedAlert(detector, 1, "warning", since, firing=True, fired_at=since)
+        event.incident = "0123"
+        state.alerts = [*state.alerts, event]
+        group.partitions[key] = encode_state(state)
+        self._state = encode_group(group)
 
     def _pass(self, name: str) -> None:
         at = BEGAN + self.second + self.ahead[name]
@@ -84,7 +102,7 @@ class Cluster:
             v=1,
             cluster="east",
             collector=name,
-            collector_epoch=EPOCHS[name],
+            collector_epoch=self.epochs[name],
             pass_number=self.second,
             events=events,
         )
@@ -97,9 +115,13 @@ class Cluster:
                 self.published.append(found)
 
 
-@pytest.mark.parametrize("ahead", [-HOUR, 0.0, HOUR])
-def test_another_collector_takes_over_soon_after_the_owner_stopped(ahead: float) -> None:
+@pytest.mark.parametrize("ahead", DIFFERENCES)
+@pytest.mark.parametrize("epochs", [(2, 1), (HUGE, 1), (HUGE, HUGE - 1)])
+def test_another_collector_takes_over_soon_after_the_owner_stopped(
+    ahead: float, epochs: tuple[int, int]
+) -> None:
     cluster = Cluster(owner=ahead)
+    cluster.epochs = {"owner": epochs[0], "other": epochs[1]}
     assert "firing KafkaOffline" in cluster.passes(5, "owner")
     cluster.is_back = True
     # It may be a pause of the owner.
@@ -111,8 +133,8 @@ def test_another_collector_takes_over_soon_after_the_owner_stopped(ahead: float)
     assert len(cluster.views()) >= views + 4
 
 
-@pytest.mark.parametrize("ahead", [-HOUR, 0.0, HOUR])
-@pytest.mark.parametrize("step", [-2 * HOUR, 2 * HOUR])
+@pytest.mark.parametrize("ahead", DIFFERENCES)
+@pytest.mark.parametrize("step", [-DAY, -2 * HOUR, 2 * HOUR, DAY, 1e9])
 def test_the_owner_keeps_its_partitions_whatever_the_clocks_show(ahead: float, step: float) -> None:
     cluster = Cluster(other=ahead)
     cluster.passes(20, "owner", "other")
@@ -123,7 +145,7 @@ def test_the_owner_keeps_its_partitions_whatever_the_clocks_show(ahead: float, s
     assert {view.collector for view in cluster.views()} == {"owner"}
 
 
-@pytest.mark.parametrize("step", [-2 * HOUR, 2 * HOUR])
+@pytest.mark.parametrize("step", [-1e9, -DAY, -2 * HOUR, 2 * HOUR, DAY, 1e9])
 def test_views_are_refreshed_after_a_step_of_the_clock(step: float) -> None:
     cluster = Cluster()
     cluster.is_back = True
@@ -140,6 +162,11 @@ def test_views_are_refreshed_after_a_step_of_the_clock(step: float) -> None:
     [
         (HOUR, " The clock of owner is about 60 minutes ahead of that of other: synchronize"),
         (-HOUR, " The clock of other is about 60 minutes ahead of that of owner: synchronize"),
+        (DAY, " The clock of owner is about 1,440 minutes ahead of that of other: synchronize"),
+        (
+            -1e9,
+            " The clock of other is about 16,666,667 minutes ahead of that of owner: synchronize",
+        ),
         (1.0, ""),
     ],
 )
@@ -158,6 +185,43 @@ def test_a_conflict_names_the_clock_that_is_ahead(ahead: float, text: str) -> No
     difference: Any = conflict.evidence.get("clock_difference_seconds")
     assert (difference is not None) is bool(text)
     assert "resolved KafkaCollectorConflict" in cluster.passes(40, "other")
+
+
+@pytest.mark.parametrize("ahead", DIFFERENCES)
+@pytest.mark.parametrize("epoch", [3, HUGE])
+@pytest.mark.parametrize(("name", "passes"), [("other", 34), ("owner", 32)])
+def test_one_pass_of_a_newer_process_costs_about_33_passes(
+    ahead: float, epoch: int, name: str, passes: int
+) -> None:
+    """As of a collector that ran for a moment on a host whose clock is wrong, or a forged one."""
+    cluster = Cluster()
+    assert "firing KafkaOffline" in cluster.passes(20, "owner")
+    epochs, clocks = dict(cluster.epochs), dict(cluster.ahead)
+    cluster.epochs[name], cluster.ahead[name] = epoch, ahead
+    cluster.passes(1, name)
+    cluster.epochs, cluster.ahead = {**epochs, "other": epoch}, clocks
+    # The change is there at once, and is refused until the newer process counts as gone.
+    cluster.is_back = True
+    refused = cluster.passes(passes - 1, "owner")
+    assert "resolved KafkaOffline" not in refused
+    # With two passes to clear it.
+    assert "resolved KafkaOffline" in cluster.passes(1, "owner")
+    # Another name is reported; a process of the same name looks like a restart.
+    assert ("firing KafkaCollectorConflict" in refused) is (name == "other")
+    later = cluster.passes(60, "owner")
+    assert [each for each in later if each.startswith("firing")] == []
+    assert cluster.views()[-1].collector == "owner"
+    assert cluster.views()[-1].at >= BEGAN + cluster.second - 15
+
+
+@pytest.mark.parametrize(("ahead", "expires"), [(HOUR, False), (DAY - 60, False), (DAY, True)])
+def test_one_pass_a_day_ahead_expires_what_is_open(ahead: float, expires: bool) -> None:
+    cluster = Cluster()
+    cluster.passes(5, "owner")
+    cluster.open_event("LOG_TRUNCATION")
+    cluster.epochs["other"], cluster.ahead["other"] = 3, ahead
+    found = cluster.passes(1, "other")
+    assert ("resolved KafkaLogTruncation" in found) is expires
 
 
 @pytest.mark.parametrize(
