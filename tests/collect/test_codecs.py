@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +14,16 @@ from kafka.protocol.consumer import (
     ListOffsetsResponse,
 )
 
+from tests.collect.recorded_answers import (
+    decode,
+    fetch_entry,
+    offset_entry,
+    try_library,
+)
 from tidemark.collect.codecs import fetch, list_offsets
 from tidemark.collect.codecs.fetch import FetchTemplate, decode_fetch
 from tidemark.collect.codecs.list_offsets import ListOffsetsTemplate, decode_list_offsets
+from tidemark.collect.codecs.wire import FETCH, LIST_OFFSETS
 from tidemark.core.errors import WireError
 
 NAMES = st.text(alphabet="abcXYZ019._-é", min_size=1, max_size=140)
@@ -138,16 +144,7 @@ def list_offsets_answers(draw: st.DrawFn) -> Any:
 def test_list_offsets_answers_decode_as_the_librarys(answer: Any, version: int) -> None:
     data = bytes(answer.encode(version=version))
     theirs = ListOffsetsResponse.decode(data, version=version)
-    expected = [
-        (
-            t.name,
-            [
-                (p.partition_index, p.error_code, p.offset, p.leader_epoch if version >= 4 else -1)
-                for p in t.partitions
-            ],
-        )
-        for t in theirs.topics
-    ]
+    expected = [(t.name, [offset_entry(p, version) for p in t.partitions]) for t in theirs.topics]
     assert decode_list_offsets(data, version) == expected
 
 
@@ -203,19 +200,6 @@ def fetch_answers(draw: st.DrawFn) -> Any:
     )
 
 
-def fetch_entry(partition: Any) -> tuple[int, ...]:
-    """The library's partition of an answer as an entry of `decode_fetch`."""
-    end = partition.diverging_epoch
-    return (
-        partition.partition_index,
-        partition.error_code,
-        partition.high_watermark,
-        partition.last_stable_offset,
-        partition.log_start_offset,
-        *((-1, -1) if end is None else (end.epoch, end.end_offset)),
-    )
-
-
 @given(fetch_answers())
 @settings(max_examples=200)
 def test_fetch_answers_decode_as_the_librarys(answer: Any) -> None:
@@ -249,37 +233,38 @@ def test_a_truncated_or_lengthened_answer_is_refused(
         decode(whole + data.draw(st.binary(min_size=1, max_size=60)), version)
 
 
-@given(fetch_answers(), st.data())
+@pytest.mark.parametrize(
+    ("api_key", "answers", "versions"),
+    [
+        (FETCH, fetch_answers(), st.just(fetch.VERSION)),
+        (LIST_OFFSETS, list_offsets_answers(), VERSIONS),
+    ],
+    ids=["fetch", "list_offsets"],
+)
+@given(data=st.data())
 @settings(max_examples=300)
 def test_a_changed_byte_gives_an_error_or_the_librarys_result(
-    answer: Any, data: st.DataObject
+    api_key: int,
+    answers: st.SearchStrategy[Any],
+    versions: st.SearchStrategy[int],
+    data: st.DataObject,
 ) -> None:
-    whole = bytearray(answer.encode(version=12))
+    version = data.draw(versions)
+    whole = bytearray(data.draw(answers).encode(version=version))
     where = data.draw(st.integers(0, len(whole) - 1))
     whole[where] ^= data.draw(st.integers(1, 255))
     try:
-        _, ours = decode_fetch(bytes(whole))
+        ours = decode(api_key, bytes(whole), version)
     except WireError:
         return
-    try:
-        theirs = FetchResponse.decode(bytes(whole), version=12)
-    except (AssertionError, IndexError, TypeError, UnicodeDecodeError, struct.error):
-        # The library decodes fields that the codec skips: a tagged field by its schema, although
-        # KIP-482 allows unknown fields and gives each its size; names and nulls in it.
-        return
-    found = [
-        (p.partition_index, p.error_code, p.high_watermark, p.log_start_offset)
-        for t in theirs.responses
-        for p in t.partitions
-    ]
-    assert [(e[0], e[1], e[2], e[4]) for _, entries in ours for e in entries] == found
+    assert try_library(api_key, bytes(whole), version) in (None, ours)
 
 
 @given(st.binary(max_size=400), VERSIONS)
 def test_arbitrary_bytes_raise_only_wire_errors(data: bytes, version: int) -> None:
-    for decode in (decode_fetch, lambda raw: decode_list_offsets(raw, version)):
+    for api_key in (FETCH, LIST_OFFSETS):
         with contextlib.suppress(WireError):
-            decode(data)
+            decode(api_key, data, version)
 
 
 def test_versions_outside_the_codec_are_refused() -> None:
