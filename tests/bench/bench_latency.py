@@ -1,6 +1,8 @@
 """From a fault to a message, side by side: Tidemark's processes and the usual stack.
 
-Both watch the same brokers in one run. `LATENCY_ROUNDS` (2) is how often each fault is injected.
+Both watch the same brokers in one run. `LATENCY_ROUNDS` (2) is how often three of the faults are
+injected; the fourth one comes once. 17 rounds are 52 faults, of which the pooled p99 says more than
+the longest of a few.
 """
 
 from __future__ import annotations

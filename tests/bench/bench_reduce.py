@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.row import Row
+from tests.bench.row import Row, with_bar
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import fold_group
@@ -18,6 +18,7 @@ from tidemark.verbs.replay.command import replay
 
 PARTITIONS = 2_000
 PASSES = 20
+REPLAYED_A_SECOND = 40_000
 
 
 def rows() -> Iterator[Row]:
@@ -42,12 +43,13 @@ def rows() -> Iterator[Row]:
         how=how,
     )
     assert blob is not None
-    yield Row(
+    replaying = Row(
         name="replay: observations a second",
         value=replayed(passes),
         unit="1/s",
         how=f"`tidemark replay FILE --json`; {how}",
     )
+    yield with_bar(replaying, REPLAYED_A_SECOND, at_least=True)
     yield Row(
         name="reduce: state of a healthy partition", value=len(blob) / PARTITIONS, unit="B", how=how
     )

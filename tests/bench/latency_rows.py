@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from statistics import median
+from typing import Final, NamedTuple
 
 from tests.bench.row import Row, with_bar
 from tests.bench.usual_stack import TEXT, UNDER_REPLICATED
 from tests.bench.watched_faults import Outcome
 from tidemark.core.identity import alert_name
-from tidemark.demo.expected_alerts import ExpectedAlert, allowed_seconds
+from tidemark.demo.expected_alerts import (
+    EXTRA_PASSES,
+    EXTRA_SECONDS,
+    ExpectedAlert,
+    allowed_seconds,
+)
+from tidemark.detect import DETECTORS as ALL_DETECTORS
 from tidemark.detect.thresholds import Thresholds
 
 # `collect`'s default up to 2,000 partitions.
@@ -21,11 +29,15 @@ TIDEMARK: Final = (
 BASIS: Final = "one cluster, both pipelines at once, Kafka's own timeouts"
 # Alerts of Tidemark whose condition the probe dates.
 DETECTORS: Final = ("FOLLOWER_LAG", "BROKER_DOWN", "HW_STALLED", "OFFLINE")
+DETECTOR_OF: Final = {alert_name(detector): detector for detector in ALL_DETECTORS}
+# The bar, beside the hysteresis of the detector.
+ALLOWED_SECONDS: Final = EXTRA_PASSES * PASS_SECONDS + EXTRA_SECONDS
 
 
 def latency_rows(outcomes: Sequence[Outcome]) -> Iterator[Row]:
     for fault in dict.fromkeys(outcome.fault for outcome in outcomes):
         yield from _rows_of(fault, [each for each in outcomes if each.fault == fault])
+    yield from _pooled(outcomes)
 
 
 def _rows_of(fault: str, outcomes: list[Outcome]) -> Iterator[Row]:
@@ -55,7 +67,7 @@ def _rows_of(fault: str, outcomes: list[Outcome]) -> Iterator[Row]:
             how=f"{lowest}, from the fault to the first message; {BASIS}",
         )
     for detector in DETECTORS:
-        yield from _from_detectable(fault, outcomes, detector, count)
+        yield from _from_detectable(fault, outcomes, detector, len(outcomes))
     seconds = [
         outcome.usual[UNDER_REPLICATED] - outcome.detectable["UNDER_REPLICATED"]
         for outcome in outcomes
@@ -98,25 +110,105 @@ def _ratio(outcome: Outcome) -> float:
 
 
 def _from_detectable(
-    fault: str, outcomes: Sequence[Outcome], detector: str, count: str
+    fault: str, outcomes: Sequence[Outcome], detector: str, runs: int
 ) -> Iterator[Row]:
     alert = alert_name(detector)
-    seconds = [
+    found = [
         outcome.tidemark[alert] - outcome.detectable[detector]
         for outcome in outcomes
         if alert in outcome.tidemark and detector in outcome.detectable
     ]
-    # The probe knows that a leader is down only when another one leads.
-    if not seconds or min(seconds) < 0.0:
+    if not found:
         return
-    expected = ExpectedAlert("", detector, fault)
-    allowed = allowed_seconds(expected, Thresholds(), PASS_SECONDS)
+    allowed = allowed_seconds(ExpectedAlert("", detector, fault), Thresholds(), PASS_SECONDS)
     row = Row(
         name=f"latency: {fault}, detectable to webhook, {alert}",
-        value=max(seconds),
+        value=max(0.0, *found),
         unit="s",
         kind="wall",
-        how=f"{count}, from the moment when a probe first saw the condition; bar: 2 passes, 2 s "
-        f"and the detector's hysteresis; {TIDEMARK}",
+        how=f"the longest of {len(found)} in {runs} runs, from the moment when a probe first saw "
+        f"the condition{_early_text(found)}; bar: 2 passes, 2 s and the detector's hysteresis; "
+        f"{TIDEMARK}",
     )
     yield with_bar(row, allowed)
+
+
+def _early_text(seconds: Sequence[float]) -> str:
+    """The probe knows that a leader is down only when another one leads."""
+    early = sum(each < 0.0 for each in seconds)
+    return f" ({early} came before that and count as 0)" if early else ""
+
+
+class FirstMessage(NamedTuple):
+    """From the first moment of its condition to Tidemark's first message about a fault.
+
+    `seconds` may be negative. `hysteresis` is what its detector may take besides.
+    """
+
+    seconds: float
+    hysteresis: float
+
+    @property
+    def beyond(self) -> float:
+        return max(0.0, self.seconds - self.hysteresis)
+
+
+def first_message_of(outcome: Outcome) -> FirstMessage:
+    """A fault without a message has the time until it ended, and no hysteresis.
+
+    The condition is that of the alert; where the probe does not date it, the first one of any kind,
+    and where it saw none, the fault itself.
+    """
+    earliest = min(outcome.detectable.values(), default=outcome.began)
+    if not outcome.tidemark:
+        return FirstMessage(outcome.ended - earliest, 0.0)
+    alert = min(outcome.tidemark, key=lambda name: outcome.tidemark[name])
+    detector, hysteresis = DETECTOR_OF.get(alert), 0.0
+    if detector is not None:
+        expected = ExpectedAlert("", detector, outcome.fault)
+        hysteresis = allowed_seconds(expected, Thresholds(), PASS_SECONDS) - ALLOWED_SECONDS
+    began = outcome.detectable.get(detector or "", earliest)
+    return FirstMessage(outcome.tidemark[alert] - began, hysteresis)
+
+
+def _pooled(outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    """Over all faults of all kinds. None of them is left out."""
+    found = [first_message_of(outcome) for outcome in outcomes]
+    if not found:
+        return
+    silent = sum(not outcome.tidemark for outcome in outcomes)
+    without = f", {silent} without a message until it ended" if silent else ""
+    how = (
+        f"{len(found)} faults{without}; from the moment when a probe first saw the condition of "
+        f"the alert to the first message{_early_text([each.seconds for each in found])}; {TIDEMARK}"
+    )
+    seconds = [max(0.0, each.seconds) for each in found]
+    for name, value in (("p50", median(seconds)), ("p99", p99(seconds))):
+        yield Row(
+            name=f"latency: all faults, detectable to first message, {name}",
+            value=value,
+            unit="s",
+            kind="wall",
+            how=how,
+        )
+    row = Row(
+        name="latency: all faults, beyond the hysteresis, p99",
+        value=p99([each.beyond for each in found]),
+        unit="s",
+        kind="wall",
+        how=f"the same without the hysteresis of the alert's own detector; bar: 2 passes and 2 s; "
+        f"{how}",
+    )
+    yield with_bar(row, ALLOWED_SECONDS)
+    yield Row(
+        name="latency: all faults, number",
+        value=float(len(found)),
+        unit="faults",
+        kind="wall",
+        how="`LATENCY_ROUNDS=17 python -m tests.bench latency` injects 52",
+    )
+
+
+def p99(values: Sequence[float]) -> float:
+    """By nearest rank: the highest one of up to 100 values."""
+    return sorted(values)[math.ceil(0.99 * len(values)) - 1]

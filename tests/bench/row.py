@@ -30,10 +30,11 @@ class Row(TypedDict):
     how: str
 
 
-def with_bar(row: Row, limit: float) -> Row:
-    """The row with a bound from above, which the limit itself meets."""
-    bar = f"<= {limit:g} {row['unit']}"
-    return {**row, "bar": bar, "met": row["value"] <= limit}
+def with_bar(row: Row, limit: float, *, at_least: bool = False) -> Row:
+    """The row with a bound, which the limit itself meets: from above, or `at_least` from below."""
+    met = row["value"] >= limit if at_least else row["value"] <= limit
+    bar = f"{'>=' if at_least else '<='} {limit:,g} {row['unit']}"
+    return {**row, "bar": bar, "met": met}
 
 
 def kind_of(row: Row) -> Kind:

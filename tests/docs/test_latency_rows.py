@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.bench.bench_latency import describe
-from tests.bench.latency_rows import latency_rows
+from tests.bench.latency_rows import first_message_of, latency_rows, p99
 from tests.bench.moving_passes import EPOCH_AFTER, MovingPasses
+from tests.bench.row import Row
 from tests.bench.usual_stack import alertmanager_document, prometheus_document, rules_document
 from tests.bench.watched_faults import Outcome
 from tests.conftest import ROOT
@@ -51,6 +52,72 @@ def test_an_alert_is_judged_from_the_moment_when_the_probe_saw_it() -> None:
     assert (row["bar"], row["met"]) == ("<= 7 s", True)
     (late,) = (r for r in latency_rows([outcome(slower=3.5)]) if r["name"] == row["name"])
     assert late["met"] is False
+
+
+def leader_killed() -> Outcome:
+    """The probe sees a leader down only when another one leads."""
+    return Outcome(
+        "leader killed",
+        began=100.0,
+        ended=150.0,
+        detectable={"BROKER_DOWN": 105.0},
+        tidemark={"KafkaBrokerDown": 104.0},
+        usual={"ScrapeProblem": 126.0},
+    )
+
+
+def row_of(name: str, *outcomes: Outcome) -> Row:
+    (found,) = (r for r in latency_rows(outcomes) if r["name"].removeprefix("latency: ") == name)
+    return found
+
+
+def test_a_message_before_the_probe_sees_the_condition_keeps_its_bar() -> None:
+    name = "leader killed, detectable to webhook, KafkaBrokerDown"
+    row = row_of(name, leader_killed())
+    assert (row["value"], row["bar"], row["met"]) == (0.0, "<= 12 s", True)
+    assert "(1 came before that and count as 0)" in row["how"]
+    # One that came early does not hide one that came late.
+    late = leader_killed()
+    late.tidemark["KafkaBrokerDown"] = 120.0
+    row = row_of(name, leader_killed(), late)
+    assert (row["value"], row["met"]) == (15.0, False)
+
+
+def test_all_faults_are_pooled_from_their_condition_to_the_first_message() -> None:
+    # 3.8 s of a lag, which may take 3 s in passes; and a message before the probe sees it.
+    outcomes = [outcome()] * 3 + [leader_killed()]
+    pooled = "all faults, detectable to first message, "
+    assert row_of(f"{pooled}p50", *outcomes)["value"] == pytest.approx(3.8)
+    assert row_of(f"{pooled}p99", *outcomes)["value"] == pytest.approx(3.8)
+    assert row_of("all faults, number", *outcomes)["value"] == 4.0
+    beyond = row_of("all faults, beyond the hysteresis, p99", *outcomes)
+    assert beyond["value"] == pytest.approx(0.8)
+    assert (beyond["bar"], beyond["met"]) == ("<= 4 s", True)
+    assert beyond["how"].count("4 faults;") == 1
+    late = row_of("all faults, beyond the hysteresis, p99", *outcomes, outcome(slower=3.5))
+    assert (late["value"], late["met"]) == (pytest.approx(4.3), False)
+
+
+def test_a_fault_without_a_message_is_not_left_out() -> None:
+    silent = outcome()
+    silent.tidemark.clear()
+    found = row_of("all faults, beyond the hysteresis, p99", outcome(), silent)
+    # From its first condition to its end.
+    assert (found["value"], found["met"]) == (pytest.approx(57.8), False)
+    assert "2 faults, 1 without a message until it ended" in found["how"]
+
+
+def test_an_alert_that_the_probe_does_not_date_counts_from_the_first_condition() -> None:
+    undated = outcome()
+    undated.tidemark = {"KafkaLeaderAlone": 105.0}
+    assert first_message_of(undated).seconds == pytest.approx(2.8)
+    undated.detectable.clear()
+    assert first_message_of(undated).seconds == 5.0
+
+
+def test_the_99th_percentile_is_a_value_that_was_measured() -> None:
+    assert p99([3.0, 1.0]) == 3.0
+    assert p99([float(number) for number in range(1, 101)]) == 99.0
 
 
 def test_a_pipeline_without_a_message_has_the_time_that_it_had() -> None:
