@@ -1,6 +1,7 @@
 """Writes the tables of docs/performance.md: `python -m tests.docs.performance`, and `make bench`.
 
-`--check` only compares. The rows are what `tests.bench` measured last, room by room.
+`--check` only compares. The rows are what `tests.bench` measured last, room by room, and the newest
+long run of `tests.soak`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ TITLES: Final = {
     "size": "Bytes and memory",
     "wall": "Time by the clock",
 }
+
+# Rooms that no bench writes.
+OTHER_ROOMS: Final = frozenset({"soak"})
 
 Rooms = dict[str, dict[str, Any]]
 
@@ -104,7 +108,7 @@ def write_page(measured: Rooms) -> None:
     kept = {
         name: rooms[name]
         for name in sorted(rooms)
-        if (ROOT / "tests" / "bench" / f"bench_{name}.py").exists()
+        if name in OTHER_ROOMS or (ROOT / "tests" / "bench" / f"bench_{name}.py").exists()
     }
     DATA.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from tests.soak.trend import Point, Trend, trend, warm_up_seconds
+from tests.soak.trend import (
+    MIN_SAMPLES_OF_THIRD,
+    Point,
+    Trend,
+    samples_of_thirds,
+    trend,
+    warm_up_seconds,
+)
 
 
 class Figure(NamedTuple):
@@ -67,7 +74,13 @@ def judge(series: Mapping[str, Sequence[Point]], duration: float) -> list[Judged
     return found
 
 
-def failures(judged: Sequence[Judged]) -> list[str]:
+def is_thin(figure: Judged, duration: float) -> bool:
+    """Whether a run that is judged has too few samples of a figure, or none of a part of it."""
+    counts = samples_of_thirds(figure.points, duration)
+    return duration >= JUDGED_SECONDS and min(counts) < MIN_SAMPLES_OF_THIRD
+
+
+def failures(judged: Sequence[Judged], duration: float) -> list[str]:
     """One line for each figure that grows, or that a run must have and has not."""
     found = []
     for each in judged:
@@ -78,6 +91,12 @@ def failures(judged: Sequence[Judged]) -> list[str]:
             )
         if not each.points:
             found.append(f"{name} was never sampled")
+        elif is_thin(each, duration):
+            counts = ", ".join(map(str, samples_of_thirds(each.points, duration)))
+            found.append(
+                f"{name} has too few samples after the warm-up: {counts} in its thirds, "
+                f"{MIN_SAMPLES_OF_THIRD} are needed in each"
+            )
     return found
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.soak.__main__ import DRAWING, report
 from tests.soak.drawing import draw
 from tests.soak.figures import FIGURES, failures, judge, table
 from tests.soak.sampling import heap_after_collection
@@ -52,6 +51,21 @@ def test_a_burst_and_a_late_step_are_no_trend() -> None:
     assert grows(late) is False
 
 
+def test_a_step_for_half_of_the_time_grows() -> None:
+    """The median of the slopes alone does not show it."""
+    step = [(at, 300.0 if at < 2200.0 else 400.0) for at in TIMES]
+    assert grows(step) is True
+    assert grows([(at, 700.0 - value) for at, value in step]) is False
+
+
+def test_a_dip_for_most_of_the_last_third_does_not_hide_a_leak() -> None:
+    """The thirds alone do not show it."""
+    leak = [(at, 280.0 if 2850.0 < at < 3400.0 else value) for at, value in noisy(80.0)]
+    assert grows(leak) is True
+    (found,) = (f for f in [trend(leak, 900.0)] if f is not None)
+    assert found.last < found.first
+
+
 def test_stairs_grow() -> None:
     stairs = [(at, 300.0 + 20.0 * (at // 600.0)) for at in TIMES]
     assert grows(stairs) is True
@@ -79,15 +93,35 @@ def test_theil_sen_finds_the_slope_of_a_line(
 
 
 def test_a_figure_without_samples_fails_the_run() -> None:
-    reasons = failures(judge({}, HOUR))
+    reasons = failures(judge({}, HOUR), HOUR)
     assert len(reasons) == len(FIGURES)
     assert "memory of collect was never sampled" in reasons
     healthy = {figure.key: noisy(0.0) for figure in FIGURES}
-    assert failures(judge(healthy, HOUR)) == []
+    assert failures(judge(healthy, HOUR), HOUR) == []
     leaking = judge(healthy | {"heap_mb": noisy(100.0)}, HOUR)
-    (reason,) = failures(leaking)
+    (reason,) = failures(leaking, HOUR)
     assert reason.startswith("JVM heap after a full collection grows by ")
     assert sum("GROWS" in line for line in table(leaking)) == 1
+
+
+@pytest.mark.parametrize(
+    ("points", "counts"),
+    [
+        # Before the warm-up, and a few after it.
+        ([(at, 1.0) for at in TIMES if at < 920.0], "4, 0, 0"),
+        # Enough for a trend, and none of them late.
+        ([(at, 1.0) for at in TIMES if at < 2500.0], "180, 140, 0"),
+    ],
+)
+def test_a_figure_with_too_few_samples_fails_the_run(points: list[Point], counts: str) -> None:
+    series = {figure.key: noisy(0.0) for figure in FIGURES}
+    # Also one that is not judged, which a run must have.
+    for key in ("collect_mb", "jvm_mb"):
+        judged = judge(series | {key: points}, HOUR)
+        (reason,) = failures(judged, HOUR)
+        assert f"has too few samples after the warm-up: {counts} in its thirds" in reason
+    # A short run is not judged.
+    assert failures(judge({f.key: [(1.0, 1.0)] for f in FIGURES}, 600.0), 600.0) == []
 
 
 def parse(text: str) -> ET.Element:
@@ -120,15 +154,3 @@ def test_the_heap_is_what_the_newest_full_collection_leaves(
         encoding="utf-8",
     )
     assert heap_after_collection(log) == 86.0
-
-
-def test_a_recorded_run_is_drawn_and_judged_again(
-    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path_factory.mktemp("soak")
-    series = {figure.key: noisy(0.0) for figure in FIGURES}
-    document = {"seconds": HOUR, "measured": "2026-11-23", "faults": [(60.0, "pause")]}
-    assert report(document | {"series": series}, folder) == 0
-    assert "60 minutes, 1 faults" in (folder / DRAWING).read_text(encoding="utf-8")
-    assert report(document | {"series": series | {"state_kb": noisy(500.0)}}, folder) == 1
-    assert "FAILED: state of the stream grows by" in capsys.readouterr().out

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 # (ten minutes at most) fill the state. Of a short run it is this share.
 WARM_UP_SECONDS: Final = 900.0
 WARM_UP_SHARE: Final = 0.25
-# Each third has so many samples at least.
 MIN_SAMPLES: Final = 9
+# Of a figure that is judged, in each third of the time after the warm-up.
+MIN_SAMPLES_OF_THIRD: Final = MIN_SAMPLES // 3
 # The slope takes each pair of so many medians.
 MAX_BINS: Final = 120
 
@@ -36,8 +37,10 @@ def warm_up_seconds(duration: float) -> float:
 def trend(points: Sequence[Point], warm_up: float) -> Trend | None:
     """None for fewer than MIN_SAMPLES samples after the warm-up, which show no trend.
 
-    The growth is the smaller one of two estimates, each of which a burst or a step for less than a
-    quarter of the time hardly moves.
+    The growth is the larger one of two estimates: a figure is steady when neither shows growth. A
+    burst or a step for less than a sixth of the time hardly moves either. A step in the middle
+    moves the thirds and not the median of the slopes; a leak with a dip in its last third moves the
+    slopes and not the thirds.
     """
     steady = sorted(point for point in points if point[0] >= warm_up)
     if len(steady) < MIN_SAMPLES:
@@ -48,7 +51,18 @@ def trend(points: Sequence[Point], warm_up: float) -> Trend | None:
     slope = theil_sen(_bins(steady))
     growth = slope * (steady[-1][0] - steady[0][0])
     # Thirds are two thirds of the span apart.
-    return Trend(first, last, slope * 3600, min(growth, (last - first) * 1.5))
+    return Trend(first, last, slope * 3600, max(growth, (last - first) * 1.5))
+
+
+def samples_of_thirds(points: Sequence[Point], duration: float) -> list[int]:
+    """How many samples each third of the time after the warm-up has."""
+    warm_up = warm_up_seconds(duration)
+    third = (duration - warm_up) / 3 or 1.0
+    counts = [0, 0, 0]
+    for at, _ in points:
+        if at >= warm_up:
+            counts[min(2, int((at - warm_up) / third))] += 1
+    return counts
 
 
 def theil_sen(points: Sequence[Point]) -> float:
