@@ -1,34 +1,30 @@
 """`make bench`: runs every tests/bench/bench_*.py, writes bench-results.json, docs/performance.md.
 
-A bench module is a room; its `rows()` measures and yields `row.Row`s. Arguments choose rooms:
-`python -m tests.bench stream` runs bench_stream alone, and replaces only its rows on the page.
+A bench module is a room; its `rows()` measures and yields `row.Row`s, in a process of its own.
+Arguments choose rooms: `python -m tests.bench stream` runs bench_stream alone, and replaces only
+its rows on the page.
 `--quick` is a smoke test of the rooms without brokers: small sizes, no bars, no page. Exits with 1
 when a bar was missed or a room failed.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
 import sys
-import time
-import traceback
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tests.bench.machine import describe_machine
-from tests.bench.row import QUICK, Row, kind_of
+from tests.bench.room import Room, line, run_room
+from tests.bench.row import QUICK
 from tests.docs.performance import write_page
 from tidemark.local.signals import exit_on
 
 RESULTS: Final = Path("bench-results.json")
 # The rooms that take their sizes from `row.sized`.
 QUICK_ROOMS: Final = ("export", "sizes")
-
-Room = dict[str, Any]
 
 
 def rooms(chosen: list[str]) -> list[str]:
@@ -40,40 +36,6 @@ def rooms(chosen: list[str]) -> list[str]:
     return [name for name in found if not chosen or name in chosen]
 
 
-def run(name: str) -> tuple[Room, bool]:
-    """The rows of one room with the machine's load, and whether it ran to its end."""
-    began = time.monotonic()
-    print(f"{name} …", flush=True)
-    rows: list[Row] = []
-    room: Room = {
-        "measured": datetime.now(UTC).date().isoformat(),
-        "machine": describe_machine(),
-        "load": round(os.getloadavg()[0], 1),
-        "rows": rows,
-    }
-    try:
-        for row in importlib.import_module(f"tests.bench.bench_{name}").rows():
-            row.setdefault("bar", None)
-            row.setdefault("met", None)
-            row["kind"] = kind_of(row)
-            if os.environ.get(QUICK):
-                row["met"] = None
-            rows.append(row)
-            print(f"  {line(row)}", flush=True)
-    except Exception:
-        traceback.print_exc()
-        return room, False
-    print(f"  {time.monotonic() - began:.0f} s", flush=True)
-    return room, True
-
-
-def line(row: Row) -> str:
-    verdict = {True: "met", False: "MISSED", None: ""}[row.get("met")]
-    bar = row.get("bar") or ""
-    figure = f"{row['value']:>12,.4g} {row['unit']:<14}"
-    return f"{row['name']:<56} {figure} {bar:<14} {verdict}".rstrip()
-
-
 def main(arguments: list[str]) -> int:
     chosen = [argument for argument in arguments if argument != "--quick"]
     quick = len(chosen) < len(arguments)
@@ -83,11 +45,12 @@ def main(arguments: list[str]) -> int:
         if not set(chosen) <= set(QUICK_ROOMS):
             sys.exit(f"--quick runs {', '.join(QUICK_ROOMS)}")
     exit_on(signal.SIGTERM)
-    print(describe_machine())
+    print(describe_machine(), flush=True)
     measured: dict[str, Room] = {}
     failed: list[str] = []
     for name in rooms(chosen):
-        measured[name], finished = run(name)
+        print(f"{name} …", flush=True)
+        measured[name], finished = run_room(f"tests.bench.bench_{name}")
         # After each room: a run that is interrupted keeps what it measured.
         RESULTS.write_text(json.dumps({"rooms": measured}, indent=2) + "\n", encoding="utf-8")
         if not finished:

@@ -1,0 +1,125 @@
+"""`python -m tests.bench.room MODULE FILE`: one room, in a process of its own.
+
+Settings of the garbage collector and warm caches of one room change no figure of another. Writes
+the room to FILE after each row. Exits with 1 when the room failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from tests.bench.machine import describe_machine
+from tests.bench.row import QUICK, Row, kind_of
+from tidemark.local.signals import exit_on
+
+# For a room to end what it has started.
+END_SECONDS: Final = 60.0
+
+Room = dict[str, Any]
+
+
+def run_room(module: str) -> tuple[Room, bool]:
+    """The rows of a room with the machine's load, and whether it ran to its end.
+
+    The room is no part of the terminal's process group: of an interrupt, it gets one SIGTERM.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "room.json"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.bench.room", module, str(file)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait()
+        finally:
+            _end(process)
+        if code < 0:
+            print(f"  ended by {signal.Signals(-code).name}", flush=True)
+        room: Room = json.loads(file.read_text(encoding="utf-8")) if file.exists() else new_room()
+        return room, code == 0
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """SIGTERM runs the `finally` clauses of the room, which end its brokers."""
+    try:
+        if process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_SECONDS)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def new_room() -> Room:
+    return {
+        "measured": datetime.now(UTC).date().isoformat(),
+        "machine": describe_machine(),
+        "load": round(os.getloadavg()[0], 1),
+        "rows": [],
+    }
+
+
+def line(row: Row) -> str:
+    verdict = {True: "met", False: "MISSED", None: ""}[row.get("met")]
+    bar = row.get("bar") or ""
+    figure = f"{row['value']:>12,.4g} {row['unit']:<14}"
+    return f"{row['name']:<56} {figure} {bar:<14} {verdict}".rstrip()
+
+
+def measure(module: str, file: Path) -> int:
+    began, room = time.monotonic(), new_room()
+    _write(room, file)
+    try:
+        for row in importlib.import_module(module).rows():
+            row.setdefault("bar", None)
+            row.setdefault("met", None)
+            row["kind"] = kind_of(row)
+            if os.environ.get(QUICK):
+                row["met"] = None
+            room["rows"].append(row)
+            _write(room, file)
+            print(f"  {line(row)}", flush=True)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    print(f"  {time.monotonic() - began:.0f} s", flush=True)
+    return 0
+
+
+def _write(room: Room, file: Path) -> None:
+    """At once: the process may be killed at any time."""
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(room), encoding="utf-8")
+    new.replace(file)
+
+
+def _end_with_parent() -> None:
+    """Standard input ends with the process that started this one, also by SIGKILL."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main(module: str, file: str) -> int:
+    exit_on(signal.SIGTERM)
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    return measure(module, Path(file))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
