@@ -53,10 +53,19 @@ def machine_text(rooms: Rooms) -> str:
     return "".join(f"* {machine}: {', '.join(names)}\n" for machine, names in rooms_of.items())
 
 
+def bars_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many bars are met, and the missed ones in the order of the tables."""
+    judged = [row for kind in KINDS for row in rows if row["kind"] == kind and row["bar"]]
+    missed = [row["name"] for row in judged if not row["met"]]
+    text = f"{len(judged) - len(missed)} of {len(judged)} bars are met."
+    return f"{text} Missed: {'; '.join(missed)}.\n" if missed else f"{text}\n"
+
+
 def figures_text(rooms: Rooms) -> str:
-    """A table for each kind of figure, then how each was measured."""
+    """The summary, a table for each kind of figure, then how each was measured."""
     notes: dict[str, int] = {}
-    rows, text = rows_of(rooms), ""
+    rows = rows_of(rooms)
+    text = f"\n{bars_text(rows)}"
     for kind in KINDS:
         chosen = [row for row in rows if row["kind"] == kind]
         if not chosen:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.row import KINDS, QUICK, Row, kind_of
+from tests.bench.row import KINDS, QUICK, Row, kind_of, with_bar
 from tests.conftest import ROOT
 from tests.docs.performance import PAGE, figures_text, page, read_rooms, rows_of
 from tests.docs.sizing import UNITS, large_table, sizing_table, unit_costs
@@ -57,6 +57,21 @@ def test_rows_come_by_kind_with_cpu_time_first() -> None:
 )
 def test_the_kind_follows_from_unit_and_words(unit: str, how: str, kind: str) -> None:
     assert kind_of(Row(name="n", value=1.0, unit=unit, how=how)) == kind
+
+
+@pytest.mark.parametrize(
+    ("value", "at_least", "bar", "met"),
+    [
+        (40_000.0, True, ">= 40,000 1/s", True),
+        (39_999.0, True, ">= 40,000 1/s", False),
+        (40_000.0, False, "<= 40,000 1/s", True),
+        (40_001.0, False, "<= 40,000 1/s", False),
+    ],
+)
+def test_a_bar_is_met_at_its_limit(value: float, at_least: bool, bar: str, met: bool) -> None:
+    row = Row(name="n", value=value, unit="1/s", how="h")
+    found = with_bar(row, 40_000, at_least=at_least)
+    assert (found["bar"], found["met"]) == (bar, met)
 
 
 def test_sizing_multiplies_unit_costs_and_leaves_out_what_was_not_measured() -> None:
