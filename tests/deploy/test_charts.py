@@ -19,6 +19,7 @@ from tidemark.cli import cli
 from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark.kafka.topics import topic_specifications
 from tidemark.settings import Settings, Topics, load_settings
+from tidemark.verbs.acls import verb_grants
 
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "tidemark"
@@ -274,7 +275,7 @@ def test_strimzis_users_have_the_documented_rights() -> None:
     users = list(
         yaml.safe_load_all((DEPLOY / "strimzi" / "users.yaml").read_text(encoding="utf-8"))
     )
-    watched, own = (user["spec"]["authorization"]["acls"] for user in users)
+    watched = users[0]["spec"]["authorization"]["acls"]
     topic, cluster = watched
     assert "--operation Describe --operation Read --operation DescribeConfigs --topic '*'" in (
         permissions
@@ -287,5 +288,38 @@ def test_strimzis_users_have_the_documented_rights() -> None:
         "cluster",
         {"Describe", "DescribeConfigs"},
     )
-    prefixes = {acl["resource"]["name"] for acl in own if acl["resource"]["type"] == "group"}
-    assert prefixes == {"tidemark", "spark-kafka-source"}
+
+
+def test_strimzi_has_a_user_for_each_service_with_exactly_its_rights() -> None:
+    documents = yaml.safe_load_all((DEPLOY / "strimzi" / "users.yaml").read_text(encoding="utf-8"))
+    names = {
+        "tidemark-collect": "collect",
+        "tidemark-stream": "stream",
+        "tidemark-export": "export",
+    }
+    users = {
+        names[user["metadata"]["name"]]: {
+            (
+                operation,
+                *(acl["resource"][key] for key in ("type", "name", "patternType")),
+            )
+            for acl in user["spec"]["authorization"]["acls"]
+            for operation in acl["operations"]
+        }
+        for user in documents
+        if user["metadata"]["labels"]["strimzi.io/cluster"] == "monitoring"
+    }
+    grants = verb_grants(Settings())
+    assert users == {
+        verb: {
+            (
+                operation,
+                grant.resource[0].removeprefix("--"),
+                grant.resource[1],
+                "prefix" if "prefixed" in grant.resource else "literal",
+            )
+            for grant in grants[verb]
+            for operation in grant.operations
+        }
+        for verb in names.values()
+    }

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.documented_rights import Right, optional_rights, rights_of_verbs
 from tests.verbs.run import tidemark
 from tidemark.collect.refusals import ASKED, QUORUM, RECORDS, TOPICS
 from tidemark.core.events import Batch, Observation, Pass, Replica
-from tidemark.settings import Cluster, Settings
+from tidemark.settings import Cluster, Settings, Topics
 from tidemark.verbs import acls, rights
 
 SCRAM = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "o'neil"}
@@ -91,3 +94,77 @@ def test_the_commands_are_those_of_the_docs(tmp_path: Path) -> None:
         assert any(f"{operations} {shlex.join(grant.resource)}" in line for line in commands)
     assert "# Tidemark's own topics: export" in out
     assert "'User:PRINCIPAL'" not in out
+
+
+def granted(grants: Iterable[acls.Grant]) -> set[Right]:
+    """As docs/permissions.md writes them: Read and Write imply Describe."""
+    found = set()
+    for operations, (option, *rest) in grants:
+        implied = {"Read", "Write"} & set(operations)
+        for operation in operations:
+            if operation != "Describe" or not implied:
+                name = rest[0] if rest else ""
+                prefixed = rest[1:] == ["--resource-pattern-type", "prefixed"]
+                found.add(Right(operation, option.removeprefix("--"), name, prefixed))
+    return found
+
+
+def test_each_verb_is_granted_exactly_what_the_docs_list() -> None:
+    grants = acls.verb_grants(Settings())
+    documented = rights_of_verbs()
+    assert documented.keys() == grants.keys()
+    assert {verb: granted(each) for verb, each in grants.items()} == documented
+
+
+def test_the_optional_grants_are_those_of_the_docs() -> None:
+    grants = acls.optional_grants(Settings())
+    assert granted(each.grant for each in grants) == optional_rights()
+    assert len(optional_rights()) == len(grants)
+
+
+@pytest.mark.parametrize("verb", [*acls.verb_grants(Settings())])
+def test_acls_prints_the_commands_of_each_verb_under_its_name(verb: str, tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("kafka: {bootstrap_servers: [k:9092]}\n")
+    out = tidemark("check-config", "--acls", "--config", str(config)).out
+    section = out.partition(f"# Tidemark's own topics: {verb}\n")[2].partition("#")[0]
+    settings = Settings()
+    settings.kafka.bootstrap_servers = ["k:9092"]
+    wanted = [acls.command(settings.kafka, grant) for grant in acls.verb_grants(settings)[verb]]
+    assert section.splitlines() == wanted
+
+
+def test_optional_commands_are_printed_as_such(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("clusters: []\n")
+    out = tidemark("check-config", "--acls", "--config", str(config)).out
+    sections = re.findall(r"^# .*optional: .*\n(kafka-acls\.sh .*)$", out, re.MULTILINE)
+    assert len(sections) == len(acls.optional_grants(Settings()))
+    # Deletion is printed nowhere else.
+    assert out.count("Delete") == "\n".join(sections).count("Delete") == 1
+
+
+def test_the_exporters_groups_have_the_prefix_of_the_topics() -> None:
+    """As its deliveries name them; the stream's group has a fixed prefix."""
+    settings = Settings(topics=Topics(prefix="acme"))
+    grants = acls.verb_grants(settings)
+    groups = {
+        verb: {right.name for right in granted(grants[verb]) if right.kind == "group"}
+        for verb in ("stream", "export")
+    }
+    assert groups == {"stream": {"tidemark-stream"}, "export": {"acme.notify."}}
+    assert "tidemark" not in str(grants["export"])
+
+
+@pytest.mark.parametrize("verb", [*acls.verb_grants(Settings())])
+def test_reach_names_what_a_verb_lacks(verb: str) -> None:
+    settings = Settings()
+    grants = acls.verb_grants(settings)[verb]
+    names = [grant.resource[1] for grant in grants if grant.resource[0] == "--topic"]
+    nothing = dict.fromkeys(names, "denied")
+    refused = list(rights._verb_lines(settings, verb, grants, nothing))
+    assert refused[0].startswith(f"refused: {verb} needs ")
+    assert len(refused) == 1 + len(names)
+    everything = dict.fromkeys(names, frozenset({"READ", "WRITE", "DESCRIBE"}))
+    (line,) = rights._verb_lines(settings, verb, grants, everything)
+    assert line.startswith(f"ok: {verb} ")

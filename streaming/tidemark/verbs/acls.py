@@ -49,30 +49,67 @@ def command(connection: Connection, grant: Grant) -> str:
 
 
 def verb_grants(settings: Settings) -> dict[str, tuple[Grant, ...]]:
-    """Verb -> its rights on Tidemark's own topics, which exist."""
+    """Verb -> its rights on Tidemark's own topics, which exist. Other verbs need none there."""
     topics = settings.topics
-
-    def on(topic: str, *operations: str) -> Grant:
-        return Grant(operations, ("--topic", topic))
-
     read = [topics.partition_views, topics.alerts, topics.dead_letters]
+    alerts = _on(topics.alerts, "Read")
     return {
-        "collect": (on(topics.replica_state, "Describe", "Write"),),
+        "collect": (_on(topics.replica_state, "Write"),),
         "stream": (
-            on(topics.replica_state, "Describe", "Read"),
-            *(on(topic, "Describe", "Write") for topic in read),
-            _group("spark-kafka-source"),
-            _group("tidemark"),
+            _on(topics.replica_state, "Read"),
+            *(_on(topic, "Write") for topic in read),
+            _group("tidemark-stream"),
         ),
-        "export": (*(on(topic, "Describe", "Read") for topic in read), _group("tidemark")),
+        "export": (*(_on(topic, "Read") for topic in read), _group(f"{topics.prefix}.notify.")),
+        "ack": (alerts, _on(topics.replica_state, "Write")),
+        "audit --publish": (_on(topics.replica_state, "Write"),),
+        "timeline": (_on(topics.replica_state, "Read"), alerts),
+        "choose-leader": (_on(topics.partition_views, "Read"),),
+        "inspect --losses": (alerts,),
+        "salvage --losses": (alerts,),
     }
+
+
+class OptionalGrant(NamedTuple):
+    """A right of some deployments: which verbs use it, what for, and the right itself."""
+
+    verbs: tuple[str, ...]
+    purpose: str
+    grant: Grant
+
+
+def optional_grants(settings: Settings) -> tuple[OptionalGrant, ...]:
+    """Rights without which every verb works, but for what their purpose says."""
+    topics = settings.topics
+    all_topics = Grant(("DescribeConfigs",), _prefixed("--topic", f"{topics.prefix}."))
+    return (
+        OptionalGrant(
+            ("collect", "stream", "ack", "audit --publish"),
+            "with Kafka before 2.8",
+            Grant(("IdempotentWrite",), CLUSTER),
+        ),
+        OptionalGrant(
+            ("stream",),
+            "deletes a record that would end it; also permits the topic's deletion",
+            Grant(("Delete",), ("--topic", topics.replica_state)),
+        ),
+        OptionalGrant(
+            ("stream --from-checkpoint",),
+            "for its run",
+            _on(topics.replica_state, "Write"),
+        ),
+        OptionalGrant(
+            ("export",),
+            "tidemark_event_records_total",
+            Grant(("Describe",), ("--topic", topics.replica_state)),
+        ),
+        OptionalGrant(("check-config --reach",), "max.message.bytes of the topics", all_topics),
+    )
 
 
 def creation(settings: Settings) -> Grant:
     """For the first start, unless the topics are created by hand."""
-    operations = ("Create", "Describe", "DescribeConfigs", "Alter", "AlterConfigs")
-    resource = ("--topic", f"{settings.topics.prefix}.", "--resource-pattern-type", "prefixed")
-    return Grant(operations, resource)
+    return Grant(("Create", "Describe"), _prefixed("--topic", f"{settings.topics.prefix}."))
 
 
 def all_commands(settings: Settings) -> Iterator[str]:
@@ -84,6 +121,9 @@ def all_commands(settings: Settings) -> Iterator[str]:
     for verb, grants in verb_grants(settings).items():
         yield f"# Tidemark's own topics: {verb}"
         yield from (command(settings.kafka, grant) for grant in grants)
+    for verbs, purpose, grant in optional_grants(settings):
+        yield f"# Tidemark's own topics: {', '.join(verbs)}, optional: {purpose}"
+        yield command(settings.kafka, grant)
     connections = (settings.kafka, *settings.clusters)
     if any(principal(connection) == UNKNOWN_PRINCIPAL for connection in connections):
         yield (
@@ -99,5 +139,14 @@ def _cluster_commands(cluster: Cluster) -> Iterator[str]:
     yield from (command(cluster, grant) for grant in DESCRIBE_ONLY)
 
 
+def _on(topic: str, operation: str) -> Grant:
+    """Read and Write imply Describe; it is named, so that `--reach` shows what is missing."""
+    return Grant(("Describe", operation), ("--topic", topic))
+
+
 def _group(prefix: str) -> Grant:
-    return Grant(("Read",), ("--group", prefix, "--resource-pattern-type", "prefixed"))
+    return Grant(("Read",), _prefixed("--group", prefix))
+
+
+def _prefixed(option: str, prefix: str) -> tuple[str, ...]:
+    return (option, prefix, "--resource-pattern-type", "prefixed")
