@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -15,6 +16,7 @@ from kafka.admin import (
     ResourceType,
 )
 
+from tests.documented_rights import Right, rights_of_verbs
 from tidemark.local.cluster import BROKERS, LocalCluster
 from tidemark.local.layout import CONTROLLER
 from tidemark.local.ports import free_ports
@@ -31,26 +33,8 @@ USERS: Final[dict[str, tuple[list[Any], list[Any]]]] = {
     "none": ([], []),
     "controllers": ([ACLOperation.DESCRIBE], [ACLOperation.CLUSTER_ACTION]),
 }
-# User of one verb -> its operations on Tidemark's own topics and groups, as docs/permissions.md
-# lists them: (type, name, prefixed, operation).
-_STATE, _VIEWS, _ALERTS, _DEAD = (
-    f"tidemark.{name}" for name in ("replica-state", "partition-views", "alerts", "dead-letters")
-)
-_TOPIC_TYPE, _GROUP_TYPE = ResourceType.TOPIC, ResourceType.GROUP
-VERBS: Final[dict[str, list[tuple[Any, str, bool, Any]]]] = {
-    "collect": [(_TOPIC_TYPE, _STATE, False, ACLOperation.WRITE)],
-    "stream": [
-        (_TOPIC_TYPE, _STATE, False, ACLOperation.READ),
-        *((_TOPIC_TYPE, name, False, ACLOperation.WRITE) for name in (_VIEWS, _ALERTS, _DEAD)),
-        (_GROUP_TYPE, "tidemark", True, ACLOperation.READ),
-        (_GROUP_TYPE, "spark-kafka-source", True, ACLOperation.READ),
-    ],
-    "export": [
-        *((_TOPIC_TYPE, name, False, ACLOperation.READ) for name in (_VIEWS, _ALERTS, _DEAD)),
-        (_GROUP_TYPE, "tidemark", True, ACLOperation.READ),
-    ],
-    "inspect": [(_TOPIC_TYPE, _ALERTS, False, ACLOperation.READ)],
-}
+# Verb -> its rights on Tidemark's own topics and groups. Each verb has a user of its own.
+VERBS: Final = rights_of_verbs()
 _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -63,7 +47,9 @@ class RestrictedCluster:
         ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
         self.bootstrap_servers = [f"127.0.0.1:{ports[broker]}" for broker in BROKERS]
         self.controller = f"127.0.0.1:{ports[CONTROLLER]}"
-        users = " ".join(f'user_{name}="{password(name)}"' for name in (*USERS, *VERBS))
+        users = " ".join(
+            f'user_{name}="{password(name)}"' for name in (*USERS, *map(user_of, VERBS))
+        )
         protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
         protocols |= dict.fromkeys(("USERS", "CONTROLLER_USERS"), "SASL_PLAINTEXT")
         overrides = {
@@ -84,6 +70,11 @@ class RestrictedCluster:
             for node, port in ports.items()
         }
         self.local = LocalCluster(overrides=overrides, listeners=listeners)
+
+
+def user_of(verb: str) -> str:
+    """The user with exactly the rights of a verb: `audit --publish` is audit_publish."""
+    return re.sub(r"\W+", "_", verb)
 
 
 def password(user: str) -> str:
@@ -115,22 +106,22 @@ def _grant(admin: Any) -> None:
     own = admin.create_acls(
         [
             ACL(
-                f"User:{user}",
+                f"User:{user_of(verb)}",
                 "*",
-                operation,
+                ACLOperation[right.operation.upper()],
                 ACLPermissionType.ALLOW,
-                _pattern(kind, name, prefixed),
+                _pattern(right),
             )
-            for user, rights in VERBS.items()
-            for kind, name, prefixed, operation in rights
+            for verb, rights in VERBS.items()
+            for right in rights
         ]
     )
     assert not own["failed"], own
 
 
-def _pattern(kind: Any, name: str, prefixed: bool) -> Any:
-    how = ACLResourcePatternType.PREFIXED if prefixed else ACLResourcePatternType.LITERAL
-    return ResourcePattern(kind, name, how)
+def _pattern(right: Right) -> Any:
+    how = ACLResourcePatternType.PREFIXED if right.prefixed else ACLResourcePatternType.LITERAL
+    return ResourcePattern(ResourceType[right.kind.upper()], right.name, how)
 
 
 @contextmanager
