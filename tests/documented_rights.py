@@ -1,4 +1,4 @@
-"""The rights of each verb on Tidemark's own topics, as docs/permissions.md lists them."""
+"""What docs/permissions.md lists: the rights of verbs, and the alerts with Describe alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tests.conftest import ROOT
 
 PAGE: Final = ROOT / "docs" / "permissions.md"
 _SECTION: Final = "## On the Kafka that has Tidemark's topics"
+_DESCRIBE: Final = "### Alerts with Describe alone"
 _ROW: Final = re.compile(r"^\| `([^`]+)` \| (\w+) \| (Topic|Group)s? ([^|;]+)", re.MULTILINE)
 _OPTIONAL: Final = re.compile(
     r"^\| (\w+) \| (?:(Topic)s? `([^`]+)`( \(prefixed\))?|(Cluster)) \| `", re.MULTILINE
@@ -43,6 +44,13 @@ def optional_rights() -> set[Right]:
         else Right(operation, kind.lower(), name, bool(prefixed))
         for operation, kind, name, prefixed, cluster in _OPTIONAL.findall(_section())
     }
+
+
+def alerts_with_describe_alone() -> dict[str, set[str]]:
+    """Alert -> never, less or more; all other alerts are the same as with all rights."""
+    _, _, section = PAGE.read_text(encoding="utf-8").partition(_DESCRIBE)
+    rows = re.findall(r"^\| (Kafka[\w, ]+) \| ([a-z, ]+):", section, re.MULTILINE)
+    return {name: {*words.split(", ")} for names, words in rows for name in names.split(", ")}
 
 
 def _section() -> str:

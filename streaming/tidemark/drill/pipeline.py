@@ -60,13 +60,17 @@ class Pipeline(Publisher):
         self._collectors: dict[str, Collector] = {}
         self._notifications = Notifications(CLUSTER_NAME)
 
+    def watched_cluster(self) -> Cluster:
+        """How collectors connect."""
+        return Cluster(name=CLUSTER_NAME, bootstrap_servers=self._servers)
+
     def start_collector(self, name: str, clock_offset_seconds: float = 0.0) -> None:
         """A collector whose wall clock is ahead by the offset."""
 
         def clock() -> float:
             return time.time() + clock_offset_seconds
 
-        cluster = Cluster(name=CLUSTER_NAME, bootstrap_servers=self._servers)
+        cluster = self.watched_cluster()
         settings = Settings(clusters=[cluster], collect=Collect(collector=name))
         epoch = int(clock() * 1000)
         collector = Collector(cluster, settings, self, CollectMetrics(), epoch, clock=clock)
