@@ -5,6 +5,12 @@ PYTHON ?= python3
 # Images of Python set it. Then each process of the demo and the benches would compile all imports.
 unexport PYTHONDONTWRITEBYTECODE
 bin := .venv/bin
+ROUNDS ?= 1
+# Of `make drills`: each user and verb with its rights, a killed worker of Spark standalone, and each
+# process killed at random moments. `make soak` has them too, with more kills.
+rights_and_kills := tests/cluster/test_rights.py tests/cluster/test_rights_of_verbs.py \
+  tests/stream/test_standalone.py tests/cluster/test_collector_kills.py \
+  tests/stream/test_kills.py::test_kills_at_random_moments_lose_and_double_nothing
 
 .PHONY: help setup system test soak demo drills chaos bench mutation lock lint types contracts format unit tests dashboards schema docs pictures clean
 
@@ -23,10 +29,14 @@ test: ## Runs everything that CI checks, prints the time of each section
 demo: setup ## Runs the whole product on a real cluster of this machine: faults, and their alerts
 	@$(bin)/tidemark demo
 
-drills: setup ## Runs every drill on real brokers, writes drills-results.json; then 5 minutes of each chaos
+drills: setup ## Runs every drill, writes drills-results.json; 5 minutes of each chaos; rights and kills, ROUNDS times
 	@$(bin)/tidemark drill all --jobs 2 --json $(DRILL_ARGS) > drills-results.json
 	@$(bin)/python -m tests.chaos --seconds 300 --replication-factor 3 $(CHAOS_ARGS)
 	@$(bin)/python -m tests.chaos --hostile --seconds 300 $(CHAOS_ARGS)
+	@for round in $$(seq $(ROUNDS)); do \
+	  echo "== rights and kills, round $$round of $(ROUNDS)"; \
+	  KILLS=$${KILLS:-5} $(bin)/python -m pytest -m soak $(rights_and_kills) $(PYTEST_ARGS) || exit 1; \
+	done
 
 chaos: setup ## Injects benign and harmful faults into real brokers for 15 minutes, judges every alert
 	@$(bin)/python -m tests.chaos $(CHAOS_ARGS)

@@ -143,6 +143,20 @@ def test_make_names_every_phony_target_and_explains_it() -> None:
     assert phony == explained
 
 
+def test_make_drills_ends_with_soak_tests_that_exist() -> None:
+    """`make soak` selects by the mark alone, so it runs them too."""
+    makefile = read("Makefile").replace("\\\n", "")
+    (named,) = re.findall(r"^rights_and_kills := (.*)$", makefile, flags=re.MULTILINE)
+    assert "$(rights_and_kills)" in makefile.partition("\ndrills:")[2].partition("\nchaos:")[0]
+    names = named.split()
+    assert len(names) == 5
+    for name in names:
+        path, _, test = name.partition("::")
+        text = read(path)
+        assert "pytest.mark.soak" in text.partition("pytestmark = ")[2].partition("]")[0]
+        assert f"def {test or 'test_'}" in text
+
+
 def shim(folder: Path, name: str, text: str) -> None:
     folder.mkdir(exist_ok=True)
     path = folder / name
