@@ -48,6 +48,13 @@ def options(command: click.Command) -> dict[str, click.Option]:
     }
 
 
+def test_every_verb_that_connects_takes_the_properties_of_kafkas_tools_but_two() -> None:
+    """As docs/guide.md says. `replay` and `drill` take no connection."""
+    known = {verb: options(each) for verb, each in VERBS.items()}
+    without = {v for v, o in known.items() if "--config" in o and "--command-config" not in o}
+    assert without - {"replay"} == {"stream", "export"}
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_options_with_one_meaning_have_one_name_and_one_text(verb: str) -> None:
     found = options(VERBS[verb])
