@@ -66,7 +66,7 @@ def test_a_version_is_a_tuple_and_null_is_the_default() -> None:
         ({"sasl_mechanism": "PLAIN"}, "has no effect with security_protocol PLAINTEXT"),
         ({"ssl_check_hostname": False}, "client.ssl_check_hostname has no effect with"),
         ({**PLAIN, "sasl_plain_username": None}, "PLAIN needs client.sasl_plain_username (or "),
-        ({"security_protocol": "SSL", "ssl_keyfile": "/dev/null"}, "needs client.ssl_certfile"),
+        ({"security_protocol": "SSL", "ssl_keyfile": __file__}, "needs client.ssl_certfile"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_option(client: dict[str, Any], message: str) -> None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings.schema import Settings
+
+# `requests` would drop them, and post without credentials.
+LOGIN_CURE: Final = (
+    "the URL must have no user and no password. Write `Basic` and base64 of user:password into the "
+    "file of authorization_file."
+)
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -35,14 +42,18 @@ def check_addresses(settings: Settings) -> None:
                 "listener, such as 9092."
             )
     for option, url in _urls(settings):
-        if not _is_url(url):
+        if not is_url(url):
             # A URL may contain a secret: the message shows its beginning only.
             beginning = "" if "@" in url else f" that begins with `{url[:8]}`"
             raise ConfigError(
                 f"configuration: {option}: a URL{beginning} is not an http:// or https:// URL. "
                 "Write it like https://host.example.org/path."
             )
-    for option, url in _published(settings):
+    published = dict(_published(settings))
+    for option, url in _urls(settings):
+        if option not in published and has_login(url):
+            raise ConfigError(f"configuration: {option}: {LOGIN_CURE}")
+    for option, url in published.items():
         if has_login(url):
             raise ConfigError(
                 f"configuration: {option}: every alert shows this URL: it must have no user and "
@@ -58,7 +69,8 @@ def has_login(url: str) -> bool:
         return False
 
 
-def _is_url(url: str) -> bool:
+def is_url(url: str) -> bool:
+    """Whether it is an http:// or https:// URL with a host."""
     try:
         parts = urlsplit(url)
         return bool(

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from tidemark.core.errors import ConfigError
 from tidemark.detect import DETECTORS
 from tidemark.settings.addresses import check_addresses
+from tidemark.settings.characters import check_characters
 from tidemark.settings.conversion import near_word
 from tidemark.settings.expressions import check_expressions
 from tidemark.settings.maintenance import read_schedule
@@ -21,6 +22,7 @@ _MASTER: Final = r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|yarn|spark://
 
 def check(settings: Settings) -> None:
     """Raises ConfigError for the first option that is wrong, with its name and a valid form."""
+    check_characters(settings)
     _require_unique("cluster", [cluster.name for cluster in settings.clusters])
     for cluster in settings.clusters:
         _require(
