@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Connection
+from tidemark.settings.conversion import SPACE_CURE, shown_key
 from tidemark.settings.files import MAX_SECRET_BYTES, check_opens, check_regular, read_bounded
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
@@ -63,7 +64,9 @@ def client_options(connection: Connection) -> dict[str, Any]:
         if name not in KNOWN:
             close = get_close_matches(name, KNOWN, n=1)
             hint = f"; did you mean `{close[0]}`?" if close else ""
-            raise _error(f"client.{key} is not an option of kafka-python{hint}")
+            if (shown := shown_key(key)) != key:
+                hint = f"; {SPACE_CURE}"
+            raise _error(f"client.{shown} is not an option of kafka-python{hint}")
         if value is None:
             continue
         if is_file:

@@ -11,7 +11,7 @@ from tidemark.core.errors import ConfigError
 from tidemark.detect import DETECTORS
 from tidemark.settings.addresses import check_addresses
 from tidemark.settings.characters import check_characters
-from tidemark.settings.conversion import near_word
+from tidemark.settings.conversion import near_word, shown_key
 from tidemark.settings.expressions import check_expressions
 from tidemark.settings.maintenance import read_schedule
 from tidemark.settings.schema import Cluster, Notify, Settings, Stream
@@ -93,7 +93,7 @@ def _check_stream(stream: Stream) -> None:
     for name in stream.spark:
         _require(
             name.startswith(("spark.", "kafka.")),
-            f"stream.spark: `{name}` begins neither with `spark.` nor with `kafka.`, "
+            f"stream.spark: `{shown_key(name)}` begins neither with `spark.` nor with `kafka.`, "
             "so that nothing would read it; write the whole name.",
         )
 
