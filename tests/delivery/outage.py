@@ -1,12 +1,11 @@
 """Two real minutes without receivers: alerts fire, change and resolve meanwhile.
 
-A webhook and an Alertmanager refuse connections. `tidemark export` is a process of its own and
-reads real topics, to which this module writes as the stream does.
+An Alertmanager refuses connections, and a webhook fails in one way. `tidemark export` is a process
+of its own and reads real topics, to which this module writes as the stream does.
 """
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -18,10 +17,11 @@ from msgspec import structs
 
 from tests.delivery.exporter import Exporter, Stream, fired_now, resolved_now, settings_for
 from tests.delivery.services import RealAlertmanager, wait_for
+from tests.delivery.webhook import Kind, Webhook
 from tests.export.make import cluster_view, open_alert, view
 from tidemark.core.records import Alert
 from tidemark.local.cluster import LocalCluster
-from tidemark.local.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
+from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Receiver
 
 DOWN_SECONDS = 120.0
@@ -43,50 +43,13 @@ DOCUMENT_ROUTE = {
 Delivered = list[tuple[str, str]]
 
 
-class Webhook:
-    """A receiver that keeps its port while it is down."""
-
-    def __init__(self) -> None:
-        self._port = socket.socket()
-        self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._port.bind(("127.0.0.1", 0))
-        self.port = int(self._port.getsockname()[1])
-        self._servers: list[WebhookReceiver] = []
-        self.up()
-
-    @property
-    def url(self) -> str:
-        return self._servers[0].url
-
-    def up(self) -> None:
-        self._servers.append(WebhookReceiver(self.port).__enter__())
-
-    def down(self) -> None:
-        self._servers[-1].__exit__(None, None, None)
-
-    def refuses(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-        except ConnectionRefusedError:
-            return True
-        return False
-
-    def alerts(self) -> list[ReceivedAlert]:
-        return [each for server in self._servers for each in server.alerts()]
-
-    def first_alerts(self) -> list[ReceivedAlert]:
-        """The first alert of each post since its return."""
-        return [parse_alerts(body, at)[0] for at, body in self._servers[-1].deliveries()]
-
-    def close(self) -> None:
-        self.down()
-        self._port.close()
-
-
 class Outage:
     """Begins at once, in a thread. `figures`: durations and metrics by name."""
 
-    def __init__(self, stack: ExitStack, cluster: LocalCluster, folder: Path) -> None:
+    def __init__(
+        self, stack: ExitStack, cluster: LocalCluster, folder: Path, kind: Kind = "refuse"
+    ) -> None:
+        self._kind = kind
         self._alerts: dict[str, Alert] = {}
         self._open: dict[str, Alert] = {}
         self._stopped = threading.Event()
@@ -98,7 +61,7 @@ class Outage:
             "receivers": [{"name": "hook", "webhook_configs": [{"url": self.behind.url}]}],
         }
         self._manager = stack.enter_context(RealAlertmanager(folder, self.behind.url, document))
-        settings = settings_for(cluster, "outage")
+        settings = settings_for(cluster, f"outage-{kind}")
         settings.notify.receivers = [Receiver(name="hook", url=self.direct.url)]
         settings.notify.alertmanagers = [Alertmanager(name="main", urls=[self._manager.url])]
         self._stream = stack.enter_context(closing(Stream(settings)))
@@ -149,16 +112,16 @@ class Outage:
             30.0,
             "both are delivered before the outage",
         )
-        self.direct.down()
+        self.direct.down(self._kind)
         self._manager.stop()
         began = time.monotonic()
-        assert self.direct.refuses()
+        assert self.direct.fails()
         for second, act in self._timeline():
             self._passes(began + second)
             act()
         self._passes(began + DOWN_SECONDS)
         self._measure()
-        assert self.direct.refuses()
+        assert self.direct.fails()
         self.figures["down seconds"] = time.monotonic() - began
         self.direct.up()
         returned = time.monotonic()

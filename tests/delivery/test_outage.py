@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from pathlib import Path
+
 import pytest
 
 from tests.delivery.outage import DOWN_SECONDS, Outage
+from tests.delivery.webhook import KINDS, Kind
+from tidemark.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def test_receivers_that_were_down_for_two_minutes_get_everything_once(outage: Outage) -> None:
+    check(outage)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "refuse"])
+def test_a_webhook_that_failed_for_two_minutes_gets_everything_once(
+    kind: Kind, cluster: LocalCluster, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        outage = Outage(stack, cluster, tmp_path, kind)
+        check(outage)
+        assert not outage.direct.was_redirected()
+
+
+def check(outage: Outage) -> None:
     outage.wait()
     figures = outage.figures
     print(figures)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 
@@ -20,6 +23,38 @@ from tests.verbs.audit.logs import written
 from tidemark.core.errors import ConfigError, WireError
 
 DATA = ROOT / "tests" / "testdata"
+SECRET = "hunter/2"
+# Variables. The secret is no valid name: logs and metrics have those.
+_CLIENT = {"security_protocol": "SSL", "ssl_password": SECRET, "client_id": SECRET}
+_WINDOW = {"name": SECRET, "start": "22:00", "end": "23:00", "days": ["monday"], "topics": ["a"]}
+VARIABLES: tuple[dict[str, Any], ...] = (
+    {"CLUSTERS": [{"name": "a", "bootstrap_servers": ["k:1"], "topics_deny": [SECRET]}]},
+    {"CLUSTERS": [{"name": "b", "shards": 2, "jmx": [{"broker": 1, "url": f"http://k/{SECRET}"}]}]},
+    {"CLUSTERS": [{"name": "a", "client": _CLIENT}]},
+    {"KAFKA_CLIENT": _CLIENT},
+    {"NOTIFY_RECEIVERS": [{"name": "r", "url": f"http://r/{SECRET}", "alerts": [".*"]}]},
+    {"NOTIFY_ALERTMANAGERS": [{"name": "r", "urls": [f"http://r/{SECRET}"], "clusters": ["a"]}]},
+    {"NOTIFY_MAINTENANCE": [_WINDOW]},
+    {"STREAM_SPARK": {"spark.password": SECRET, "kafka.a": "b"}},
+    {"STREAM_CHECKPOINT": SECRET, "COLLECT_SPOOL_DIRECTORY": SECRET, "COLLECT_LISTEN": "a:1"},
+    {"COLLECT_WATCHDOG_URL": f"http://r/{SECRET}", "NOTIFY_EXTERNAL_URL": f"http://r/{SECRET}"},
+    {"DETECT_OVERRIDES": [{"topics": SECRET, "lag_ms": 50}], "EXPORT_DETAIL_TOPICS": "a,b"},
+)
+
+
+def _variables(data: bytes) -> dict[str, str]:
+    """Variables of a JSON object, structured ones as YAML. A value that is put in is the secret."""
+    try:
+        document = json.loads(data.replace(b'"x"', f'"{SECRET}"'.encode()))
+    except (ValueError, RecursionError):
+        return {}
+    found = document.items() if isinstance(document, dict) else ()
+    return {
+        f"TIDEMARK_{name}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in found
+        # What the system takes in a variable.
+        if re.fullmatch("[A-Z_]+", name) and not re.search("[\0\ud800-\udfff]", str(value))
+    }
 
 
 @contextmanager
@@ -92,9 +127,14 @@ def records() -> Iterator[Room]:
 
 @contextmanager
 def configuration() -> Iterator[Room]:
-    """The YAML file, the properties file of --command-config, and thresholds."""
+    """The YAML file, variables, the files in both, and the properties file of --command-config.
+
+    No message about a variable shows the secret, which is in all of them.
+    """
     from tidemark.kafka.command_config import client_of, parse_properties
+    from tidemark.kafka.error_message import error_message
     from tidemark.settings import load_settings
+    from tidemark.verbs.check_files import check_files
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "c.yaml"
@@ -103,17 +143,29 @@ def configuration() -> Iterator[Room]:
             b'  username="u" password="p\\u0041";\nssl.truststore.type=PEM\n'
         )
 
+        def check(file: Path | None, variables: dict[str, str]) -> None:
+            with patch.dict("os.environ", variables):
+                try:
+                    # Of packages that are not installed.
+                    with redirect_stderr(io.StringIO()):
+                        check_files(load_settings(file, variables))
+                except ConfigError as error:
+                    shown = error_message(error)
+                    if "\n" in shown:
+                        raise ValueError("not one line") from error
+                    if any(SECRET in text for text in variables.values()) and SECRET in shown:
+                        raise ValueError("a secret in a message") from error
+                    raise
+
         def call(data: bytes) -> None:
             if data[:1] == b"P":
                 client_of(parse_properties(data.decode("utf-8", "replace")))
                 return
+            if variables := _variables(data):
+                check(None, variables)
+                return
             path.write_bytes(data)
-            try:
-                load_settings(path, {})
-            except ConfigError as error:
-                if "\n" in str(error):
-                    raise ValueError("not one line") from error
-                raise
+            check(path, {})
 
         text = (ROOT / "docs" / "reference-config.yaml").read_text(encoding="utf-8")
         lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
@@ -121,6 +173,7 @@ def configuration() -> Iterator[Room]:
         small = b'kafka: {bootstrap_servers: ["a:1"]}\nclusters:\n- {name: a, shards: 2}\n'
         document = json.dumps({"clusters": [{"name": "a", "bootstrap_servers": ["k:1"]}]}).encode()
         seeds = [*(each.encode() for each in sections), small, document, document, properties]
+        seeds += [json.dumps(each).encode() for each in VARIABLES]
         yield Room(seeds, call, (ConfigError,))
 
 

@@ -100,7 +100,7 @@ def test_a_version_is_a_tuple_and_null_is_the_default() -> None:
             "PLAIN needs kafka.client.sasl_plain_username (or ",
         ),
         (
-            {"security_protocol": "SSL", "ssl_keyfile": "/dev/null"},
+            {"security_protocol": "SSL", "ssl_keyfile": __file__},
             "needs kafka.client.ssl_certfile",
         ),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import random
 import socket
 import threading
@@ -138,12 +139,12 @@ def test_a_post_carries_the_body_and_who_sends_it(hook: Hook) -> None:
 
 def test_a_set_of_alertmanagers_has_a_client_for_each_instance(hook: Hook) -> None:
     here = f"127.0.0.1:{hook.server_port}"
-    urls = [f"http://u:secret@{here}/x/", "https://am-2/api/v2/alerts"]
+    urls = [f"http://{here}/x/", "https://am-2/api/v2/alerts"]
     first, second = make_clients(Alertmanager(name="main", urls=urls))
     assert [first.name, second.name] == [f"main/{here}", "main/am-2"]
     assert [first.host, second.host] == [here, "am-2"]
     assert [first._url, second._url] == [
-        f"http://u:secret@{here}/x/api/v2/alerts",
+        f"http://{here}/x/api/v2/alerts",
         "https://am-2/api/v2/alerts",
     ]
     first.post(b"[]", None)
@@ -321,6 +322,37 @@ def test_an_authorization_that_is_no_header_is_one_clear_line_and_never_replaces
     error = config_error(receiver(hook, authorization_file=str(token)))
     assert f"authorization_file {token} is not one line of printable ASCII" in error
     assert "s3cret" not in error
+
+
+def test_an_address_with_a_login_is_refused(tmp_path: Path) -> None:
+    """`requests` drops it where it is given an authorization of its own."""
+    path = tmp_path / "url"
+    path.write_text("https://user:s3cret@hooks.example.org/in\n")
+    error = config_error(Receiver(name="hook", url_file=str(path)))
+    assert "no user and no password" in error and "authorization_file" in error
+    assert "s3cret" not in error
+
+
+@pytest.mark.parametrize("option", ["url_file", "authorization_file", "secret_file", "ca_file"])
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+def test_a_file_without_an_end_is_one_clear_line(hook: Hook, option: str, device: str) -> None:
+    given = receiver(hook, **{option: device})
+    if option == "url_file":
+        given.url = None
+    problem = "it is not a regular file" if option == "ca_file" else "it is larger than 65536 bytes"
+    assert f"cannot read {option} {device}: {problem}" in config_error(given)
+
+
+def test_an_authorization_from_a_pipe_is_kept(hook: Hook) -> None:
+    """A shell's <(…) can be read once."""
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"Bearer once\n")
+    os.close(write_end)
+    sender = client(receiver(hook, authorization_file=f"/dev/fd/{read_end}"))
+    for _ in range(2):
+        post(sender)
+    os.close(read_end)
+    assert [headers["Authorization"] for headers, _ in hook.seen] == ["Bearer once"] * 2
 
 
 @pytest.mark.parametrize("option", ["authorization_file", "ca_file"])

@@ -27,6 +27,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("files")
     (made / "empty").write_bytes(b"")
     (made / "secret").write_text(SECRET)
+    (made / "login").write_text(f"https://user:{SECRET}@r.example.org/in")
+    (made / "bracket").write_text(f"http://[{SECRET}")
+    store = f"ssl.keystore.type=PEM\nssl.keystore.location={SECRET}\\u0000b\n"
+    (made / "nul.properties").write_text(f"security.protocol=SSL\n{store}")
+    mechanism = "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"
+    endpoint = f"sasl.oauthbearer.token.endpoint.url=http://[{SECRET}\n"
+    (made / "bracket.properties").write_text(mechanism + endpoint)
+    os.mkfifo(made / "fifo")
     (made / "binary").write_bytes(b"\xff\xfe" + SECRET.encode())
     request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=t"
     for key, certificate in (("key.pem", "certificate.pem"), ("other.pem", "ca.pem")):

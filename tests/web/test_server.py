@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from tests.web.serving import echo, serving
+from tests.web.serving import certificate, echo, serving
 from tidemark.web import server as module
 from tidemark.web.exchange import SECURITY
 from tidemark.web.health import Health
@@ -28,38 +30,63 @@ def shared() -> Iterator[WebServer]:
         yield server
 
 
-def connect(server: WebServer, text: bytes = b"") -> socket.socket:
+def connect(server: WebServer, text: bytes = b"", trusted: Path | None = None) -> socket.socket:
+    """A connection that has sent `text`; over TLS where there is a folder with the certificate."""
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    if trusted is not None:
+        context = ssl.create_default_context(cafile=trusted / "server.crt")
+        connection = context.wrap_socket(connection, server_hostname="127.0.0.1")
     connection.sendall(text)
     return connection
 
 
-def seconds_to_healthy(server: WebServer) -> float:
+def tls_file(folder: Path) -> Path:
+    certificate(folder, "server")
+    path = folder / "web.yml"
+    path.write_text("tls_server_config: {cert_file: server.crt, key_file: server.key}\n")
+    return path
+
+
+def seconds_to_healthy(server: WebServer, trusted: Path | None = None) -> float:
+    scheme = "http" if trusted is None else "https"
+    verify = True if trusted is None else str(trusted / "server.crt")
     began = time.monotonic()
-    answer = requests.get(f"http://127.0.0.1:{server.port}/-/healthy", timeout=10)
+    url = f"{scheme}://127.0.0.1:{server.port}/-/healthy"
+    answer = requests.get(url, verify=verify, timeout=10)
     assert answer.status_code == 200
     return time.monotonic() - began
 
 
-def test_idle_and_dripping_connections_keep_no_probe_waiting() -> None:
-    with serving() as server, ExitStack() as stack:
-        idle = [stack.enter_context(closing(connect(server))) for _ in range(200)]
-        dripping = [
-            stack.enter_context(closing(connect(server, b"GET / HTTP/1.1\r\nX: ")))
-            for _ in range(200)
+@pytest.mark.parametrize("with_tls", [False, True])
+def test_idle_and_dripping_connections_keep_no_probe_waiting(
+    with_tls: bool, tmp_path: Path
+) -> None:
+    """With TLS: idle before the handshake and after it, and a drip of the handshake itself."""
+    number = 60 if with_tls else 200
+    config = tls_file(tmp_path) if with_tls else None
+    with serving(config) as server, ExitStack() as stack:
+        idle = [stack.enter_context(closing(connect(server))) for _ in range(number)]
+        drips = [
+            stack.enter_context(closing(connect(server, b"GET / HTTP/1.1\r\nX: ", tmp_path)))
+            if with_tls and place % 2
+            # The beginning of a handshake, of which the rest drips.
+            else stack.enter_context(closing(connect(server, b"\x16\x03\x01\x02\x00")))
+            if with_tls
+            else stack.enter_context(closing(connect(server, b"GET / HTTP/1.1\r\nX: ")))
+            for place in range(number)
         ]
         seconds = []
         for _ in range(5):
-            for connection in dripping:
+            for connection in drips:
                 # The server has closed those beyond its bound.
                 try:
                     connection.sendall(b"x")
                 except OSError:
                     continue
-            seconds.append(seconds_to_healthy(server))
+            seconds.append(seconds_to_healthy(server, tmp_path if with_tls else None))
         # Connections would hold each of them; a busy machine holds one of them now and then.
         assert median(seconds) < 1.0
-        assert len(idle) == 200
+        assert len(idle) == number
 
 
 def test_headers_have_one_deadline_however_they_drip(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -36,6 +37,11 @@ def duration(milliseconds: float) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def has_control_character(text: str) -> bool:
+    """Whether it has one of C0 or C1: NUL, a tab, a line end, an escape."""
+    return any(unicodedata.category(character) == "Cc" for character in text)
 
 
 def table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:

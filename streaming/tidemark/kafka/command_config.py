@@ -14,8 +14,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
+from tidemark.core.text import has_control_character
 from tidemark.kafka.option_names import PROPERTIES, FromProperties
 from tidemark.kafka.options import NUMBERS
+from tidemark.settings.files import read_bounded
 from tidemark.settings.java_options import SECURITY_PREFIXES, near_security_option
 
 MAX_BYTES: Final = 1024 * 1024
@@ -34,15 +36,14 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def read_command_config(path: Path) -> dict[str, Any]:
     """The options of `client`. Raises ConfigError with the property and the cure."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_bounded(path, MAX_BYTES)
     except OSError as error:
         raise ConfigError(f"--command-config: cannot read {path}: {error.strerror}.") from None
     try:
         text = data.decode()
     except UnicodeDecodeError:
         text = "\x00"
-    if len(data) > MAX_BYTES or "\x00" in text:
+    if "\x00" in text:
         raise ConfigError(f"--command-config: {path} is not a properties file.")
     return FromProperties(client_of(parse_properties(text)))
 
@@ -72,7 +73,11 @@ def client_of(properties: Mapping[str, str]) -> dict[str, Any]:
     _check_stores(properties)
     if properties.get("ssl.endpoint.identification.algorithm", "https") == "":
         client["ssl_check_hostname"] = False
-    return {**client, **_login(properties)}
+    client |= _login(properties)
+    for name, value in client.items():
+        if isinstance(value, str) and has_control_character(value):
+            raise _error(f"the value for client.{name} contains a control character; remove it")
+    return client
 
 
 def _shown(key: str) -> str:
@@ -97,14 +102,14 @@ def _login(properties: Mapping[str, str]) -> dict[str, Any]:
     mechanism = properties.get("sasl.mechanism", "")
     options = _jaas(properties.get("sasl.jaas.config", ""))
     if mechanism == "OAUTHBEARER":
-        url = urlsplit(properties.get("sasl.oauthbearer.token.endpoint.url", ""))
-        if url.scheme != "file":
+        scheme, path = _scheme_and_path(properties.get("sasl.oauthbearer.token.endpoint.url", ""))
+        if scheme != "file":
             raise _error(
                 "`sasl.oauthbearer.token.endpoint.url` must be a file: URL of a token; for client "
                 "credentials give a configuration by --config, with sasl_oauth_token_url and "
                 "sasl_oauth_client_secret_file"
             )
-        return {"sasl_oauth_token_file": url.path}
+        return {"sasl_oauth_token_file": path}
     if mechanism == "GSSAPI":
         if options.get("useKeyTab", "").lower() == "true":
             raise _error(
@@ -118,6 +123,14 @@ def _login(properties: Mapping[str, str]) -> dict[str, Any]:
             "the semicolon)"
         )
     return {f"sasl_plain_{name}": options[name] for name in ("username", "password") if options}
+
+
+def _scheme_and_path(url: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "", ""
+    return parts.scheme, parts.path
 
 
 def _jaas(line: str) -> dict[str, str]:

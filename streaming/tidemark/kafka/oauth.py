@@ -10,7 +10,6 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from tidemark.core.errors import ConfigError
+from tidemark.settings.files import read_bounded
 
 TIMEOUT_SECONDS: Final = 5.0
 MAX_BYTES: Final = 256 * 1024
@@ -113,8 +113,7 @@ def _token(body: bytes, host: str) -> tuple[str, float]:
 
 def _read(path: str, option: str) -> str:
     try:
-        with Path(path).open("rb") as file:
-            text = file.read(MAX_BYTES).decode("ascii").strip()
+        text = read_bounded(path, MAX_BYTES, pipe_seconds=TIMEOUT_SECONDS).decode("ascii").strip()
     except OSError as error:
         raise _failure(f"cannot read client.{option} {path}: {error.strerror}") from None
     except UnicodeDecodeError:

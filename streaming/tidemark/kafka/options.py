@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,7 +18,8 @@ from tidemark.core.extras import install_command
 from tidemark.kafka.option_names import named_options
 from tidemark.settings import Connection
 from tidemark.settings.addresses import has_login, is_url
-from tidemark.settings.conversion import with_stop
+from tidemark.settings.conversion import SPACE_CURE, shown_key, with_stop
+from tidemark.settings.files import MAX_SECRET_BYTES, check_opens, check_regular, read_bounded
 from tidemark.settings.spark_entries import MECHANISMS, PROTOCOLS
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
@@ -33,10 +33,11 @@ TEXTS: Final = (
     *("sasl_kerberos_domain_name", "socks5_proxy", "proxy_url"),
     *("sasl_oauth_token_url", "sasl_oauth_client_id", "sasl_oauth_scope"),
 )
+# Read again for each token.
+READ_HERE: Final = ("sasl_oauth_client_secret_file", "sasl_oauth_token_file")
 PATHS: Final = (
-    *("ssl_cafile", "ssl_certfile", "ssl_keyfile"),
-    # Read again for each token.
-    *("sasl_oauth_client_secret_file", "sasl_oauth_token_file", "sasl_oauth_cafile"),
+    *("ssl_cafile", "ssl_certfile", "ssl_keyfile", "sasl_oauth_cafile"),
+    *READ_HERE,
 )
 BOOLEANS: Final = ("ssl_check_hostname",)
 NUMBERS: Final = (
@@ -57,7 +58,6 @@ KNOWN: Final = frozenset(
 )
 # Of C, whose integers socket options take, and of the Java client, to which the stream passes them.
 MAX_NUMBER: Final = 2**31 - 1
-MAX_SECRET_BYTES: Final = 64 * 1024
 # Mechanisms that send a user and a password.
 WITH_PASSWORD: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -80,7 +80,9 @@ def _client_options(connection: Connection) -> dict[str, Any]:
         if name not in KNOWN:
             close = get_close_matches(name, KNOWN, n=1)
             hint = f"; did you mean `{close[0]}`?" if close else "; remove it"
-            raise _error(f"client.{key} is not an option of kafka-python{hint}")
+            if (shown := shown_key(key)) != key:
+                hint = f"; {SPACE_CURE}"
+            raise _error(f"client.{shown} is not an option of kafka-python{hint}")
         if value is None:
             continue
         if name in BROKEN:
@@ -98,13 +100,12 @@ def _read(key: str, path: Any) -> str:
     if not isinstance(path, str):
         raise _error(f"client.{key} must be a path; write it in quotes")
     try:
-        with Path(path).open("rb") as file:
-            text = file.read(MAX_SECRET_BYTES + 1).decode().strip()
+        text = read_bounded(path, MAX_SECRET_BYTES).decode().strip()
     except OSError as error:
         raise _error(f"client.{key}: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise _error(f"client.{key}: {path} is not UTF-8 text") from None
-    if not text or len(text) > MAX_SECRET_BYTES:
+    if not text:
         raise _error(f"client.{key}: {path} must hold 1 to {MAX_SECRET_BYTES} bytes of text")
     return text
 
@@ -161,8 +162,8 @@ def _version(value: Any) -> tuple[int, ...]:
 
 def _check_readable(name: str, path: str) -> None:
     try:
-        with Path(path).open("rb"):
-            pass
+        # Tidemark reads the files of OAuth itself; OpenSSL waits for ever in a pipe.
+        (check_opens if name in READ_HERE else check_regular)(path)
     except OSError as error:
         raise _error(f"client.{name}: cannot read {path}: {error.strerror}") from None
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tidemark.core.errors import ConfigError
+from tidemark.settings.files import check_regular
 
 # Not only for a wrong password: OpenSSL's reason codes differ between versions.
 _UNREADABLE_KEY: Final = "the key cannot be read; check the file and client.ssl_password"
@@ -33,6 +34,7 @@ def check_tls(options: Mapping[str, Any]) -> None:
 def check_authorities(path: str, option: str) -> None:
     """Raises ConfigError where a file holds no certificate as PEM text."""
     try:
+        check_regular(path)
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except ssl.SSLError:
         raise ConfigError(

@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from ipaddress import IPv6Address
+from typing import Final
 from urllib.parse import urlsplit
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings.schema import Settings
+
+# `requests` would drop them, and post without credentials.
+LOGIN_CURE: Final = (
+    "the URL must have no user and no password. Write `Basic` and base64 of user:password into the "
+    "file of authorization_file."
+)
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -53,7 +60,11 @@ def check_addresses(settings: Settings) -> None:
                 f"configuration: {option}: a URL{beginning} is not an http:// or https:// URL. "
                 "Write it like https://host.example.org/path."
             )
-    for option, url in _published(settings):
+    published = dict(_published(settings))
+    for option, url in _urls(settings):
+        if option not in published and has_login(url):
+            raise ConfigError(f"configuration: {option}: {LOGIN_CURE}")
+    for option, url in published.items():
         if has_login(url):
             raise ConfigError(
                 f"configuration: {option}: every alert shows this URL: it must have no user and "

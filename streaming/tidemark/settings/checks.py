@@ -11,6 +11,7 @@ from tidemark.core.errors import ConfigError
 from tidemark.detect import DETECTORS
 from tidemark.settings.addresses import check_addresses
 from tidemark.settings.alert_choice import check_alert_choice
+from tidemark.settings.characters import check_characters
 from tidemark.settings.conversion import near_word, with_stop
 from tidemark.settings.expressions import check_expressions
 from tidemark.settings.maintenance import read_schedule
@@ -29,6 +30,7 @@ _ALL: Final = (".*", ".+", "^.*", "^.*$", ".*$", "^.+$", "(.*)", "(.+)", ".*.*")
 
 def check(settings: Settings) -> None:
     """Raises ConfigError for the first option that is wrong, with its name and a valid form."""
+    check_characters(settings)
     _require_unique("cluster", [cluster.name for cluster in settings.clusters])
     for cluster in settings.clusters:
         _require(

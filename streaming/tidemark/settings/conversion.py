@@ -21,6 +21,8 @@ _PATH: Final = re.compile(
     r"^(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL
 )
 _STEP: Final = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]")
+# Of `{password:secret}`, which is one key in YAML.
+SPACE_CURE: Final = "write a space after the colon"
 # The beginning of msgspec's message -> what to write instead.
 CURES: Final = (
     (re.compile(r"Expected `str(?: \| null)?`, got"), "write it in quotes"),
@@ -58,6 +60,11 @@ def with_stop(text: str) -> str:
     return text if text.endswith("?") else f"{text}."
 
 
+def shown_key(key: str) -> str:
+    """A key up to a colon or an equals sign: what follows may be a value, and a secret."""
+    return re.split("[:=]", key, maxsplit=1)[0]
+
+
 def _message(text: str, file: str | None, names: Mapping[str, str]) -> str:
     path = _path(_parts(text))
     variable = next((names[key] for key in _prefixes(path) if key in names), None)
@@ -86,7 +93,10 @@ def explain(text: str, kind: type[Struct], *, hides_value: bool = False) -> str:
         value = enumeration[1].strip("'\"")
         return f"{text}; it is one of {', '.join(choices)}{near_word(value, choices)}"
     if unknown is not None:
-        return text + _near_option(kind, unknown[1], path)
+        key = shown_key(unknown[1])
+        if key != unknown[1]:
+            return f"{text.replace(unknown[1], key)}; {SPACE_CURE}"
+        return text + _near_option(kind, key, path)
     if BEYOND.match(problem):
         cure = limits(_type_at(kind, path))
         # A regular expression is no help to read.

@@ -62,8 +62,10 @@ def _check_syntax(option: str, expression: str) -> None:
         re.compile(expression)
     except (re.error, OverflowError, RecursionError) as error:
         hint = "; write .* for any text" if expression.startswith("*") else ""
+        # Without the names of groups, which are parts of the expression.
+        reason = re.sub(r" '.*'", "", str(error))
         raise ConfigError(
-            f"configuration: {option}: `{expression}` is not a regular expression: {error}{hint}."
+            f"configuration: {option}: `{expression}` is not a regular expression: {reason}{hint}."
         ) from None
 
 

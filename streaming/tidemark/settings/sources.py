@@ -21,6 +21,7 @@ from tidemark.detect.thresholds import RUNBOOK_URL
 from tidemark.settings.checks import check
 from tidemark.settings.conversion import convert
 from tidemark.settings.environment import OTHERS, check_variables
+from tidemark.settings.hidden_values import Variable, without_values
 from tidemark.settings.schema import Settings
 from tidemark.settings.yaml_file import parse_yaml, read_document
 
@@ -34,8 +35,17 @@ def load_settings(
 
     Raises ConfigError with the wrong option and what it accepts.
     """
-    document = read_document(Path(path)) if path is not None else {}
     environ = os.environ if environ is None else environ
+    try:
+        return _load(path, environ, flags)
+    except ConfigError as error:
+        raise ConfigError(without_values(str(error), given_variables(environ))) from None
+
+
+def _load(
+    path: str | Path | None, environ: Mapping[str, str], flags: Mapping[str, Any] | None
+) -> Settings:
+    document = read_document(Path(path)) if path is not None else {}
     known = list(variables(Settings))
     check_variables(environ, {name: kind for name, _, kind in known})
     names: dict[str, str] = {}
@@ -48,11 +58,7 @@ def load_settings(
             _set(document, dotted.split("."), value)
             names.pop(dotted, None)
     settings = convert(document, None if path is None else str(path), names)
-    try:
-        check(settings)
-    except ConfigError as error:
-        given = {name: environ[name] for name in names.values()}
-        raise ConfigError(_without_values(str(error), given)) from None
+    check(settings)
     _derive_runbook_url(settings)
     return settings
 
@@ -76,13 +82,20 @@ def variables(
             yield "_".join(inner).upper(), inner[1:], inspect.type_info(option.type)
 
 
-def _without_values(message: str, given: Mapping[str, str]) -> str:
-    """The message with the names of variables in place of their values, which may be secrets."""
-    for name, text in given.items():
-        for word in {text, *text.split(",")}:
-            for shown in (word, word.strip(), word.strip().rpartition("@")[2][:100]):
-                message = message.replace(f"`{shown}`", f"the value of {name}")
-    return " ".join(message.split())
+def given_variables(environ: Mapping[str, str]) -> list[Variable]:
+    """The variables that give an option."""
+    return [
+        Variable(name, environ[name], _is_structured(kind))
+        for name, _, kind in variables(Settings)
+        if name in environ
+    ]
+
+
+def _is_structured(kind: inspect.Type) -> bool:
+    """Whether the variable is YAML in one line."""
+    if isinstance(kind, inspect.ListType):
+        return not isinstance(kind.item_type, inspect.StrType)
+    return isinstance(kind, inspect.DictType)
 
 
 def misspelt_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -96,10 +109,10 @@ def misspelt_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _parse_variable(name: str, text: str, kind: inspect.Type) -> Any:
     """Lists of strings are separated by commas, other lists and mappings are YAML in one line."""
-    if isinstance(kind, inspect.ListType) and isinstance(kind.item_type, inspect.StrType):
-        return [word.strip() for word in text.split(",") if word.strip()]
-    if isinstance(kind, inspect.ListType | inspect.DictType):
+    if _is_structured(kind):
         return parse_yaml(text, name)
+    if isinstance(kind, inspect.ListType):
+        return [word.strip() for word in text.split(",") if word.strip()]
     return None if text == "" and isinstance(kind, inspect.UnionType) else text
 
 

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from tidemark.core.errors import ConfigError
-from tidemark.settings.conversion import near_word, with_stop
+from tidemark.settings.conversion import near_word, shown_key, with_stop
 from tidemark.settings.java_options import near_security_option
 from tidemark.settings.schema import Settings
 
@@ -71,8 +71,8 @@ def check_spark(settings: Settings) -> None:
             _check_name(name)
         else:
             raise _error(
-                f"`{name}` begins neither with `spark.` nor with `kafka.`, so that nothing would "
-                "read it; write the whole name."
+                f"`{shown_key(name)}` begins neither with `spark.` nor with `kafka.`, so that "
+                "nothing would read it; write the whole name."
             )
     # The Java client takes protocols in lower case too.
     protocol = entries.get("kafka.security.protocol")

@@ -10,7 +10,7 @@ import click
 from tidemark.assets import list_assets
 from tidemark.core.errors import TidemarkError
 from tidemark.detect.thresholds import RUNBOOK_URL
-from tidemark.settings.addresses import has_login
+from tidemark.settings.addresses import has_login, is_url
 
 
 @click.group()
@@ -44,9 +44,9 @@ def export(folder: Path, runbook_url: str | None, force: bool, as_json: bool) ->
 
     Exit status: 0 written, 1 a file exists with another content and --force is not given.
     """
-    if runbook_url is not None and not runbook_url.startswith(("http://", "https://")):
+    if runbook_url is not None and not is_url(runbook_url):
         raise click.BadParameter(
-            "it must begin with http:// or https://", param_hint="--runbook-url"
+            "it must begin with http:// or https:// and have a host", param_hint="--runbook-url"
         )
     if runbook_url is not None and has_login(runbook_url):
         raise click.BadParameter(

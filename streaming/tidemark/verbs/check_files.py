@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import click
@@ -31,7 +32,7 @@ def check_files(settings: Settings, *, with_stream: bool = True) -> None:
     _check_receivers(settings)
     _check_servers(settings)
     spool = settings.collect.spool_directory
-    if spool is not None and Path(spool).exists() and not Path(spool).is_dir():
+    if spool is not None and _is_directory(spool) is False:
         raise ConfigError(
             f"configuration: collect.spool_directory: {spool} is not a directory; give a folder of "
             "the collector's own."
@@ -44,13 +45,23 @@ def _check_stream(settings: Settings) -> None:
     from tidemark.stream.start_checks import check_checkpoint, check_client
 
     jars = settings.stream.jars
-    if jars is not None and not Path(jars).is_dir():
+    if jars is not None and not _is_directory(jars):
         raise ConfigError(
             f"configuration: stream.jars: {jars} is no folder; leave it out to have the jars "
             "fetched."
         )
     check_client(settings)
     check_checkpoint(settings, os.environ)
+
+
+def _is_directory(path: str) -> bool | None:
+    """None where nothing is there. A name may also be longer than the file system takes."""
+    try:
+        return stat.S_ISDIR(Path(path).stat().st_mode)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return False
 
 
 def _check_servers(settings: Settings) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
 from base64 import b64decode
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -18,6 +16,8 @@ from urllib3.exceptions import HTTPError
 from tidemark import __version__
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
+from tidemark.settings.addresses import LOGIN_CURE, has_login, is_url
+from tidemark.settings.files import PIPE_SECONDS, check_regular, read_bounded
 from tidemark.web.deadline import BoundedAdapter, Deadline
 from tidemark.web.hidden import without_secrets
 
@@ -96,7 +96,7 @@ class HttpClient:
         self.name = route.name if name is None else name
         self._authorization = None if route.authorization_file is None else _authorization(route)
         if route.ca_file is not None:
-            _read(route, "ca_file")
+            _check_regular(route, "ca_file")
         self._session = _Session()
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, BoundedAdapter())
@@ -156,7 +156,7 @@ class HttpClient:
         """Reads the file again, as tokens are replaced. An unusable file changes nothing."""
         if self._authorization is not None:
             with suppress(ConfigError):
-                self._authorization = _authorization(self._route)
+                self._authorization = _authorization(self._route, pipe_seconds=0.0)
             request.headers["Authorization"] = self._authorization
         return request
 
@@ -246,17 +246,17 @@ def _signer(receiver: Receiver) -> Webhook | None:
 
 def _address(receiver: Receiver) -> str:
     url = _read(receiver, "url_file")
-    if not re.fullmatch(r"https?://[^/\s]\S*", url):
-        raise ConfigError(
-            f"configuration: receiver `{receiver.name}`: url_file {receiver.url_file} "
-            "holds no http:// or https:// address."
-        )
+    where = f"configuration: receiver `{receiver.name}`: url_file {receiver.url_file}"
+    if not is_url(url):
+        raise ConfigError(f"{where} holds no http:// or https:// address.")
+    if has_login(url):
+        raise ConfigError(f"{where}: {LOGIN_CURE}")
     return url
 
 
-def _authorization(route: Route) -> str:
+def _authorization(route: Route, pipe_seconds: float = PIPE_SECONDS) -> str:
     """The header's value. Checked here: a library that refuses it would print it."""
-    text = _read(route, "authorization_file")
+    text = _read(route, "authorization_file", pipe_seconds)
     if not (text.isascii() and text.isprintable()):
         raise ConfigError(
             f"configuration: receiver `{route.name}`: authorization_file "
@@ -265,16 +265,29 @@ def _authorization(route: Route) -> str:
     return text
 
 
-def _read(route: Route, option: str) -> str:
+def _read(route: Route, option: str, pipe_seconds: float = PIPE_SECONDS) -> str:
     """The text of a file that an option names. Raises ConfigError."""
     path = getattr(route, option)
     try:
-        text = Path(path).read_text(encoding="utf-8").strip()
+        text = read_bounded(path, pipe_seconds=pipe_seconds).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(
-            f"configuration: receiver `{route.name}`: cannot read {option} {path}: {reason}."
-        ) from None
+        raise _unreadable(route, option, error) from None
     if not text:
         raise ConfigError(f"configuration: receiver `{route.name}`: {option} {path} is empty.")
     return text
+
+
+def _check_regular(route: Route, option: str) -> None:
+    """For a file that the TLS library reads for each connection. Raises ConfigError."""
+    try:
+        check_regular(getattr(route, option))
+    except OSError as error:
+        raise _unreadable(route, option, error) from None
+
+
+def _unreadable(route: Route, option: str, error: Exception) -> ConfigError:
+    reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+    path = getattr(route, option)
+    return ConfigError(
+        f"configuration: receiver `{route.name}`: cannot read {option} {path}: {reason}."
+    )

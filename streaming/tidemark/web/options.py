@@ -17,6 +17,7 @@ from msgspec import Meta, Struct, field
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings.conversion import explain, with_stop
+from tidemark.settings.files import check_regular, read_bounded
 
 MAX_FILE_BYTES: Final = 1_000_000
 _BCRYPT: Final = re.compile(r"\$2[aby]\$(0[4-9]|1[0-7])\$[./A-Za-z0-9]{53}")
@@ -79,10 +80,7 @@ def read_web_file(path: Path) -> WebFile:
     """Raises ConfigError with the file and the reason, and never with a value from the file."""
     where = f"web configuration {path}"
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_FILE_BYTES + 1)
-        if len(text) > MAX_FILE_BYTES:
-            raise ConfigError(f"{where}: it is larger than {MAX_FILE_BYTES} bytes.")
+        text = read_bounded(path, MAX_FILE_BYTES)
         document = yaml.safe_load(text.decode())
         file_ = msgspec.convert(document or {}, WebFile)
     except OSError as error:
@@ -92,7 +90,8 @@ def read_web_file(path: Path) -> WebFile:
     except msgspec.ValidationError as error:
         reason = explain(str(error), WebFile)
         raise ConfigError(f"{where}: {with_stop(reason)}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # ValueError: no UTF-8, or a date that does not exist.
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f" in line {mark.line + 1}"
         raise ConfigError(f"{where}: it is not YAML{line}.") from None
@@ -120,6 +119,7 @@ def make_context(path: Path, tls: Tls) -> ssl.SSLContext:
     load_certificate(path, tls, context)
     if tls.client_ca_file is not None:
         try:
+            check_regular(path.parent / tls.client_ca_file)
             context.load_verify_locations(path.parent / tls.client_ca_file)
         except (OSError, ssl.SSLError) as error:
             raise _unusable(path, "client_ca_file", error) from None
@@ -130,6 +130,8 @@ def make_context(path: Path, tls: Tls) -> ssl.SSLContext:
 def load_certificate(path: Path, tls: Tls, context: ssl.SSLContext) -> None:
     """Reads certificate and key again into a context that may be in use. Raises ConfigError."""
     try:
+        for name in (tls.cert_file, tls.key_file):
+            check_regular(path.parent / name)
         # Without a password OpenSSL would ask for it on the terminal.
         context.load_cert_chain(
             path.parent / tls.cert_file, path.parent / tls.key_file, password=lambda: b""

@@ -14,12 +14,12 @@ from http.client import (
     HTTPSConnection,
     IncompleteRead,
 )
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from tidemark.collect.jmx.figures import MAX_BODY_BYTES, FigureReader, ScrapeError
 from tidemark.settings import JmxEndpoint
+from tidemark.settings.files import check_regular, read_bounded
 
 PIECE_BYTES: Final = 256 * 1024
 _HEADERS: Final = {
@@ -87,6 +87,10 @@ def _connection(endpoint: JmxEndpoint, timeout_seconds: float) -> HTTPConnection
 def check_files(endpoint: JmxEndpoint) -> None:
     """Raises ScrapeError where a file of the endpoint cannot be used."""
     if endpoint.ca_file is not None:
+        try:
+            check_regular(endpoint.ca_file)
+        except OSError as error:
+            raise ScrapeError(f"cannot read ca_file {endpoint.ca_file}: {error.strerror}") from None
         _connection(endpoint, 1.0)
     _headers(endpoint)
 
@@ -140,7 +144,7 @@ def _check(answer: HTTPResponse) -> None:
 def _authorization(path: str) -> str:
     """Read each time, as tokens are replaced. A library that refuses it would print it."""
     try:
-        text = Path(path).read_text(encoding="utf-8").strip()
+        text = read_bounded(path, pipe_seconds=1.0).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ScrapeError(f"cannot read authorization_file {path}: {reason}") from None

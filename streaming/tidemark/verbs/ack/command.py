@@ -33,6 +33,7 @@ from tidemark.verbs.ack.selection import (
     select_alerts,
 )
 from tidemark.verbs.alert_records import decode_alerts
+from tidemark.verbs.arguments import FiniteRange
 
 
 @click.command("ack")
@@ -45,7 +46,7 @@ from tidemark.verbs.alert_records import decode_alerts
 @click.option(
     "--wait",
     "seconds",
-    type=click.FloatRange(0, 600),
+    type=FiniteRange(0, 600),
     default=10.0,
     show_default=True,
     help="Seconds to wait until the stream has closed the alert.",
@@ -65,6 +66,10 @@ def ack(
 
     The prefix of a fingerprint is enough. Without an argument, list the open event alerts.
     """
+    if selector is not None and not selector.strip():
+        raise ConfigError(
+            "give a fingerprint, id or incident; `tidemark ack` without arguments lists the alerts."
+        )
     settings = load_with(config, command_config)
     settings.kafka = choose_connection(settings, bootstrap)
     by = by if by is not None else _login_name()

@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
@@ -24,6 +25,7 @@ from tidemark.kafka.command_options import (
 )
 from tidemark.kafka.completion import complete_topics
 from tidemark.settings import Settings
+from tidemark.verbs.arguments import FiniteRange
 from tidemark.verbs.audit.brokers import BrokerSource
 from tidemark.verbs.audit.folders import FolderSource
 from tidemark.verbs.audit.pace import Pace
@@ -59,7 +61,7 @@ _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9}))?")
 @click.option(
     "--rate-limit",
     "mebibytes",
-    type=click.FloatRange(0),
+    type=FiniteRange(0, 1_000_000),
     default=10.0,
     show_default=True,
     help="MiB/s to read from all brokers together; 0: no limit.",
@@ -94,6 +96,8 @@ def audit(
 
     Exit status: 0 no difference in what was compared, 3 differences, 1 nothing was compared.
     """
+    if is_whole and any(map(_is_given, ("windows", "seed"))):
+        raise ConfigError("--whole compares everything; leave out --sample and --seed.")
     settings = load_with(config, command_config)
     wanted, topics = parse_places(places)
     if folders and (publish or bootstrap is not None or name is not None):
@@ -132,6 +136,11 @@ def audit(
         _publish(settings, cluster.name, reports)
     _check_compared(reports)
     return FINDING if found else 0
+
+
+def _is_given(parameter: str) -> bool:
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is ParameterSource.COMMANDLINE
 
 
 def parse_places(texts: Sequence[str]) -> tuple[set[Place], set[str]]:

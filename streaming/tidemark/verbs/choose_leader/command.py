@@ -27,6 +27,7 @@ from tidemark.kafka.command_options import (
 )
 from tidemark.kafka.completion import complete_topics
 from tidemark.settings import Cluster, Collect, Settings
+from tidemark.verbs.arguments import topic_name
 from tidemark.verbs.choose_leader.report import as_text, document
 from tidemark.verbs.choose_leader.stored_view import read_stored_view, with_earlier_samples
 from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
@@ -39,7 +40,7 @@ MAX_SECONDS: Final = 6.0
 
 
 @click.command("choose-leader")
-@click.argument("topic", shell_complete=complete_topics)
+@click.argument("topic", type=topic_name, shell_complete=complete_topics)
 @click.argument("partition", type=click.IntRange(min=0))
 @config_option
 @command_config_option

@@ -25,6 +25,7 @@ from tidemark.kafka.command_options import (
 )
 from tidemark.kafka.completion import complete_topics
 from tidemark.settings import Cluster, Collect
+from tidemark.verbs.arguments import topic_name
 from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
 from tidemark.verbs.inspect.coordinator import list_coordinated
 from tidemark.verbs.inspect.drawing import draw_logs
@@ -38,7 +39,7 @@ MAX_PASSES: Final = 8
 
 
 @click.command("inspect")
-@click.argument("topic", required=False, shell_complete=complete_topics)
+@click.argument("topic", type=topic_name, required=False, shell_complete=complete_topics)
 @click.argument("partition", type=click.IntRange(min=0), required=False)
 @config_option
 @command_config_option

@@ -71,8 +71,10 @@ def alerts_of_file(source: str, detection: Detection) -> Iterator[Alert]:
             try:
                 record = decode_record(line.data)
             except WireError as error:
+                reducer.note(readable=False)
                 _report(unreadable(source, line.number, error.field, error))
             else:
+                reducer.note(readable=True)
                 if isinstance(record, Alert):
                     yield record
             continue
@@ -81,6 +83,7 @@ def alerts_of_file(source: str, detection: Detection) -> Iterator[Alert]:
                 yield record
             elif isinstance(record, DeadLetter):
                 _report(unreadable_letter(record, [source]))
+    reducer.check_readable([source])
 
 
 def _report(text: str) -> None:

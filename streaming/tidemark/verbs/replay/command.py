@@ -80,6 +80,7 @@ def show_timeline(sources: tuple[str, ...], detection: Detection, *, as_json: bo
             values = [row.value for row in found if row.value is not None]
             if values:
                 click.echo(b"\n".join(values))
+        reducer.check_readable(sources)
         return
     rows = itertools.chain.from_iterable(rows_of_lines)
     texts = (text for row in rows for text in timeline.lines(row))
@@ -89,6 +90,7 @@ def show_timeline(sources: tuple[str, ...], detection: Detection, *, as_json: bo
     else:
         for text in itertools.chain((LEGEND, first), texts):
             click.echo(text)
+    reducer.check_readable(sources)
 
 
 def show_difference(
@@ -104,6 +106,7 @@ def show_difference(
                     episodes.add(record)
                 elif isinstance(record, DeadLetter) and episodes is old:
                     _report(unreadable_letter(record, sources))
+    sides[0][0].check_readable(sources)
     changes = compare(old, new)
     for change in changes:
         click.echo(msgspec.json.encode(change.document()) if as_json else change.line())

@@ -26,6 +26,7 @@ from tidemark.kafka.command_options import (
 )
 from tidemark.kafka.completion import complete_brokers
 from tidemark.settings import Cluster, Collect
+from tidemark.verbs.arguments import FiniteRange
 from tidemark.verbs.few_passes import (
     MIN_PASSES,
     FinishedPass,
@@ -63,7 +64,7 @@ PROGRESS_SECONDS: Final = 5.0
 @click.option(
     "--wait",
     "wait_seconds",
-    type=click.FloatRange(min=0, max=86_400),
+    type=FiniteRange(0, 86_400),
     metavar="SECONDS",
     help="Wait up to so long until the stop is safe.",
 )
@@ -89,6 +90,8 @@ def safe_to_stop(
     """
     if not brokers and not racks:
         raise ConfigError("give a broker or --rack.")
+    if not all(rack.strip() for rack in racks):
+        raise ConfigError("--rack needs the name of a rack.")
     settings = load_with(config, command_config)
     refuse_both(source, bootstrap)
     if source is not None:

@@ -21,6 +21,7 @@ from tidemark.kafka.command_options import (
 )
 from tidemark.kafka.completion import complete_topics
 from tidemark.model.scenarios.layout import WIDTH
+from tidemark.verbs.arguments import topic_name
 from tidemark.verbs.inspect.losses import parse_since
 from tidemark.verbs.progress import progress_bar
 from tidemark.verbs.timeline.report import Subject, as_json, as_markdown, as_text
@@ -31,7 +32,7 @@ MIN_WIDTH: Final = 60
 
 
 @click.command("timeline")
-@click.argument("topic", shell_complete=complete_topics)
+@click.argument("topic", type=topic_name, shell_complete=complete_topics)
 @click.argument("partition", type=click.IntRange(0, 2**31 - 1))
 @config_option
 @command_config_option
@@ -96,6 +97,10 @@ def timeline(
         0.0 if start is None else parse_since(start, now),
         float("inf") if until is None else parse_since(until, now, "--until"),
     )
+    if wanted.since > wanted.until:
+        raise ConfigError(
+            f"--since {start} is after --until {until}; give an earlier --since or a later --until."
+        )
     if sources:
         cluster, line = of_recordings(
             sources, wanted, settings.detect, partial(click.echo, err=True)

@@ -95,6 +95,7 @@ def of_recordings(
                 lines.alert(record)
             elif isinstance(record, DeadLetter):
                 report(unreadable_letter(record, sources))
+    reducer.check_readable(sources)
     return lines.only()
 
 

@@ -25,6 +25,7 @@ from tidemark.kafka.command_options import (
     log_options,
 )
 from tidemark.settings import Settings, load_settings, parse_address
+from tidemark.verbs.arguments import FiniteRange
 from tidemark.verbs.few_passes import live_cluster
 from tidemark.verbs.recording import STDIN
 from tidemark.verbs.top.live import LiveCluster, RowSink
@@ -62,7 +63,7 @@ FIRST_PASS: Final = 2
 @click.option("--from", "source", metavar="FILE|-", help="Show the end of a recording instead.")
 @click.option(
     "--every",
-    type=click.FloatRange(min=0.1),
+    type=FiniteRange(0.1, 86_400),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

@@ -1,0 +1,79 @@
+"""Files that a configuration names: whatever is at the path, reading it ends.
+
+/dev/zero has no end, and opening a FIFO waits for a writer. Every failure is an OSError with the
+reason in `strerror`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import stat
+import time
+from pathlib import Path
+from typing import Final
+
+# Of a secret, an address or a token.
+MAX_SECRET_BYTES: Final = 64 * 1024
+# A pipe, such as /dev/fd/63 of a shell's <(…), has this long to end. A decryption takes seconds.
+PIPE_SECONDS: Final = 15.0
+_PIECE_BYTES: Final = 64 * 1024
+
+
+def read_bounded(
+    path: str | Path, max_bytes: int = MAX_SECRET_BYTES, *, pipe_seconds: float = PIPE_SECONDS
+) -> bytes:
+    """The content of a file or of a pipe. Raises OSError, also where it is larger or does not end.
+
+    A pipe gives its content once.
+    """
+    deadline = time.monotonic() + pipe_seconds
+    descriptor = _open(path)
+    try:
+        may_wait = not stat.S_ISREG(os.fstat(descriptor).st_mode)
+        content = bytearray()
+        while len(content) <= max_bytes:
+            if may_wait:
+                _wait_readable(descriptor, deadline)
+            piece = os.read(descriptor, _PIECE_BYTES)
+            if not piece:
+                return bytes(content)
+            content += piece
+    finally:
+        os.close(descriptor)
+    raise OSError(errno.EFBIG, f"it is larger than {max_bytes} bytes")
+
+
+def check_opens(path: str | Path) -> None:
+    """Raises OSError where `read_bounded` could not even open it."""
+    os.close(_open(path))
+
+
+def check_regular(path: str | Path) -> None:
+    """Raises OSError where a library could not read the file, or would wait in it for ever."""
+    mode = Path(_without_nul(path)).stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    check_opens(path)
+
+
+def _open(path: str | Path) -> int:
+    # Without O_NONBLOCK, opening a FIFO waits for its writer. It does not affect regular files.
+    return os.open(_without_nul(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _wait_readable(descriptor: int, deadline: float) -> None:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        raise OSError(errno.ETIMEDOUT, "it is a pipe that does not end")
+
+
+def _without_nul(path: str | Path) -> str | Path:
+    # The system's calls raise ValueError.
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "the path contains a NUL character")
+    return path
