@@ -18,7 +18,7 @@ from tidemark.core.records import Alert, ReplicaView, view_key
 PARTITIONS = range(100)
 WHOLE = [(0, 1)]
 # Of the view of a cluster or broker: that of the collector whose turn it was.
-OF_THE_COLLECTOR = {"collector", "partitions"}
+OF_THE_COLLECTOR = {"collector"}
 
 Made = Callable[[Sequence[tuple[int, int]]], SharedCluster]
 
@@ -135,8 +135,11 @@ def test_a_share_that_is_not_seen_is_unknown_and_no_other_is(make: Made, how: st
     silent, before = shared.members[1], dict(shared.views)
     assert any(before[key(number)].alerts for number in silent.partitions)
     getattr(shared, how).add(silent.name)
-    assert whole.run(60, level) == []
-    assert {a.labels["alertname"] for a in shared.run(60, level)} <= {"KafkaCollectorGap"}
+    assert whole.run(120, level) == []
+    (gap,) = shared.run(120, level)
+    assert (gap.labels["alertname"], gap.state) == ("KafkaCollectorGap", "firing")
+    assert gap.evidence["shares"] == ["1/3"]
+    assert gap.evidence["collectors"]["1/3"]["collector"] == silent.name
     expected, found = shown(whole), shown(shared)
     for number in set(PARTITIONS) - silent.partitions:
         assert found[key(number)] == expected[key(number)]
@@ -148,3 +151,19 @@ def test_a_share_that_is_not_seen_is_unknown_and_no_other_is(make: Made, how: st
 
 def is_unknown(replica: ReplicaView) -> bool:
     return replica.error == "timed_out" and replica.lag_ms is None and replica.lag_records is None
+
+
+def test_the_share_of_a_collector_that_returns_is_seen_again(make: Made) -> None:
+    shared = make(shares(3))
+    shared.run(8, level)
+    shared.stopped.add(shared.members[1].name)
+    assert [a.state for a in shared.run(120, level)] == ["firing"]
+    shared.stopped.clear()
+    assert [a.state for a in shared.run(20, level)] == ["resolved"]
+
+
+def test_a_share_without_a_collector_is_not_seen(make: Made) -> None:
+    shared = make(shares(3)[:2])
+    (gap,) = shared.run(120, level)
+    assert gap.evidence["shares"] == ["2/3"]
+    assert gap.evidence["collectors"] == {}

@@ -65,6 +65,10 @@ class CollectorClock(Struct, array_like=True):
     serving: dict[int, int] = {}
     # broker -> `BrokerAnswer.led_shrinks` and `led_shrinks_of_absent`, at most MAX_BROKERS.
     led_shrinks: dict[int, tuple[int, int]] = {}
+    # Its passes in a row that missed all of its share, or in which no broker answered.
+    blind_passes: int = 0
+    # Partitions of its share.
+    partitions: int | None = None
 
 
 class PurgatorySample(Struct, array_like=True):
@@ -187,6 +191,11 @@ class BrokerSeen(Struct, array_like=True):
         return None
 
 
+def shares_of(shard: str | None) -> str | None:
+    """The number of shares in "1/4"."""
+    return None if shard is None else shard.partition("/")[2]
+
+
 class ClusterState(Struct, array_like=True):
     """One cluster in one group."""
 
@@ -224,6 +233,20 @@ class ClusterState(Struct, array_like=True):
         if other is None or silent_from is None:
             return False
         return other.monotonic - silent_from > OWNER_SILENT_SECONDS
+
+    def live_shares(self, by: str) -> dict[str | None, CollectorClock]:
+        """Share -> the newest collector that gives its passes; None is the whole cluster.
+
+        Of the division of the cluster that the newest process takes part in. `by`: see `is_silent`.
+        """
+        live = [clock for name, clock in self.collectors.items() if not self.is_silent(name, by)]
+        live.sort(key=lambda clock: clock.collector_epoch)
+        divided = {clock.shard: clock for clock in live}
+        return {
+            shard: clock
+            for shard, clock in divided.items()
+            if shares_of(shard) == shares_of(live[-1].shard)
+        }
 
     def in_grace(self, broker: int, at: float) -> bool:
         """Whether an orderly restart explains a broker's absence at `at`."""

@@ -93,6 +93,9 @@ def advance_clock(cluster: ClusterState, name: str, collector_epoch: int, event:
         fresh.refused, fresh.refused_pass = clock.refused, clock.refused_pass
         fresh.contested, fresh.contested_from = clock.contested, clock.contested_from
         fresh.in_sync = clock.in_sync
+        fresh.blind_passes = clock.blind_passes
+    fresh.blind_passes = fresh.blind_passes + 1 if _is_blind(event) else 0
+    fresh.partitions = event.partitions
     for answer in event.brokers:
         if answer.preferred is not None and answer.preferred_led is not None:
             fresh.preferred[answer.broker] = (answer.preferred, answer.preferred_led)
@@ -132,12 +135,24 @@ def _is_contested(cluster: ClusterState, name: str, clock: CollectorClock) -> bo
 def apply_pass(cluster: ClusterState, event: Pass) -> None:
     """What a pass reports of the cluster itself."""
     cluster.cluster_id = event.cluster_id or cluster.cluster_id
-    cluster.partitions = cluster.partitions if event.partitions is None else event.partitions
+    counted = _partitions(cluster, event)
+    cluster.partitions = cluster.partitions if counted is None else counted
     cluster.quorum_leader, cluster.quorum_epoch = event.quorum_leader, event.quorum_epoch
     cluster.reassigning = event.reassigning
+    cluster.blind_passes = cluster.blind_passes + 1 if _is_blind(event) else 0
+
+
+def _is_blind(event: Pass) -> bool:
+    """Whether it missed the whole group, or no broker answered."""
     silent = bool(event.brokers) and not any(answer.outcome == OK for answer in event.brokers)
-    blind = event.missed == "all" or silent
-    cluster.blind_passes = cluster.blind_passes + 1 if blind else 0
+    return event.missed == "all" or silent
+
+
+def _partitions(cluster: ClusterState, event: Pass) -> int | None:
+    """Of all shares, or of the pass where no live collector counts its own."""
+    shares = cluster.live_shares(cluster.passed_by).values()
+    counted = [clock.partitions for clock in shares if clock.partitions is not None]
+    return sum(counted) if counted else event.partitions
 
 
 def is_due(cluster: ClusterState, name: str, event: Pass) -> bool:

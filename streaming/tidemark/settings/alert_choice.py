@@ -36,7 +36,7 @@ OF_DETECTORS: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(
         (
             *("ELR_ELECTION", "LEADER_ALONE", "FOLLOWER_LAG", "HW_STALLED", "HW_REGRESSION"),
-            *("UNDER_REPLICATED", "AT_MIN_ISR"),
+            *("UNDER_REPLICATED", "AT_MIN_ISR", "COLLECTOR_GAP"),
         ),
         _WARNING | _INFO,
     ),
@@ -44,7 +44,6 @@ OF_DETECTORS: Final[Mapping[str, frozenset[str]]] = {
         (
             *("LOG_TRUNCATION", "EPOCH_BUMP_STORM", "ISR_CHANGE", "STALE_BROKER_VIEW"),
             *("CHECKPOINT_STALE", "PREFERRED_LEADER_IMBALANCE", "PURGATORY_GROWING"),
-            "COLLECTOR_GAP",
         ),
         _INFO,
     ),
