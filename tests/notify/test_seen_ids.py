@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tidemark_exporters.notify.receiver_state import MAX_IDS, SeenIds
+import tracemalloc
+
+from tidemark_exporters.notify.seen_ids import MAX_IDS, PLACES, SeenIds, _Table
 
 
 def test_an_id_is_new_once_and_known_for_half_of_the_bound() -> None:
@@ -27,3 +29,32 @@ def test_the_oldest_ids_are_forgotten() -> None:
     for number in range(MAX_IDS):
         seen.add(f"{number}")
     assert seen.add("first")
+
+
+def test_numbers_that_share_a_place_are_distinct() -> None:
+    table, marks = _Table(), [(turn - 1) * PLACES + PLACES - 1 for turn in range(5)]
+    for mark in marks:
+        assert mark not in table
+        assert table.add(mark)
+    assert all(mark in table and not table.add(mark) for mark in marks)
+    assert table.used == len(marks)
+    assert 1 not in table
+
+
+def test_an_id_of_any_hash_is_known() -> None:
+    seen = SeenIds()
+    assert hash("") == 0
+    assert seen.add("")
+    assert not seen.add("")
+
+
+def test_memory_does_not_grow_with_the_ids() -> None:
+    tracemalloc.start()
+    try:
+        seen = SeenIds()
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(3 * MAX_IDS):
+            seen.add(f"0123456789abcdef.{number}.resolved")
+        assert tracemalloc.get_traced_memory()[0] - before < 10_000
+    finally:
+        tracemalloc.stop()

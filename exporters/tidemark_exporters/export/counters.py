@@ -50,8 +50,9 @@ class EventCounters:
         self._clusters: set[str] = set()
         # Label sets of alerts that were open at some refresh.
         self.ever_open: set[str] = set()
-        # An incident, loss or shrink -> how much of it is counted.
-        self._counted: OrderedDict[tuple[str, ...], int] = OrderedDict()
+        # The hash of an incident, loss or shrink -> how much of it is counted. Its names would take
+        # as much memory again.
+        self._counted: OrderedDict[int, int] = OrderedDict()
 
     def add_cluster(self, cluster: str) -> None:
         """Starts the cluster's counters at 0, so that the first event is an increase."""
@@ -129,8 +130,9 @@ class EventCounters:
 
     def _growth(self, key: tuple[str, ...], total: int) -> int:
         """How far `total` exceeds what is counted under `key`."""
-        before = self._counted.pop(key, 0)
-        self._counted[key] = max(before, total)
+        mark = hash(key)
+        before = self._counted.pop(mark, 0)
+        self._counted[mark] = max(before, total)
         if len(self._counted) > MAX_REMEMBERED:
             self._counted.popitem(last=False)
         return max(0, total - before)

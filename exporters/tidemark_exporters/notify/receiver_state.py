@@ -21,34 +21,14 @@ from tidemark_exporters.notify.groups import Groups
 from tidemark_exporters.notify.holdback import Backlog
 from tidemark_exporters.notify.offsets import KnownState, Offsets, Position
 from tidemark_exporters.notify.queue import Entry
+from tidemark_exporters.notify.seen_ids import SeenIds
 
 FIRING: Final = "firing"
 RESOLVED: Final = "resolved"
-MAX_IDS: Final = 50_000
 READY_SECONDS: Final = 60.0
 
 # The name of the maintenance window that holds an alert back at a moment, if any.
 Mute = Callable[[Alert, float], str | None]
-
-
-class SeenIds:
-    """Ids of records: the stream writes at least once.
-
-    Bounded: of MAX_IDS, the half that was seen last is known. Two dicts without values, because one
-    in order of use takes twice the memory.
-    """
-
-    def __init__(self) -> None:
-        self._last: dict[str, None] = {}
-        self._before: dict[str, None] = {}
-
-    def add(self, identifier: str) -> bool:
-        """Whether the id is new."""
-        new = identifier not in self._last and identifier not in self._before
-        self._last[identifier] = None
-        if len(self._last) >= MAX_IDS // 2:
-            self._before, self._last = self._last, {}
-        return new
 
 
 def wants(route: Route, alert: Alert) -> bool:
