@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from tidemark.core.records import Alert, OpenAlert
 from tidemark_exporters.pages.health import LEVELS, alert_level
+from tidemark_exporters.pages.past_alerts import PastAlert
 
 SEVERITIES: Final = ("critical", "warning", "info")
 
 
-class Labelled(Protocol):
-    """An open alert, or a past one."""
-
-    @property
-    def labels(self) -> dict[str, str]: ...
+A = TypeVar("A", Alert, PastAlert)
 
 
-A = TypeVar("A", bound=Labelled)
+def label_of(alert: Alert | PastAlert, name: str) -> str | None:
+    """A label that lists choose by."""
+    if isinstance(alert, Alert):
+        return alert.labels.get(name)
+    found: str | None = getattr(alert, name)
+    return found
 
 
 def open_alert_records(alerts: Iterable[OpenAlert], newest: dict[str, float]) -> list[Alert]:
@@ -44,7 +46,7 @@ def open_alert_records(alerts: Iterable[OpenAlert], newest: dict[str, float]) ->
 def select_alerts(alerts: Iterable[A], labels: Mapping[str, str | None]) -> list[A]:
     """The alerts with these labels, in their order. A null label matches every alert."""
     wanted = [(name, value) for name, value in labels.items() if value is not None]
-    return [a for a in alerts if all(a.labels.get(name) == value for name, value in wanted)]
+    return [a for a in alerts if all(label_of(a, name) == value for name, value in wanted)]
 
 
 def count_by_severity(alerts: Iterable[Alert]) -> dict[str, int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tidemark.core.records import Alert, JmxView
+from tidemark.core.records import JmxView
 from tidemark_exporters.pages.alerts import select_alerts
-from tidemark_exporters.pages.past_alerts import AlertHistory, PastAlert
+from tidemark_exporters.pages.past_alerts import AlertHistory
 from tidemark_exporters.pages.snapshot import TableSnapshot
 
 UNCLEAN: Final = "KafkaUncleanElection"
@@ -50,13 +50,13 @@ def unclean_elections(
         return None
     since = min(at for at, _ in counted)
     labels = {"kafka_cluster": cluster, "alertname": UNCLEAN}
-    alerts: list[Alert | PastAlert] = [
-        *select_alerts(snapshot.open_alerts, labels),
-        *select_alerts(history.newest_first(), labels),
-    ]
     reported = {
         alert.labels.get("incident", alert.fingerprint)
-        for alert in alerts
+        for alert in select_alerts(snapshot.open_alerts, labels)
         if alert.starts_at >= since
+    } | {
+        past.incident or past.alert().fingerprint
+        for past in select_alerts(history.newest_first(), labels)
+        if past.starts_at >= since
     }
     return UncleanElections(since, max(n for at, n in counted if at == since), len(reported))

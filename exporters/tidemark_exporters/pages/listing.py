@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from tidemark.assess.risky_configuration import KINDS
 from tidemark.core.records import Alert
-from tidemark_exporters.pages.alerts import SEVERITIES, A, select_alerts
+from tidemark_exporters.pages.alerts import SEVERITIES, A, label_of, select_alerts
 from tidemark_exporters.pages.api_items import (
     MAX_IMPACTS,
     BrokerResource,
@@ -151,11 +151,12 @@ def list_alerts(snapshot: TableSnapshot, history: AlertHistory, query: Query) ->
 
 def _named(alerts: list[A], part: str) -> list[A]:
     """Those with the part in the name of their topic or in their own."""
+    if not part:
+        return alerts
     return [
         alert
         for alert in alerts
-        if part in alert.labels.get("topic", "").casefold()
-        or part in alert.labels.get("alertname", "").casefold()
+        if any(part in (label_of(alert, name) or "").casefold() for name in ("topic", "alertname"))
     ]
 
 

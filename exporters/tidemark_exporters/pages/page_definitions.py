@@ -132,7 +132,7 @@ def partition(request: PageRequest) -> Context:
     of_brokers = [
         each.alert()
         for each in select_alerts(history, {"kafka_cluster": cluster})
-        if "topic" not in each.labels
+        if each.topic is None
     ]
     ranges = [each for alert in (*alerts, *past) for each in lost_ranges(alert.evidence)]
     lost = sorted({(each.start, each.end) for each in ranges if each.proven})
