@@ -19,7 +19,7 @@ TIMED = (("scenes",),)
 STAGES = (
     (
         ("kafka", "web", "jvm", "local", "demo", "collect", "notify", "docs", "deploy", "drill"),
-        ("verbs", "export", "packaging", "rules"),
+        ("verbs", "export", "packaging", "rules", "bench"),
         ("delivery",),
         ("dashboards", "messages"),
     ),
