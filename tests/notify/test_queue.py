@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.export.make import NOW, alert
+from tidemark.core.records import Alert, AlertState
 from tidemark_exporters.notify.groups import Groups
 from tidemark_exporters.notify.queue import MAX_BATCH, REFUSED_SECONDS, AlertBatch, Entry, Queue
 
@@ -179,10 +180,17 @@ def test_waiting_alerts_of_one_cause_become_one_post() -> None:
     ]
 
 
-def test_a_loss_overtakes_alerts_that_are_not_urgent(queue: GroupedQueue) -> None:
+@pytest.mark.parametrize("was_refused", [False, True])
+def test_a_loss_overtakes_alerts_that_are_not_urgent(
+    queue: GroupedQueue, *, was_refused: bool
+) -> None:
     push(queue, partition="0", broker="3")
     push(queue, LOSS, partition="1")
-    assert [partitions(batch) for batch in drain(queue)] == [["1"], ["0"]]
+    if was_refused:
+        queue.take(NOW)
+        queue.refused(NOW)
+    later = NOW + REFUSED_SECONDS
+    assert [partitions(batch) for batch in drain(queue, later)] == [["1"], ["0"]]
 
 
 def test_a_refused_loss_is_posted_again_each_minute_and_before_its_end(queue: GroupedQueue) -> None:
@@ -203,6 +211,122 @@ def test_a_refused_loss_is_posted_again_each_minute_and_before_its_end(queue: Gr
     states = [[entry.alert.state for entry in batch] for batch in drain(queue, retry_at + 10)]
     assert states == [["firing"], ["resolved"]]
     assert queue.waiting(NOW)[0] == 0
+
+
+def test_a_refused_loss_holds_back_no_other_alert_of_its_group(queue: GroupedQueue) -> None:
+    push(queue, LOSS, partition="1")
+    push(queue, "KafkaOffline", partition="2")
+    take(queue, NOW)
+    queue.failed()
+    # Both ends share a batch until the loss is refused, and alerts to come share none of its.
+    for name, partition in ((LOSS, "1"), ("KafkaOffline", "2")):
+        push(queue, name, partition=partition, state="resolved")
+    take(queue, NOW)
+    queue.refused(NOW)
+    assert partitions(take(queue, NOW)) == ["1"]
+    queue.refused(NOW)
+    push(queue, LOSS, partition="1", at=NOW + 1, now=NOW + 1)
+    push(queue, partition="3", now=NOW + 1)
+    found = []
+    for second in range(40):
+        while batch := take(queue, NOW + second):
+            if partitions(batch) == ["1"]:
+                assert batch[0].alert.state == "firing"
+                queue.refused(NOW + second)
+            else:
+                queue.delivered()
+                found += partitions(batch)
+    assert found == ["2", "2", "3"]
+    late = [e.alert.state for batch in drain(queue, NOW + 100) for e in batch]
+    assert late == ["firing", "resolved", "firing"]
+
+
+def test_batches_of_a_group_go_in_order_whatever_the_times_of_its_alerts(
+    queue: GroupedQueue,
+) -> None:
+    push(queue, partition="9")
+    take(queue, NOW + 2)
+    queue.delivered()
+    push(queue, partition="0", at=NOW + 3, now=NOW + 3)
+    push(queue, partition="0", state="resolved", at=NOW + 3, now=NOW + 3)
+    # Those of another topic arrive later, and are older.
+    push(queue, partition="1", at=NOW, now=NOW + 3)
+    push(queue, partition="1", state="resolved", at=NOW, now=NOW + 3)
+    found = []
+    for tenth in range(30, 60):
+        found += [e for batch in drain(queue, NOW + tenth / 10) for e in batch]
+    states = [(e.alert.labels["partition"], e.alert.state) for e in found]
+    assert states == [("0", "firing"), ("0", "resolved"), ("1", "firing"), ("1", "resolved")]
+
+
+def test_two_updates_about_an_alert_go_together_after_the_pause(queue: GroupedQueue) -> None:
+    push(queue, "KafkaOffline", partition="1")
+    push(queue, "KafkaOffline", partition="open")
+    assert partitions(take(queue, NOW)) == ["1", "open"]
+    queue.failed()
+    # The pause of its end begins with the post that failed.
+    push(queue, "KafkaOffline", partition="1", state="resolved", at=NOW + 1, now=NOW + 1)
+    assert [partitions(batch) for batch in drain(queue, NOW + 2)] == [["1", "open"]]
+    push(queue, "KafkaOffline", partition="2", at=NOW + 3, now=NOW + 3)
+    push(queue, "KafkaOffline", partition="2", state="resolved", at=NOW + 9, now=NOW + 9)
+    assert drain(queue, NOW + 9) == []
+    assert [partitions(batch) for batch in drain(queue, NOW + 10)] == [["1", "2"], ["2"]]
+
+
+# What happens (an alert comes, or the answer to a post), to which alert, after which time, and how
+# old the alert is.
+HAPPENINGS = st.tuples(
+    st.sampled_from(["push", "push", "delivered", "failed", "refused"]),
+    st.sampled_from("01"),
+    st.sampled_from([LOSS, "KafkaOffline", "KafkaFollowerLag"]),
+    st.sampled_from([0.0, 0.0, 1.0, 5.0, 70.0, -3.0]),
+    st.sampled_from([0.0, 0.0, 3.0]),
+)
+
+
+@example(
+    # The clock goes back between states that wait for the first post of their group.
+    happenings=[
+        *2 * [("push", "0", "KafkaFollowerLag", 0.0, 0.0)],
+        ("push", "0", "KafkaFollowerLag", -3.0, 0.0),
+        ("delivered", "0", "KafkaFollowerLag", 0.0, 0.0),
+    ]
+)
+@settings(max_examples=300)
+@given(happenings=st.lists(HAPPENINGS, max_size=25))
+def test_states_of_an_alert_are_posted_in_order_whatever_is_refused_and_the_clock_does(
+    happenings: list[tuple[str, str, str, float, float]],
+) -> None:
+    queue, now = GroupedQueue(1000), NOW
+    arrived: dict[tuple[str, str], int] = {}
+    posted: list[Alert] = []
+    for happening, partition, name, passed, age in happenings:
+        now += passed
+        if happening == "push":
+            number = arrived[partition, name] = arrived.get((partition, name), 0) + 1
+            state: AlertState = "firing" if number % 2 else "resolved"
+            about = {"partition": partition, "description": str(number)}
+            push(queue, name, now, state=state, at=now - age, **about)
+        elif entries := take(queue, now):
+            if happening == "refused":
+                given_up = [e for e in queue.refused(now) if e.alert.labels["alertname"] != LOSS]
+                posted += [entry.alert for entry in given_up]
+            elif happening == "delivered":
+                posted += [entry.alert for entry in entries]
+                queue.delivered()
+            else:
+                queue.failed()
+    while (next_at := queue.next_at()) is not None:
+        now = max(now, next_at)
+        posted += [entry.alert for entry in take(queue, now)]
+        queue.delivered()
+    found: dict[tuple[str, str], list[str]] = {}
+    for each in posted:
+        mark = each.labels["partition"], each.labels["alertname"]
+        found.setdefault(mark, []).append(each.annotations["description"])
+    assert found == {
+        mark: [str(number + 1) for number in range(count)] for mark, count in arrived.items()
+    }
 
 
 def test_a_split_batch_keeps_its_place_and_its_order(queue: GroupedQueue) -> None:

@@ -30,6 +30,8 @@ from tidemark_exporters.notify.groups import is_loss
 
 # After the first post of a group, its next one comes within this.
 PAUSE = 10
+# And each one after that within this.
+LATER_PAUSE = 30
 
 
 @pytest.fixture
@@ -96,6 +98,21 @@ def test_a_loss_is_kept_where_the_receiver_refuses_everything(rig: Rig) -> None:
     rig.run(60)
     assert rig.address.notified[1:] == transitions([alert(**LOSS)])
     assert rig.committed == 3
+
+
+def test_a_loss_that_is_refused_for_ever_holds_back_nothing_else(rig: Rig) -> None:
+    rig.address.bad_partition = "3"
+    loss = episode(**LOSS, partition="3")
+    later = [alert("KafkaOffline", severity="critical", partition=n, at=NOW + 5) for n in "45"]
+    rig.deliver(loss[0])
+    rig.deliver(loss[1], later[0], after=PAUSE)
+    rig.deliver(later[1], after=LATER_PAUSE)
+    assert rig.address.notified == transitions(later)
+    assert rig.committed == 0
+    rig.address.bad_partition = None
+    rig.run(60)
+    assert rig.address.notified[2:] == transitions(loss)
+    assert rig.committed == 4
 
 
 def test_ends_are_left_out_on_request() -> None:
@@ -358,6 +375,15 @@ def test_kills_repeat_at_most_the_post_in_flight(sequence: AlertSequence, steps:
     sequence=[("0", "KafkaCommittedDataLoss")] * 2 + [("1", "KafkaCommittedDataLoss")] * 2,
     steps=[("down", 0), ("read", 4), ("refuse", 0), ("run", 1)],
 )
+@example(
+    sequence=[
+        *[("0", "KafkaCommittedDataLoss")] * 3,
+        *[("0", "KafkaFollowerLag")] * 2,
+        ("0", "KafkaCommittedDataLoss"),
+        ("0", "KafkaFollowerLag"),
+    ],
+    steps=[("refuse", 0), ("read", 3)],
+)
 def test_refusals_never_repeat_a_post_or_drop_a_loss(sequence: AlertSequence, steps: Steps) -> None:
     rig = Rig(queue_size=3)
     muted = False
@@ -375,6 +401,11 @@ def test_refusals_never_repeat_a_post_or_drop_a_loss(sequence: AlertSequence, st
     losses = per_alert(transitions(each for each in rig.log if is_loss(each)))
     arrived = per_alert(rig.address.notified)
     assert {mark: arrived.get(mark) for mark in losses} == losses
+    # Of another alert states are missing where it was refused or dropped; none is out of order.
+    written = per_alert(transitions(rig.log))
+    for mark, states in arrived.items():
+        in_log = iter(written[mark])
+        assert all(state in in_log for state in states)
     assert rig.committed == len(rig.log)
 
 

@@ -46,6 +46,8 @@ class AlertBatch:
     tried: bool = False
     # The group was posted before.
     is_update: bool = False
+    # It has one state of a loss that was refused, alone: the loss holds no other alert back.
+    refused: bool = False
 
     @property
     def size(self) -> int:
@@ -57,9 +59,11 @@ class Queue:
     """First in, first out, urgent batches before others. Holds `limit` alerts besides the losses.
 
     While a receiver is down, what is of one group becomes one post. Losses are bounded by what can
-    be lost: one alert for each partition and incident. All waiting states of an alert are of one
-    group, and a batch goes no later than the next one with the same alert, so they are posted in
-    order.
+    be lost: one alert for each partition and incident.
+
+    All waiting states of an alert are of one group, and the batches of a group are posted in order:
+    none is due later, or less urgent, than the next one. Apart from them, and in order too, wait
+    the states of a loss that was refused.
     """
 
     def __init__(self, limit: int, gather_seconds: float) -> None:
@@ -72,31 +76,36 @@ class Queue:
 
     def push(self, entry: Entry, group: Group, now: float) -> list[Entry]:
         """Takes an alert in. Returns the alerts that are dropped for it, the oldest first."""
-        alert, batches = entry.alert, [each for each in self._batches if each.group is group]
-        same = [each for each in batches if alert.fingerprint in each.entries]
+        alert, fingerprint = entry.alert, entry.alert.fingerprint
+        apart = [each for each in self._batches if each.refused and fingerprint in each.entries]
+        if apart:
+            # The receiver may take the loss by now, so its end does not wait for the next turn.
+            _hasten(apart, now)
+            urgent = apart[-1].urgent
+            alone = AlertBatch(group, now, {fingerprint: entry}, urgent, refused=True)
+            self._batches.append(alone)
+            return []
+        batches = [each for each in self._batches if each.group is group and not each.refused]
+        same = [each for each in batches if fingerprint in each.entries]
         last = batches[-1] if batches else None
         if last is None or last.tried or last in same or len(last.entries) == MAX_BATCH:
-            last = AlertBatch(group, self._due_at(alert, group, now))
+            due_at = self._due_at(alert, group, now)
+            last = AlertBatch(group, due_at if last is None else max(due_at, last.due_at))
             batches.append(last)
             self._batches.append(last)
-        last.entries[alert.fingerprint] = entry
+        last.entries[fingerprint] = entry
         if len(last.entries) == MAX_BATCH:
-            for each in batches:
-                each.due_at = min(each.due_at, now)
+            _hasten(batches, now)
         if urgency(alert) < len(URGENT):
             for each in batches:
                 each.urgent = True
-                if urgency(alert) < group.urgency:
-                    each.due_at = min(each.due_at, now)
-        for each in same:
-            if group.posts and not each.tried:
-                # Both are updates, which go together.
-                last.due_at = each.due_at = min(last.due_at, each.due_at)
-            else:
-                each.due_at = min(each.due_at, now)
-            each.urgent = each.urgent or last.urgent
-        if any(each.tried and each.due_at > now for each in batches):
-            _keep_order(batches)
+            if urgency(alert) < group.urgency:
+                _hasten(batches, now)
+        if same and group.posts and not same[-1].tried:
+            # Both are updates, which go together.
+            _hasten(batches, same[-1].due_at)
+        elif same:
+            _hasten(batches[: batches.index(same[-1]) + 1], now)
         self._size += not is_loss(alert)
         dropped = []
         while self._size > self._limit and (oldest := self._drop_oldest()) is not None:
@@ -183,22 +192,32 @@ class Queue:
         entries = list(self._in_flight.entries.items())
         middle = len(entries) // 2
         if middle:
-            self._replace(entries[:middle], entries[middle:], due_at=now)
+            self._replace(entries[:middle], entries[middle:])
             return []
-        ((_, entry),) = entries
+        ((fingerprint, entry),) = entries
         if not is_loss(entry.alert):
             return self._replace()
-        group = self._in_flight.group
-        waits = self._replace(entries, due_at=now + REFUSED_SECONDS)
-        # The end of a loss waits until the loss is taken.
-        _keep_order([each for each in self._batches if each.group is group])
+        waits = self._replace(entries)
+        self._set_apart(fingerprint, now + REFUSED_SECONDS)
         return waits
 
-    def _replace(self, *parts: list[tuple[str, Entry]], due_at: float = 0.0) -> list[Entry]:
+    def _set_apart(self, fingerprint: str, due_at: float) -> None:
+        """All waiting states of a refused loss are due together, each in a batch of its own."""
+        batches = []
+        for each in self._batches:
+            entry = each.entries.pop(fingerprint, None)
+            if each.entries:
+                batches.append(each)
+            if entry is not None:
+                alone = {fingerprint: entry}
+                batches.append(replace(each, due_at=due_at, entries=alone, refused=True))
+        self._batches = batches
+
+    def _replace(self, *parts: list[tuple[str, Entry]]) -> list[Entry]:
         """Puts parts of the posted batch in its place. Returns its alerts."""
         batch, self._in_flight = self._in_flight, None
         assert batch is not None
-        rest = [replace(batch, due_at=due_at, entries=dict(part)) for part in parts]
+        rest = [replace(batch, entries=dict(part)) for part in parts]
         place = self._batches.index(batch)
         self._batches[place : place + 1] = rest
         self._size += sum(each.size for each in rest) - batch.size
@@ -220,9 +239,7 @@ class Queue:
         return sum(len(batch.entries) for batch in self._batches), min(arrived, default=None)
 
 
-def _keep_order(batches: list[AlertBatch]) -> None:
-    """No batch goes earlier than one before it with the same alert: a refused loss may wait."""
-    due_at: dict[str, float] = {}
+def _hasten(batches: list[AlertBatch], due_at: float) -> None:
+    """None of these is due later."""
     for batch in batches:
-        batch.due_at = max([batch.due_at, *(due_at.get(mark, 0.0) for mark in batch.entries)])
-        due_at.update(dict.fromkeys(batch.entries, batch.due_at))
+        batch.due_at = min(batch.due_at, due_at)
