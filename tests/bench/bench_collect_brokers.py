@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any, NamedTuple
 
 from tests.bench.row import Row, with_bar
 from tests.processes import cpu_seconds, descendants
+from tests.soak.sampling import pss_mb
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.collector import Collector
 from tidemark.collect.kafka_publisher import KafkaPublisher
@@ -27,12 +29,14 @@ from tidemark.settings import Cluster, Collect, Connection, Settings, Topics
 
 SIZES = (1_000, 3_000)
 GROUPS = 16
-# At the start every lineage is read in four passes.
-WARM_UP_PASSES = 6
-PASSES = {1_000: 12, 3_000: 5}
+# `collect.thin_seconds`: a quiet partition is observed once in that time.
+WINDOW_SECONDS = 30.0
+# At the start every lineage is read in four passes; the repeats of quiet partitions begin within
+# `thin_seconds`.
+WARM_UP_PASSES, WARM_UP_SECONDS = 6, 32.0
 # After the creation of many replicas brokers are busy.
 SETTLE_SECONDS = {1_000: 30.0, 3_000: 40.0}
-LOAD_SECONDS = 15.0
+LOAD_SECONDS = 10.0
 # Of a broker. With less, 3,000 partitions under load keep it collecting garbage.
 HEAP_MB = {1_000: 256, 3_000: 1_024}
 # Of a pass on brokers without load.
@@ -90,11 +94,13 @@ class Durations(CollectMetrics):
 
 
 class Measured(NamedTuple):
-    """Of a pass: the collector's CPU and seconds by the clock, and the brokers' CPU."""
+    """Of a pass: the collector's CPU and seconds by the clock. Of a second: the brokers' CPU."""
 
     cpu_seconds: float
     seconds: float
-    brokers_cpu_seconds: float
+    brokers_cpu_a_second: float
+    period_seconds: float
+    resident_mb: float
 
 
 def rows() -> Iterator[Row]:
@@ -108,10 +114,12 @@ def rows() -> Iterator[Row]:
             pids = broker_pids()
             for moves in (0, 10, 1):
                 with load(cluster, partitions, moves):
-                    alone = brokers_cpu_a_second(pids)
+                    alone = [brokers_cpu_a_second(pids)]
                     for publishes in (False, True) if moves else (False,):
                         case = Case(partitions, moves, publishes)
-                        yield from case_rows(case, measured(cluster, case, pids, alone))
+                        found = measured(cluster, case, pids)
+                        alone.append(brokers_cpu_a_second(pids))
+                        yield from case_rows(case, found, alone[-2:])
 
 
 def places(partition: int) -> list[int]:
@@ -123,11 +131,15 @@ def own_topics(cluster: LocalCluster) -> tuple[Connection, Topics]:
     return own, Topics(partitions=GROUPS, min_in_sync_replicas=1)
 
 
-def case_rows(case: Case, found: Measured) -> Iterator[Row]:
+def case_rows(case: Case, found: Measured, alone: list[float]) -> Iterator[Row]:
+    """`alone`: the brokers' CPU a second without a collector, before and after."""
+    passes = WINDOW_SECONDS / found.period_seconds
     how = (
-        f"{PASSES[case.partitions]} passes over three brokers on this machine, events of version 2"
+        f"{passes:.0f} passes, one each {found.period_seconds:g} s, over three brokers on this "
+        "machine, each quiet partition observed once, events of version 2"
         f"{', with a publisher to them' if case.publishes else ''}"
     )
+    net, doubt = found.brokers_cpu_a_second - mean(alone), abs(alone[0] - alone[1]) / 2
     row = Row(
         name=f"collect: {case.name}",
         value=1e6 * found.cpu_seconds / (3 * case.partitions),
@@ -143,17 +155,27 @@ def case_rows(case: Case, found: Measured) -> Iterator[Row]:
         how=f"median by the clock; {how}",
     )
     yield wall if case.moves or case.publishes else with_bar(wall, WALL_BARS_MS[case.partitions])
+    if case.moves == 1 and case.publishes:
+        yield Row(
+            name=f"collect: resident memory, {case.partitions:,} x 3",
+            value=found.resident_mb,
+            unit="MB",
+            how=f"of the process that collects and measures; {how}",
+        )
     yield Row(
         name=f"collect: the brokers' CPU, {case.name}",
-        value=1e3 * found.brokers_cpu_seconds,
+        value=1e3 * net * found.period_seconds,
         unit="ms a pass",
-        how=f"of all three, above that of the same load without a collector; {how}",
+        how=(
+            "of all three, above that of the same load without a collector, measured before and "
+            f"after: {1e3 * doubt * found.period_seconds:.0f} ms from their mean; {how}"
+        ),
         kind="cpu",
     )
 
 
-def measured(cluster: LocalCluster, case: Case, pids: list[int], alone: float) -> Measured:
-    """`pids` of the brokers; `alone`: their CPU a second without a collector."""
+def measured(cluster: LocalCluster, case: Case, pids: list[int]) -> Measured:
+    """`pids` of the brokers."""
     connection, topics = own_topics(cluster)
     settings = Settings(
         kafka=connection,
@@ -173,22 +195,26 @@ def measured(cluster: LocalCluster, case: Case, pids: list[int], alone: float) -
         after_pass=DueCollections().collect,
     )
     collector.start()
-    period = collector.passes.period_seconds
-    while len(metrics.seconds) < WARM_UP_PASSES:
+    warm_at = time.monotonic() + WARM_UP_SECONDS
+    while len(metrics.seconds) < WARM_UP_PASSES or time.monotonic() < warm_at:
         # It is known once the first pass has counted the partitions.
         time.sleep(period := collector.passes.period_seconds)
     first, brokers, cpu = len(metrics.seconds), cpu_seconds(pids), time.process_time()
     began = time.monotonic()
-    time.sleep(PASSES[case.partitions] * period)
+    time.sleep(WINDOW_SECONDS)
+    # What the minute's search for cyclic garbage costs, once in half a minute.
+    gc.collect(1)
     cpu, brokers = time.process_time() - cpu, cpu_seconds(pids) - brokers
     seconds, durations = time.monotonic() - began, metrics.seconds[first:]
+    resident_mb = pss_mb(os.getpid()) or 0.0
     collector.stop()
     collector.join(10)
     publisher.close(5.0)
     if not durations or metrics.missed or (case.publishes and not publisher.published):
         raise RuntimeError(f"{len(durations)} passes, {metrics.missed} partitions missed")
-    passes = seconds / period
-    return Measured(cpu / passes, median(durations), (brokers - alone * seconds) / passes)
+    return Measured(
+        cpu / seconds * period, median(durations), brokers / seconds, period, resident_mb
+    )
 
 
 def brokers_cpu_a_second(pids: list[int]) -> float:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.bench.bench_stream import GROUPS, _Run
-from tests.bench.bench_stream_scale import Publisher, Shape, settings_of
 from tests.bench.row import Row
+from tests.bench.stream_load import Publisher, Shape, settings_of
 from tests.stream.standalone import on, standalone
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Settings

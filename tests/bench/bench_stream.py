@@ -24,6 +24,7 @@ from tests.processes import cpu_seconds, descendants, wait_gone
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_producer
+from tidemark.kafka.compression import set_gzip_level
 from tidemark.kafka.topics import ensure_topics
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics
@@ -71,9 +72,7 @@ class _Run:
 
     def __init__(self, settings: Settings, folder: Path, beside: Sequence[int] = ()) -> None:
         self.topic, self._beside = settings.topics.replica_state, beside
-        self.producer: Any = make_producer(
-            settings.kafka, acks=1, compression_type="gzip", linger_ms=5, batch_size=256 * 1024
-        )
+        self.producer = self.producer_of(settings)
         self.stream = StreamProcess(settings, folder)
         try:
             self.stream.wait_for(
@@ -83,6 +82,14 @@ class _Run:
             # No caller has the run yet, so none can close it.
             self.close()
             raise
+
+    @staticmethod
+    def producer_of(settings: Settings) -> Any:
+        """It compresses as a collector's does."""
+        set_gzip_level()
+        return make_producer(
+            settings.kafka, acks=1, compression_type="gzip", linger_ms=5, batch_size=256 * 1024
+        )
 
     def publish(self, load: SyntheticPasses, number: int) -> int:
         """One pass; how many records it took."""

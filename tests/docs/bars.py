@@ -37,6 +37,8 @@ BARS: Final = (
     Bar("stream: CPU per observation, 100,000 partitions, one in 10 moves", "<= 60 µs"),
     Bar("stream: CPU per observation, 10,000 partitions, one in 10 moves", "<= 60 µs"),
     Bar("stream: batches, one pass at a time, 100,000 partitions, one in 10 moves", "<= 1.5 s"),
+    Bar("stream: CPU per observation, 100,000 partitions to 1,000, all move", "<= 1.3 ×"),
+    Bar("stream: checkpoint to the state that changed, one pass at a time, 1*", "<= 2 ×"),
     Bar("stream: restart, 100,000 partitions, all move", "<= 10 s"),
     Bar("stream: restart, 100,000 partitions, one in 10 moves", "<= 10 s"),
     Bar("sizes: state of a partition that moves", "<= 400 B"),
@@ -55,6 +57,11 @@ BARS: Final = (
     Bar("collect: 1,000 x 3 on brokers, all move", "<= 8 µs a replica"),
     Bar("collect: 1,000 x 3 on brokers, all move, published", "<= 12 µs a replica"),
     Bar("collect: pass over 1,000 x 3 on brokers, nothing moves", "<= 60 ms"),
+    Bar("collect: 3,000 x 3 on brokers, one in 10 moves", "<= 5 µs a replica"),
+    Bar("collect: 3,000 x 3 on brokers, one in 10 moves, published", "<= 8 µs a replica"),
+    Bar("collect: 3,000 x 3 on brokers, all move", "<= 8 µs a replica"),
+    Bar("collect: 3,000 x 3 on brokers, all move, published", "<= 12 µs a replica"),
+    Bar("collect: pass over 3,000 x 3 on brokers, nothing moves", "<= 150 ms"),
     Bar("collect: 100,000 x 3, every offset moves", "< 5,000 ms"),
     Bar("collect: 100,000 x 3, one in ten moves", "< 5,000 ms"),
     # The exporter and its pages.
@@ -68,7 +75,8 @@ BARS: Final = (
     Bar("pages: overview", "< 0.3 s"),
     Bar("pages: topics", "< 0.3 s"),
     Bar("pages: one broker's stop", "< 0.3 s"),
-    # The model.
+    # Replay and the model.
+    Bar("replay: observations a second", ">= 40,000*"),
     Bar("model: states a second", ">= 50,000*"),
 )
 

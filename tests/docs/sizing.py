@@ -9,28 +9,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
+from tidemark.reduce.schedule import QUIET_SECONDS, moving_seconds
+
 REPLICAS: Final = 3
 PERIOD_SECONDS: Final = 5.0
+THIN_SECONDS: Final = 30.0
+DAY_SECONDS: Final = 86_400
 SIZES: Final = (10_000, 100_000, 1_000_000)
+SHARES: Final = (0.1, 1.0)
 # Half of a core is left for what the unit costs leave out: metadata, restarts, bursts.
 USED_SHARE: Final = 0.5
 EXECUTOR_CORES: Final = 4
 MEGABYTE: Final = 1e6
+_ONE, _PASS = "stream: CPU per observation", "stream: CPU, one pass at a time"
+_MEMORY = "stream: resident memory of the"
 
-# Unit cost -> the row that has it, and by what its value is divided; a later line of the same unit
-# stands in for an earlier one that was not measured.
+# Unit cost -> the row that has it, and by what its value is divided.
 UNITS: Final[Sequence[tuple[str, str, float]]] = (
-    ("collect, quiet", "collect: 10,000 x 3, nothing moves", 30_000 / 1_000),
-    ("collect, moving", "collect: 10,000 x 3, every offset moves", 30_000 / 1_000),
-    ("stream", "stream: CPU per observation, 100,000 partitions, all move", 1.0),
-    ("stream", "stream: CPU per pass of 10,000 partitions", 10_000 / 1e6),
-    # Seconds of CPU: what a batch costs, whatever is in it.
-    ("batch", "stream: CPU, one pass at a time, 1,000 partitions, all move", 1.0),
+    ("collect, 0.1", "collect: 3,000 x 3 on brokers, one in 10 moves, published", 1.0),
+    ("collect, 1.0", "collect: 3,000 x 3 on brokers, all move, published", 1.0),
+    ("stream", f"{_ONE}, 100,000 partitions, all move", 1.0),
+    (
+        "executors",
+        f"{_ONE}, 10,000 partitions, one in 10 moves, Spark standalone, two workers",
+        1.0,
+    ),
+    # Seconds of CPU: what a batch costs, whatever is in it, and what a pass of a size costs.
+    ("batch", f"{_PASS}, 1,000 partitions, all move", 1.0),
+    ("pass, 10000", f"{_PASS}, 10,000 partitions, one in 10 moves", 1.0),
+    ("pass, 100000", f"{_PASS}, 100,000 partitions, one in 10 moves", 1.0),
     ("apply", "export: a view that changed, decoded and applied", 1.0),
     ("event", "sizes: an observation as published", 1.0),
+    ("compact event", "sizes: an observation of version 2 as published", 1.0),
     ("view", "sizes: a view as published", 1.0),
-    ("views", "sizes: views for an observation", 1.0),
     ("state", "sizes: state of a partition that moves", 1.0),
+    *(
+        (f"{part}, {size}", f"{_MEMORY} {part}, {size:,} partitions, all move", 1.0)
+        for part in ("driver", "JVM", "Python workers")
+        for size in (1_000, 100_000)
+    ),
 )
 
 
@@ -39,62 +56,86 @@ def unit_costs(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     for the others.
     """
     values = {row["name"]: row["value"] for row in rows}
-    return {
-        unit: values[name] / divisor for unit, name, divisor in reversed(UNITS) if name in values
-    }
+    return {unit: values[name] / divisor for unit, name, divisor in UNITS if name in values}
 
 
 def sizing_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """CPU, bytes and state by the number of partitions, one in ten of which moves, and all."""
     unit = unit_costs(rows)
     head = ["Partitions × 3, a pass each 5 s"]
-    head += [f"{size:,}, {share}" for size in SIZES for share in ("1 in 10 moves", "all move")]
+    head += [f"{size:,}, {what}" for size in SIZES for what in ("1 in 10 moves", "all move")]
     lines = [tuple(head), ("---", *("--:",) * (len(head) - 1))]
     for title, needs, value_of in _LINES:
         if all(need in unit for need in needs):
-            cells = (value_of(unit, size, size * share) for size in SIZES for share in (0.1, 1.0))
+            cells = (value_of(unit, size, share) for size in SIZES for share in SHARES)
             lines.append((title, *cells))
     return lines
 
 
-def _collect_cores(unit: Mapping[str, float], size: int, moving: float) -> str:
-    quiet, all_move = unit["collect, quiet"], unit["collect, moving"]
-    microseconds = quiet * (size - moving) + all_move * moving
-    return _cores(REPLICAS * microseconds / 1e6 / PERIOD_SECONDS)
+def _collect_cores(unit: Mapping[str, float], size: int, share: float) -> str:
+    """A quiet partition's repeats are in the measured cost."""
+    return _cores(REPLICAS * size * unit[f"collect, {share}"] / 1e6 / PERIOD_SECONDS)
 
 
-def _stream_cores(unit: Mapping[str, float], size: int, moving: float) -> str:
-    batch = unit.get("batch", 0.0) / PERIOD_SECONDS
-    return _cores(batch + unit["stream"] * _observations(size, moving) / 1e6)
+def _stream_cores(unit: Mapping[str, float], size: int, share: float) -> str:
+    if share == SHARES[0]:
+        measured = min(size, 100_000)
+        return _cores(unit[f"pass, {measured}"] * size / measured / PERIOD_SECONDS)
+    batch = unit["batch"] / PERIOD_SECONDS
+    return _cores(batch + unit["stream"] * _observations(size, share) / 1e6)
 
 
-def _export_cores(unit: Mapping[str, float], size: int, moving: float) -> str:
-    return _cores(unit["apply"] * unit["views"] * _observations(size, moving) / 1e6)
+def _export_cores(unit: Mapping[str, float], size: int, share: float) -> str:
+    return _cores(unit["apply"] * _views(size, share) / 1e6)
 
 
-def _event_bytes(unit: Mapping[str, float], size: int, moving: float) -> str:
-    return _rate(unit["event"] * _observations(size, moving))
+def _event_bytes(unit: Mapping[str, float], size: int, share: float) -> str:
+    return _rate(unit["event"] * _observations(size, share))
 
 
-def _view_bytes(unit: Mapping[str, float], size: int, moving: float) -> str:
-    return _rate(_views(unit) * _observations(size, moving))
+def _compact_event_bytes(unit: Mapping[str, float], size: int, share: float) -> str:
+    return _rate(unit["compact event"] * _observations(size, share))
 
 
-def _state_bytes(unit: Mapping[str, float], size: int, _moving: float) -> str:
+def _event_disk(unit: Mapping[str, float], size: int, share: float) -> str:
+    return _bytes(unit["event"] * _observations(size, share) * DAY_SECONDS)
+
+
+def _view_bytes(unit: Mapping[str, float], size: int, share: float) -> str:
+    return _rate(unit["view"] * _views(size, share))
+
+
+def _state_bytes(unit: Mapping[str, float], size: int, _share: float) -> str:
     return _bytes(unit["state"] * size)
 
 
-def _checkpoint_bytes(unit: Mapping[str, float], size: int, _moving: float) -> str:
+def _checkpoint_bytes(unit: Mapping[str, float], size: int, _share: float) -> str:
     """A group's state is one value, so that each batch writes the groups that it touches whole."""
     return _rate(unit["state"] * size / PERIOD_SECONDS)
 
 
+def _memory(unit: Mapping[str, float], size: int, _share: float) -> str:
+    """In proportion to the partitions, from the smallest and the largest measured size."""
+    total = 0.0
+    for part in ("driver", "JVM", "Python workers"):
+        small, large = unit[f"{part}, 1000"], unit[f"{part}, 100000"]
+        total += small + max(0.0, large - small) * (size - 1_000) / 99_000
+    return _bytes(total * MEGABYTE)
+
+
 _LINES: Final = (
-    ("cores of `collect`", ("collect, quiet", "collect, moving"), _collect_cores),
-    ("cores of `stream`", ("stream",), _stream_cores),
-    ("cores of `export`, without pages", ("apply", "views"), _export_cores),
+    ("cores of `collect`", ("collect, 0.1", "collect, 1.0"), _collect_cores),
+    ("cores of `stream`", ("batch", "stream", "pass, 10000", "pass, 100000"), _stream_cores),
+    (
+        "memory of `stream`: driver, JVM, Python workers",
+        tuple(unit for unit, name, _ in UNITS if name.startswith(_MEMORY)),
+        _memory,
+    ),
+    ("cores of `export`, without pages", ("apply",), _export_cores),
     ("event topic, as published", ("event",), _event_bytes),
-    ("views topic, before compaction", ("view", "views"), _view_bytes),
+    ("event topic, events of version 2", ("compact event",), _compact_event_bytes),
+    ("event topic, a day of it, for each replica", ("event",), _event_disk),
+    ("views topic, before compaction", ("view",), _view_bytes),
     ("state of the stream", ("state",), _state_bytes),
     ("written to the checkpoint, at most", ("state",), _checkpoint_bytes),
 )
@@ -106,14 +147,13 @@ def large_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def _large_lines(unit: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    size = SIZES[-1]
-    observations = _observations(size, size / 10)
-    if {"collect, quiet", "collect, moving"} <= unit.keys():
-        mean = 0.9 * unit["collect, quiet"] + 0.1 * unit["collect, moving"]
-        shards = ceil(REPLICAS * size * mean / 1e6 / PERIOD_SECONDS / USED_SHARE)
-        yield "`collect`", f"{shards} shards, each with one core for half of its time"
-    if "stream" in unit:
-        cores = ceil(unit["stream"] * observations / 1e6 / USED_SHARE)
+    size, share = SIZES[-1], SHARES[0]
+    observations = _observations(size, share)
+    if "collect, 0.1" in unit:
+        used = REPLICAS * size * unit["collect, 0.1"] / 1e6 / PERIOD_SECONDS
+        yield "`collect`", f"{ceil(used / USED_SHARE)} shards, each with one core for half its time"
+    if "executors" in unit:
+        cores = ceil(unit["executors"] * observations / 1e6 / USED_SHARE)
         executors = ceil(cores / EXECUTOR_CORES)
         yield (
             "executors",
@@ -128,21 +168,24 @@ def _large_lines(unit: Mapping[str, float]) -> Iterator[tuple[str, str]]:
             "checkpoint",
             f"at most {_rate(state / PERIOD_SECONDS)}: a batch writes each group that it touches",
         )
-    if {"event", "view", "views"} <= unit.keys():
-        events, views = _rate(unit["event"] * observations), _rate(_views(unit) * observations)
-        yield "network", f"{events} of events and {views} of views, times the replication factor"
+    if {"event", "view"} <= unit.keys():
+        events = _rate(unit["event"] * observations)
+        views = _rate(unit["view"] * _views(size, share))
+        text = f"{events} of events and {views} of views, times the replication factor, and out of"
+        text += " Kafka once to the stream and once to each exporter; answers to the collectors"
+        yield "network", f"{text} were not measured"
     if "view" in unit:
         yield "views topic", f"{_bytes(unit['view'] * size)} once compacted, for each replica"
 
 
-def _observations(size: int, moving: float) -> float:
+def _observations(size: int, share: float) -> float:
     """Observations a second: what moves at each pass, the rest each 30 s."""
-    return moving / PERIOD_SECONDS + (size - moving) / 30.0
+    return size * (share / PERIOD_SECONDS + (1 - share) / THIN_SECONDS)
 
 
-def _views(unit: Mapping[str, float]) -> float:
-    """Bytes of views for an observation."""
-    return unit["view"] * unit["views"]
+def _views(size: int, share: float) -> float:
+    """Views a second of healthy partitions."""
+    return size * (share / moving_seconds(size) + (1 - share) / QUIET_SECONDS)
 
 
 def _cores(value: float) -> str:
@@ -155,5 +198,6 @@ def _rate(value: float) -> str:
 
 def _bytes(value: float) -> str:
     if value >= 1e9:
-        return f"{value / 1e9:.2g} GB"
+        gigabytes = value / 1e9
+        return f"{gigabytes:,.0f} GB" if gigabytes >= 10 else f"{gigabytes:.2g} GB"
     return f"{value / MEGABYTE:.2g} MB" if value < 1e7 else f"{value / MEGABYTE:,.0f} MB"

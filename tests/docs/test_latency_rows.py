@@ -170,8 +170,8 @@ def test_each_pass_elects_leaders_of_other_partitions(moves: int) -> None:
     before: set[int] = set()
     for number in range(12):
         after = {
-            event.partition
-            for event in load.observations(number)
+            partition
+            for partition, event in load.observations(number)
             if event.leader_epoch == EPOCH_AFTER
         }
         elected = set(load.elected(number))

@@ -13,7 +13,7 @@ import pytest
 from tests.bench.row import KINDS, QUICK, Row, kind_of, with_bar
 from tests.conftest import ROOT
 from tests.docs.performance import PAGE, figures_text, page, read_rooms, rows_of
-from tests.docs.sizing import UNITS, large_table, sizing_table, unit_costs
+from tests.docs.sizing import UNITS, large_table, sizing_table
 
 
 def test_the_page_has_the_figures_of_the_benches() -> None:
@@ -76,17 +76,17 @@ def test_a_bar_is_met_at_its_limit(value: float, at_least: bool, bar: str, met: 
 
 def test_sizing_multiplies_unit_costs_and_leaves_out_what_was_not_measured() -> None:
     rows = [
-        # 10,000 partitions x 3 in 300 ms: 10 us a replica.
-        {"name": "collect: 10,000 x 3, every offset moves", "value": 300.0},
-        {"name": "collect: 10,000 x 3, nothing moves", "value": 30.0},
+        {"name": "collect: 3,000 x 3 on brokers, one in 10 moves, published", "value": 5.0},
+        {"name": "collect: 3,000 x 3 on brokers, all move, published", "value": 10.0},
         {"name": "sizes: state of a partition that moves", "value": 400.0},
     ]
-    assert unit_costs(rows)["collect, moving"] == pytest.approx(10.0)
     lines = {line[0]: line[1:] for line in sizing_table(rows)}
-    assert lines["cores of `collect`"][3] == "0.6"
+    # 300,000 replicas at 5 us and at 10 us each 5 s.
+    assert lines["cores of `collect`"][2:4] == ("0.3", "0.6")
     assert lines["state of the stream"][4] == "400 MB"
     assert "cores of `stream`" not in lines
     large = {part: text for part, text, *_ in large_table(rows)}
+    assert large["`collect`"].startswith("6 shards")
     assert large["state"].startswith("400 MB")
     assert "executors" not in large
     assert len(sizing_table([])) == 2
@@ -96,16 +96,44 @@ def test_every_unit_cost_of_the_sizing_is_a_row_of_the_benches() -> None:
     assert {name for _, name, _ in UNITS} <= {row["name"] for row in rows_of(read_rooms())}
 
 
-def test_sizing_adds_what_a_batch_costs_whatever_is_in_it() -> None:
+def test_sizing_takes_the_measured_pass_and_adds_what_a_batch_costs() -> None:
+    per_pass = "stream: CPU, one pass at a time"
     rows = [
         {"name": "stream: CPU per observation, 100,000 partitions, all move", "value": 50.0},
-        {"name": "stream: CPU, one pass at a time, 1,000 partitions, all move", "value": 0.5},
+        {"name": f"{per_pass}, 1,000 partitions, all move", "value": 0.5},
+        {"name": f"{per_pass}, 10,000 partitions, one in 10 moves", "value": 1.0},
+        {"name": f"{per_pass}, 100,000 partitions, one in 10 moves", "value": 3.0},
+        {
+            "name": "stream: CPU per observation, 10,000 partitions, one in 10 moves, "
+            "Spark standalone, two workers",
+            "value": 80.0,
+        },
     ]
     lines = {line[0]: line[1:] for line in sizing_table(rows)}
-    # 10,000 observations and a batch in 5 s.
-    assert lines["cores of `stream`"][1] == "0.2"
-    large = {part: text for part, text, *_ in large_table(rows)}
-    assert large["executors"].startswith("2 of")
+    # All move: 10,000 observations and a batch in 5 s.
+    assert lines["cores of `stream`"] == ("0.2", "0.2", "0.6", "1.1", "6", "10")
+    # 50,000 observations/s of 80 us, with half of each core free.
+    assert {part: text for part, text, *_ in large_table(rows)}["executors"].startswith("2 of")
+
+
+def test_sizing_counts_the_views_that_are_due() -> None:
+    rows = [{"name": "export: a view that changed, decoded and applied", "value": 10.0}]
+    (line,) = sizing_table(rows)[2:]
+    # 10,000 in 10 s; 10,000 in 100 s and 90,000 in 300 s; 1,000,000 in 300 s.
+    assert (line[2], line[3], line[6]) == ("0.01", "0.004", "0.033")
+
+
+def test_sizing_extrapolates_the_memory_of_the_stream() -> None:
+    rows = [
+        {
+            "name": f"stream: resident memory of the {part}, {size:,} partitions, all move",
+            "value": v,
+        }
+        for part in ("driver", "JVM", "Python workers")
+        for size, v in ((1_000, 100.0), (100_000, 199.0))
+    ]
+    (line,) = sizing_table(rows)[2:]
+    assert (line[1], line[3], line[5]) == ("327 MB", "597 MB", "3.3 GB")
 
 
 @pytest.mark.soak

@@ -42,7 +42,11 @@ def _memory(services: Services) -> dict[str, float]:
         for verb in ("collect", "export")
         if (size := pss_mb(services.children[verb].pid)) is not None
     }
-    driver = services.children["stream"].pid
+    return found | stream_memory(services.children["stream"].pid)
+
+
+def stream_memory(driver: int) -> dict[str, float]:
+    """The same of the driver, its JVM, and the Python workers, in MB. `driver`: its process id."""
     parts: dict[str, float | None] = {"driver_mb": pss_mb(driver)}
     for pid in descendants(driver):
         size = pss_mb(pid)
@@ -53,7 +57,7 @@ def _memory(services: Services) -> dict[str, float]:
             parts["jvm_mb"] = max(parts.get("jvm_mb") or 0.0, size)
         else:
             parts["workers_mb"] = (parts.get("workers_mb") or 0.0) + size
-    return found | {key: size for key, size in parts.items() if size is not None}
+    return {key: size for key, size in parts.items() if size is not None}
 
 
 def pss_mb(pid: int) -> float | None:
