@@ -57,6 +57,7 @@ def test_a_step_of_the_start_that_hangs_is_not_healthy(
     places: dict[str, tuple[Any, Any]] = {
         "StreamHealth": (command, make),
         "import_packages": (command, nothing),
+        "check_start": (command, nothing),
         "ensure_topics": (command, nothing),
         "start_session": (command, lambda *_: spark),
         "ended": (command, lambda *_: nullcontext()),

@@ -31,7 +31,8 @@ def topic_name(text: str) -> str:
     if not _TOPIC.fullmatch(text):
         topic, _, partition = text.rpartition("/")
         is_place = _TOPIC.fullmatch(topic) and partition.isdecimal()
-        cure = f"write {topic} {partition}" if is_place else "write it without a partition"
+        allowed = "a name has letters, digits, `.`, `_` and `-`"
+        cure = f"write {topic} {partition}" if is_place else allowed
         # click would drop the text of a ValueError.
         raise click.BadParameter(f"{text!r} is no topic; {cure}.")
     return text
