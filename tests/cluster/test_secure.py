@@ -82,10 +82,15 @@ def test_each_verb_works_with_the_rights_that_check_config_prints(
             "a view",
             60.0,
         )
-        # A batch that takes long is a warning of its own.
+        # A batch that takes long is a warning of its own, and so is a first start of the exporter
+        # before the stream has created the topics.
         entries = [entry for verb in started.values() for entry in verb.entries()]
         assert not [
-            entry for entry in entries if entry["level"] == "warning" and entry["event"] != "batch"
+            entry
+            for entry in entries
+            if entry["level"] == "warning"
+            and entry["event"] != "batch"
+            and "does not exist" not in entry.get("reason", "")
         ]
         logs = "".join(verb.log.read_text() for verb in started.values())
     shown = [tidemark(*words, *config) for words in one_shot()]
