@@ -42,6 +42,14 @@ class Verb:
             return 0, "nothing listens"
         return answer.status_code, answer.text
 
+    def metrics(self) -> str:
+        return requests.get(f"{self.url}/metrics", timeout=10).text
+
+    def wait_for_view(self, cluster: str) -> None:
+        """Of an exporter: returns when it has the view of a partition of the cluster."""
+        series = f'tidemark_partition_leader{{kafka_cluster="{cluster}"'
+        self.wait_for(lambda: series in self.metrics(), "a view", 60.0)
+
     def wait_ready(self, seconds: float = 300.0) -> float:
         """Returns after how many seconds it was."""
         return self.wait_for(lambda: self.probe("ready")[0] == 200, "ready", seconds)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from tests.cluster.rights import VERBS, RestrictedCluster, client, restricted_cluster, user_of
 from tests.cluster.running_verbs import Verb, running
@@ -115,12 +114,8 @@ def check_services(started: dict[str, Verb]) -> None:
     for verb in SERVICES:
         started[verb].wait_ready()
     export = started["export"]
-    export.wait_for(
-        lambda: 'tidemark_partition_leader{kafka_cluster="c"' in metrics(export.url),
-        "a view",
-        60.0,
-    )
-    assert "tidemark_event_records_total" not in metrics(export.url)
+    export.wait_for_view("c")
+    assert "tidemark_event_records_total" not in export.metrics()
     assert export.warnings() == ["records are not counted"]
     assert started["collect"].entries()[-1]["level"] == "info"
 
@@ -187,7 +182,3 @@ def log_end_of(broker: int, shown: Output) -> int | None:
     choices = {each["broker"]: each for each in json.loads(shown.out)["choices"]}
     end: int | None = choices[broker]["log_end_offset"]
     return end
-
-
-def metrics(url: str) -> str:
-    return requests.get(f"{url}/metrics", timeout=10).text

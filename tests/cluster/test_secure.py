@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from tests.cluster.running_verbs import running
 from tests.cluster.secure_brokers import (
@@ -76,12 +75,7 @@ def test_each_verb_works_with_the_rights_that_check_config_prints(
     with running(tmp_path, dict.fromkeys(VERBS, made)) as started:
         for verb in VERBS:
             started[verb].wait_ready()
-        export = started["export"]
-        export.wait_for(
-            lambda: 'tidemark_partition_leader{kafka_cluster="c"' in metrics(export.url),
-            "a view",
-            60.0,
-        )
+        started["export"].wait_for_view("c")
         # A batch that takes long is a warning of its own, and so is a first start of the exporter
         # before the stream has created the topics.
         entries = [entry for verb in started.values() for entry in verb.entries()]
@@ -110,7 +104,3 @@ def one_shot() -> list[list[str]]:
         ["safe-to-stop", "1"],
         ["inspect", "t"],
     ]
-
-
-def metrics(url: str) -> str:
-    return requests.get(f"{url}/metrics", timeout=10).text
