@@ -14,8 +14,8 @@ import structlog
 from prometheus_client import Counter
 
 # The series of a view; a refresh or a part of it; what time alone does for a receiver; an alert
-# that a receiver is to take.
-Part = Literal["view", "refresh", "tick", "alert"]
+# that a receiver is to take; a post; a commit of what was posted.
+Part = Literal["view", "refresh", "tick", "alert", "post", "commit"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
 # Once so many were logged, further ones are only counted.
 MAX_NAMED: Final = 1_000

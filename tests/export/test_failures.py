@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from prometheus_client import Counter
 from structlog.testing import capture_logs
 
+from tests.delivery.services import wait_for
 from tests.export.make import NOW, alert, broker_view, cluster_view, key_of, table_of, view
 from tests.export.test_process import make, message, values
 from tests.notify.rig import Clock, FakeWebhook, MemoryStore, settings_of
@@ -18,8 +20,10 @@ from tidemark_exporters.export import cluster_series, exposition
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.exposition import Renderer
 from tidemark_exporters.failures import MAX_NAMED, PARTS, Failures
+from tidemark_exporters.notify import address, retrying_sender, webhook
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.notify.offsets import read_metadata, settled_ranges
+from tidemark_exporters.notify.payload import webhook_body
 from tidemark_exporters.notify.receiver_state import ReceiverState
 from tidemark_exporters.process import Exporter
 
@@ -157,7 +161,7 @@ def test_the_exporter_stays_up_where_a_tick_and_an_alert_fail(
 class Two:
     """Two receivers, and what they got."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self.clock, self.failures = Clock(), made()
         self.hooks = {name: FakeWebhook(self.clock) for name in ("bad", "good")}
         clients: dict[str, Any] = {name: [hook] for name, hook in self.hooks.items()}
@@ -166,7 +170,7 @@ class Two:
             clients,
             {0: 0},
             lambda *_: MemoryStore(),
-            self.clock,
+            clock or self.clock,
             self.failures,
         )
 
@@ -178,8 +182,8 @@ class Two:
         self.clock.now += 60
         self.delivery.tick({"east": self.clock.now})
         for sender in self.delivery.senders:
-            for address in sender.addresses:
-                sender.post_due(address)
+            for each in sender.addresses:
+                sender.post_due(each)
 
 
 @pytest.mark.parametrize(("method", "part"), [("tick", "tick"), ("offer", "alert")])
@@ -224,3 +228,73 @@ def test_a_bounded_number_of_places_is_logged(logged: list[Any]) -> None:
             failures.add("view", f"east/orders/{number}", KeyError("x"))
     assert len(logged) == MAX_NAMED
     assert counted(failures) == {"view": 2 * (MAX_NAMED + 10)}
+
+
+def test_an_alert_that_cannot_be_written_is_given_up_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, logged: list[Any]
+) -> None:
+    """As one that the receiver refuses; but a loss waits, and is tried again."""
+    two = Two()
+
+    def fails_for_bad(alerts: list[Any], *rest: Any, **options: Any) -> Any:
+        if any(each.labels["topic"] == "bad" for each in alerts):
+            fail()
+        return webhook_body(alerts, *rest, **options)
+
+    monkeypatch.setattr(webhook, "webhook_body", fails_for_bad)
+    fired = [
+        alert(name, severity="critical", topic=topic)
+        for name, topic in (
+            ("KafkaOffline", "bad"),
+            ("KafkaOffline", "b"),
+            ("KafkaCommittedDataLoss", "bad"),
+        )
+    ]
+    two.delivery.alerts([(each, (0, offset)) for offset, each in enumerate(fired)])
+    for _ in range(3):
+        two.post()
+    assert [each["labels"]["topic"] for each in two.hooks["good"].posted] == ["b"]
+    assert counted(two.failures)["post"] >= 2
+    sender = two.delivery.senders[0]
+    # What was given up is settled; the loss is not.
+    settled = sender._state.offsets.commits()[0]
+    assert settled.offset == 2
+    assert sender.report().outcomes == {"delivered": 1, "rejected": 1}
+    refusals = [each for each in logged if each["event"] == "receiver refused alerts"]
+    assert "cannot be written: TypeError('unhashable')" in {each["reason"] for each in refusals}
+    monkeypatch.undo()
+    for _ in range(10):
+        two.post()
+    assert [each["labels"]["alertname"] for each in two.hooks["good"].posted][1:] == [
+        "KafkaCommittedDataLoss"
+    ]
+
+
+@pytest.mark.parametrize("part", ["post", "commit", "state"])
+def test_a_thread_that_fails_goes_on(
+    monkeypatch: pytest.MonkeyPatch, logged: list[Any], part: str
+) -> None:
+    """An error that no answer explains: of the client, of the store, of the receiver's state."""
+    monkeypatch.setattr(retrying_sender, "FAILED_SECONDS", 0.05)
+    monkeypatch.setattr(address, "LONGEST_WAIT_SECONDS", 0.05)
+    two = Two(time.time)
+    sender, hook = two.delivery.senders[0], two.hooks["bad"]
+    if part == "post":
+        hook.failure = KeyError("https://hook.example/a-secret")
+    else:
+        name = {"commit": "commit", "state": "_judge"}[part]
+        monkeypatch.setattr(sender, name, fail)
+    counts = "commit" if part == "commit" else "post"
+    two.delivery.start()
+    fired = alert("KafkaOffline", severity="critical", at=time.time())
+    two.delivery.alerts([(fired, (0, 0))])
+    two.delivery.tick({"east": time.time()})
+    wait_for(lambda: counted(two.failures).get(counts, 0) >= 2)
+    assert two.delivery.failure is None
+    monkeypatch.undo()
+    hook.failure = None
+    wait_for(lambda: 0 in sender._committed and sender._committed[0].offset == 1)
+    assert len(hook.posted) >= 1
+    assert two.hooks["good"].sizes() == [1]
+    two.delivery.stop(5)
+    assert "secret" not in str(logged)

@@ -19,7 +19,7 @@ from tests.notify.rig import MemoryStore
 from tidemark.core.records import Alert
 from tidemark.settings import Cluster, Notify, Receiver, Settings
 from tidemark.web.http_client import make_clients
-from tidemark_exporters.notify import retrying_sender
+from tidemark_exporters.notify import address
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 
 DOWN_SECONDS = 0.4
@@ -73,8 +73,8 @@ class Exporter:
             in_views = [open_alert(each) for each in self._open.values()]
             self.delivery.view(cluster_view(at=now))
             self.delivery.tick({"east": now}, lambda views=in_views: views)  # type: ignore[misc]
-            for address in self.delivery.senders[0].report().addresses:
-                self.attempts += address.attempts["again"]
+            for each in self.delivery.senders[0].report().addresses:
+                self.attempts += each.attempts["again"]
             time.sleep(0.02)
 
 
@@ -137,8 +137,8 @@ def outage(webhook: Webhook, kind: Kind, seconds: float) -> None:
 def test_after_an_outage_everything_arrives_once(
     kind: Kind, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retrying_sender, "FIRST_WAIT_SECONDS", 0.05)
-    monkeypatch.setattr(retrying_sender, "LONGEST_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(address, "FIRST_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(address, "LONGEST_WAIT_SECONDS", 0.1)
     outage(webhook, kind, DOWN_SECONDS)
 
 

@@ -182,13 +182,13 @@ def test_a_receiver_that_was_never_used_ends_at_once(run: Run) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_a_thread_that_fails_ends_the_process(run: Run) -> None:
-    """The process is started again, and goes on where it had committed."""
+def test_a_thread_that_fails_where_nothing_counts_it_ends_the_process(run: Run) -> None:
+    """Counted, it goes on: tests/export/test_failures.py."""
     running = run(MemoryStore())
     running.hook.failure = RuntimeError("a bug")
     running.delivery.alerts([(alert("KafkaCommittedDataLoss"), (0, 0))])
     wait_for(lambda: running.delivery.failure is not None)
-    assert repr(running.delivery.failure) == "RuntimeError('a bug')"
+    assert repr(running.delivery.failure) == "NotDeliveredError('unexpected RuntimeError')"
 
 
 def test_one_receiver_that_hangs_does_not_delay_another() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -18,38 +18,18 @@ import structlog
 from tidemark.core.records import Alert
 from tidemark.web.http_client import Client, NotDeliveredError
 from tidemark_exporters.failures import Failures
+from tidemark_exporters.notify.address import Address
 from tidemark_exporters.notify.offsets import Commit, Offsets, OffsetStore, Position
 from tidemark_exporters.notify.receiver_state import ReceiverState
 
 IDLE_SECONDS: Final = 1.0
-FIRST_WAIT_SECONDS: Final = 0.5
-LONGEST_WAIT_SECONDS: Final = 5.0
+# What raised is tried again after this.
+FAILED_SECONDS: Final = 5.0
 # How long a post waits for the commit of the one before it. One that takes longer delays no other
 # until commits succeed again.
 COMMITTED_SECONDS: Final = 1.0
-# How many refused alerts the log names.
-NAMED: Final = 5
 
 log = structlog.get_logger()
-
-
-@dataclass(eq=False)
-class Address:
-    """One address of a receiver, and how posting to it goes."""
-
-    number: int
-    client: Client
-    # Posts since the last report, by how they ended: ok, again, rejected.
-    attempts: Counter[str] = field(default_factory=Counter)
-    # How many alerts waited for it at the last report, and since when the oldest of them.
-    waiting: int = 0
-    oldest: float | None = None
-    succeeded_at: float | None = None
-    # Failures in a row, and when to post again (Unix seconds).
-    failures: int = 0
-    not_before: float = 0.0
-    # How many changes of the receiver's state it has seen.
-    seen: int = 0
 
 
 class SenderReport(NamedTuple):
@@ -71,7 +51,7 @@ class Sender:
         clock: Callable[[], float],
         failures: Failures | None = None,
     ) -> None:
-        """`failures`: of alerts that it cannot take; without it, an error is raised."""
+        """`failures`: of what it cannot take, post or commit; without it, an error is raised."""
         self.name = state.route.name
         self._failures = failures or Failures()
         self.addresses = [Address(number, client) for number, client in enumerate(clients)]
@@ -170,16 +150,27 @@ class Sender:
     def _run(self, address: Address) -> None:
         try:
             while not self._stopping:
-                self.post_due(address)
-                with self._changed:
-                    self._changed.wait_for(
-                        lambda: self._stopping or address.seen != self._changes,
-                        timeout=self._idle_seconds(address),
-                    )
+                try:
+                    self.post_due(address)
+                    self._wait_for_change(address)
+                except Exception as error:
+                    self._failures.add("post", self.name, error)
+                    self._pause_failed()
         finally:
             with self._changed:
                 self._running -= 1
                 self._changed.notify_all()
+
+    def _wait_for_change(self, address: Address) -> None:
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._stopping or address.seen != self._changes,
+                timeout=self._idle_seconds(address),
+            )
+
+    def _pause_failed(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping, timeout=FAILED_SECONDS)
 
     def _idle_seconds(self, address: Address) -> float:
         now, next_at = self._clock(), self._state.next_at()
@@ -192,10 +183,17 @@ class Sender:
                 self._changed.wait_for(
                     lambda: self._answered > self._covered or self._ended(), timeout=IDLE_SECONDS
                 )
-            self.commit()
-        self.commit()
+            self._commit_guarded()
+        self._commit_guarded()
         if self._store is not None:
             self._store.close()
+
+    def _commit_guarded(self) -> None:
+        try:
+            self.commit()
+        except Exception as error:
+            self._failures.add("commit", self.name, error)
+            self._pause_failed()
 
     def _ended(self) -> bool:
         return self._stopping and self._running == 0
@@ -248,61 +246,43 @@ class Sender:
         with self._changed:
             now, address.seen = self._clock(), self._changes
             if now >= address.not_before:
-                request = self._state.request(address.number, now)
-        if request is None:
+                try:
+                    request = self._state.request(address.number, now)
+                except Exception as reason:
+                    # The alerts at fault are found and given up as those that a receiver refuses.
+                    self._failures.add("post", self.name, reason)
+                    error = NotDeliveredError(f"cannot be written: {reason!r}", refused=True)
+        if request is None and error is None:
             return False
-        try:
-            address.client.post(*request)
-        except NotDeliveredError as reason:
-            error = reason
+        if request is not None:
+            error = self._try(address.client, *request)
         with self._changed:
-            failures, refused = address.failures, self._answer(address, error)
+            before, now = address.failures, self._clock()
+            address.note(error, now)
+            refused = self._judge(address, error, now)
             self._answered += 1
             self._changed.notify_all()
-        self._log(address, failures, error, refused)
+        address.log(before, error, refused)
         return True
 
-    def _answer(self, address: Address, error: NotDeliveredError | None) -> list[Alert]:
-        """Counts a post, and sets when the next one is allowed. Returns refused alerts."""
-        now, wait, refused = self._clock(), 0.0, []
+    def _try(self, client: Client, body: bytes, message_id: str | None) -> NotDeliveredError | None:
+        try:
+            client.post(body, message_id)
+        except NotDeliveredError as error:
+            return error
+        except Exception as error:
+            # The text of an unknown error may hold the address, and that a secret.
+            failed = NotDeliveredError(f"unexpected {type(error).__name__}")
+            self._failures.add("post", self.name, failed)
+            return failed
+        return None
+
+    def _judge(self, address: Address, error: NotDeliveredError | None, now: float) -> list[Alert]:
+        """Tells the state how a post ended. Returns refused alerts."""
         if error is None:
             self._state.delivered(address.number, now)
-            address.attempts["ok"] += 1
-            address.succeeded_at = now
         elif error.refused:
-            refused = self._state.refused(address.number, now)
-            address.attempts["rejected"] += 1
+            return self._state.refused(address.number, now)
         else:
             self._state.failed(address.number)
-            address.attempts["again"] += 1
-            backoff = FIRST_WAIT_SECONDS * 2 ** min(address.failures, 10)
-            wait = error.after_seconds or min(LONGEST_WAIT_SECONDS, backoff)
-        address.not_before = now + wait
-        failing = error is not None and not error.refused
-        address.failures = address.failures + 1 if failing else 0
-        return refused
-
-    def _log(
-        self,
-        address: Address,
-        failures: int,
-        error: NotDeliveredError | None,
-        refused: list[Alert],
-    ) -> None:
-        """Logs refused alerts, and the first and the last of `failures` in a row before this."""
-        if error is not None and refused:
-            log.error(
-                "receiver refused alerts",
-                receiver=address.client.name,
-                reason=f"{error}: {error.text}" if error.text else str(error),
-                alerts=len(refused),
-                fingerprints=[alert.fingerprint for alert in refused[:NAMED]],
-            )
-        elif error is not None and not (failures or error.refused):
-            log.warning(
-                "receiver does not take alerts, retrying",
-                receiver=address.client.name,
-                reason=str(error),
-            )
-        elif error is None and failures:
-            log.info("receiver takes alerts again", receiver=address.client.name)
+        return []

@@ -70,7 +70,7 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("export", "counter", "failures", ("part",)): {
         "tidemark_export_failures_total": (
             "What the exporter left out because of an error: the series of a view, a refresh, the "
-            "tick of a receiver, an alert for a receiver."
+            "tick of a receiver, an alert for a receiver, a post or a commit of a receiver."
         ),
     },
     ("export", "counter", "records", ()): {

@@ -38,7 +38,8 @@ class NotDeliveredError(Exception):
     """A post did not succeed.
 
     `after_seconds`: when the receiver asks to try again. `status` is the HTTP status where there
-    was an answer, and `text` the beginning of that answer.
+    was an answer, and `text` the beginning of that answer. `refused`: whether this content never
+    succeeds, only fewer or other alerts; without it, the status says so.
     """
 
     def __init__(
@@ -48,16 +49,13 @@ class NotDeliveredError(Exception):
         after_seconds: float | None = None,
         status: int | None = None,
         text: str = "",
+        refused: bool = False,
     ) -> None:
         super().__init__(reason)
         self.after_seconds = after_seconds
         self.status = status
         self.text = text
-
-    @property
-    def refused(self) -> bool:
-        """Whether the receiver never takes this content: only fewer or other alerts."""
-        return self.status in CONTENT
+        self.refused = refused or status in CONTENT
 
 
 class Answer(NamedTuple):
