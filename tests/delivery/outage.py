@@ -49,7 +49,7 @@ class Outage:
     def __init__(
         self, stack: ExitStack, cluster: LocalCluster, folder: Path, kind: Kind = "refuse"
     ) -> None:
-        self._kind = kind
+        self.kind = kind
         self._alerts: dict[str, Alert] = {}
         self._open: dict[str, Alert] = {}
         self._stopped = threading.Event()
@@ -112,7 +112,7 @@ class Outage:
             30.0,
             "both are delivered before the outage",
         )
-        self.direct.down(self._kind)
+        self.direct.down(self.kind)
         self._manager.stop()
         began = time.monotonic()
         assert self.direct.fails()
