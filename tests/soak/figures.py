@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from tests.soak.trend import (
@@ -38,7 +40,10 @@ FIGURES: Final = (
     Figure("heap_mb", "JVM heap after a full collection", "MB", 0.1, 8.0),
     # Truncations by crashed leaders remain for a day: 24 partitions, 11 crashes, below 1 kB each.
     Figure("state_kb", "state of the stream", "kB", 0.1, 250.0),
-    Figure("checkpoint_mb", "checkpoint on disk", "MB", 0.1, 1.0),
+    # It has every state of the newest 20 batches and of those since files were last removed, once
+    # a minute: in bytes it follows the state, so how many states it has is judged.
+    Figure("checkpoint_mb", "checkpoint on disk", "MB", None),
+    Figure("checkpoint_states", "checkpoint on disk to the state", "×", 0.1, 8.0),
     Figure("checkpoint_files", "files of the checkpoint", "files", 0.1, 20.0),
     Figure("age_seconds", "lag: oldest event when its batch ends", "s", 0.5, 2.0),
     Figure("pass_age_seconds", "age of the newest pass on /metrics", "s", 0.5, 2.0),
@@ -63,6 +68,7 @@ class Judged(NamedTuple):
 def judge(series: Mapping[str, Sequence[Point]], duration: float) -> list[Judged]:
     """`series`: key -> points, of a run of so many seconds."""
     warm_up, found = warm_up_seconds(duration), []
+    series = {**series, "checkpoint_states": _checkpoint_states(series)}
     for figure in FIGURES:
         points = list(series.get(figure.key, ()))
         found_trend = trend(points, warm_up)
@@ -71,6 +77,17 @@ def judge(series: Mapping[str, Sequence[Point]], duration: float) -> list[Judged
             allowed = max(figure.share * found_trend.first, figure.absolute)
             grows = found_trend.growth > allowed
         found.append(Judged(figure, points, found_trend, allowed, grows))
+    return found
+
+
+def _checkpoint_states(series: Mapping[str, Sequence[Point]]) -> list[Point]:
+    """Each size of the checkpoint to the newest size of the state; nothing before the first."""
+    sizes = sorted(series.get("state_kb", ()))
+    found = []
+    for at, checkpoint_mb in series.get("checkpoint_mb", ()):
+        known = bisect_right(sizes, at, key=itemgetter(0))
+        if known and (state_kb := sizes[known - 1][1]) > 0:
+            found.append((at, 1e3 * checkpoint_mb / state_kb))
     return found
 
 

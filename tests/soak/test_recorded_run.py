@@ -93,3 +93,17 @@ def test_a_figure_that_was_not_sampled_to_the_end_is_a_missed_bar(recorded: dict
     recorded["series"]["heap_mb"] = early
     row = rows(recorded)["JVM heap after a full collection, samples"]
     assert (row["value"], row["met"]) == (0.0, False)
+
+
+def test_a_checkpoint_that_follows_the_state_is_steady_and_one_that_keeps_all_grows(
+    recorded: dict[str, Any], tmp_path: Path
+) -> None:
+    series = recorded["series"]
+    series["export_mb"] = [[at, 72.0] for at, _ in series["export_mb"]]
+    series["state_kb"] = [[at, 80.0 + at / 60] for at, _ in series["state_kb"]]
+    for kept, grows in ((lambda _: 40.0, False), (lambda at: 40.0 + at / 100, True)):
+        series["checkpoint_mb"] = [
+            [at, kept(at) * (80.0 + at / 60) / 1e3] for at, _ in series["checkpoint_mb"]
+        ]
+        assert rows(recorded)["checkpoint on disk to the state, growth"]["met"] is not grows
+        assert report(recorded, tmp_path, to_page=False) == int(grows)
