@@ -52,10 +52,11 @@ def stream_memory(driver: int) -> dict[str, float]:
         size = pss_mb(pid)
         if size is None:
             continue
-        if _program(pid) == "java":
-            # Java makes a process for each program that it starts, with its own memory at first.
+        program = _program(pid)
+        # Java makes a process for each program that it starts, with its own memory at first.
+        if program == "java":
             parts["jvm_mb"] = max(parts.get("jvm_mb") or 0.0, size)
-        else:
+        elif program.startswith("python"):
             parts["workers_mb"] = (parts.get("workers_mb") or 0.0) + size
     return {key: size for key, size in parts.items() if size is not None}
 
