@@ -67,6 +67,21 @@ def test_the_newest_epoch_is_found_and_what_is_shown_is_true(
         assert only_newest == Lineage([current[-1]], current[-1][0])
 
 
+@given(st.integers(1, 9), st.integers(0, 40), st.sampled_from([0, 1]), st.booleans())
+def test_a_log_that_was_empty_at_first_shows_its_epoch_with_its_first_record(
+    passes: int, epoch: int, version: int, reports_epoch: bool
+) -> None:
+    """A search while it is empty would pass by the epoch that it gets."""
+    newest, known = NewestEpoch(), epoch if reports_epoch else -1
+    for _ in range(passes):
+        walking = LeaderEpochWalk(newest, known, 0, is_whole=True)
+        assert (walking.asked, walking.lineage) == (None, Lineage([], None))
+    walks = (walk(newest, [(epoch, 7)], version, known, is_whole=True).lineage for _ in range(21))
+    found = [lineage for lineage in walks if lineage is not None and lineage.entries]
+    assert found[0].entries == [(epoch, 7)]
+    assert len(found) >= (21 if epoch == 0 or reports_epoch else 1)
+
+
 @given(logs(), st.sampled_from([0, 1]))
 def test_a_newer_epoch_is_found_without_a_change_of_the_leader(log: Log, version: int) -> None:
     newest = NewestEpoch()

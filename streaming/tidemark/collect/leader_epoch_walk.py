@@ -104,6 +104,9 @@ class LeaderEpochWalk:
 
     def _find_newest(self) -> Generator[int, EpochEndOffset, EpochEndOffset | None]:
         newest, searches = self.newest, self.newest.searches
+        if self._end <= 0:
+            # A log without a record has no epoch: a search would pass by the one that it gets.
+            return None
         for _ in range(SEARCHES_PER_PASS):
             asked = newest.candidate
             if asked is None:
