@@ -13,6 +13,7 @@
 #   TIDEMARK_JARS       a folder with the Kafka connector's jars; without it they are fetched once
 #   SPARK_HOME          the Spark with the spark-submit to use, default TIDEMARK_PYTHON's PySpark, which
 #                       must have the same version
+#   JAVA_HOME           a Java 17 or 21, default the one that `tidemark stream` uses
 #   SPARK_SUBMIT_ARGS   further arguments of spark-submit, split at blanks
 #
 # On SIGTERM the JVM ends at once. The next start repeats the batch in flight, with the same rows and
@@ -23,12 +24,13 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 python=${TIDEMARK_PYTHON:-python3}
 master=${TIDEMARK_MASTER:-local[4]}
 
+JAVA_HOME=$("$python" -m tidemark.jvm --java-home)
 jars=$("$python" -c 'from tidemark.jvm.jars import connector_jars; print(",".join(map(str, connector_jars())))')
 logs=$("$python" -c 'from tidemark.stream.session import LOG_CONFIGURATION; print(LOG_CONFIGURATION.as_uri())')
 SPARK_HOME=${SPARK_HOME:-$("$python" -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)')}
 PYSPARK_PYTHON=${PYSPARK_PYTHON:-$(command -v "$python")}
 PYSPARK_DRIVER_PYTHON=$(command -v "$python")
-export SPARK_HOME PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON
+export JAVA_HOME SPARK_HOME PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON
 
 case $master in
   local*)

@@ -14,6 +14,7 @@ import pytest
 from tidemark.core.errors import TidemarkError
 from tidemark.core.extras import install_command
 from tidemark.jvm import java as module
+from tidemark.jvm.__main__ import main
 from tidemark.jvm.java import find_java
 from tidemark.jvm.trust_store import trust_store_options
 
@@ -128,3 +129,28 @@ def test_the_wheel_is_optional(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(TidemarkError, match="none was found"):
         find_java({}, tmp_path)
+
+
+def test_the_module_prints_the_java_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For deploy/spark/submit.sh."""
+    home = fake_java(tmp_path / "home", 17)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert main(["--java-home"]) == 0
+    assert capsys.readouterr().out == f"{home}\n"
+
+
+def test_without_a_java_the_module_ends_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "_candidates", lambda *_: iter(()))
+    assert main(["--java-home"]) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert printed.err.startswith("tidemark.jvm: Java 17 or 21 is needed, none was found.")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--jars"], ["a", "b"], ["--java-home", "a"]])
+def test_other_arguments_are_a_usage_error(arguments: list[str]) -> None:
+    assert main(arguments) == 2

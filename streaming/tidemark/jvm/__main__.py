@@ -1,6 +1,7 @@
 """`python -m tidemark.jvm FOLDER` puts Spark's Kafka connector into a folder, for TIDEMARK_JARS.
 
-For images and for machines without a way to a registry.
+For images and for machines without a way to a registry. `--java-home` prints the JAVA_HOME of the
+Java that Tidemark uses.
 """
 
 from __future__ import annotations
@@ -8,19 +9,27 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.jars import connector_jars
+from tidemark.jvm.java import find_java
+
+USAGE: Final = "usage: python -m tidemark.jvm FOLDER | --java-home"
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        click.echo("usage: python -m tidemark.jvm FOLDER", err=True)
+    is_folder = len(arguments) == 1 and not arguments[0].startswith("-")
+    if not is_folder and arguments != ["--java-home"]:
+        click.echo(USAGE, err=True)
         return 2
     folder = Path(arguments[0])
     try:
+        if not is_folder:
+            click.echo(find_java().home)
+            return 0
         folder.mkdir(parents=True, exist_ok=True)
         for jar in connector_jars():
             shutil.copy(jar, folder)
