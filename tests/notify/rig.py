@@ -43,6 +43,10 @@ def settings_of(*receivers: str) -> Settings:
     return Settings(notify=Notify(receivers=urls))
 
 
+class KilledError(BaseException):
+    """The process died here."""
+
+
 class Clock:
     """Unix seconds that do not change until moved."""
 
