@@ -28,6 +28,7 @@ from tests.soak.sampling import stream_memory
 from tidemark.local.cluster import LocalCluster
 from tidemark.local.signals import exit_on
 from tidemark.settings import Settings
+from tidemark.stream.prepare import prepare
 
 PASSES = 5
 SMALLEST, LARGEST = Shape(1_000, 1), Shape(100_000, 1)
@@ -136,7 +137,8 @@ def _one_at_a_time(
 
 
 def _restarted(settings: Settings, folder: Path, shape: Shape, number: int) -> Row:
-    """A pass is published while the stream is down."""
+    """A pass is published while the stream is down. Spark's classes are archived before."""
+    prepare(settings)
     records = shape.passes.records(number)
     producer = _Run.producer_of(settings)
     for group, value in records:
@@ -153,7 +155,8 @@ def _restarted(settings: Settings, folder: Path, shape: Shape, number: int) -> R
         f"stream: restart, {shape.name}",
         seconds,
         "s",
-        f"from the start of the process until a pass that waited is folded; {shape.how}",
+        "from the start of the process until a pass that waited is folded, Spark's classes "
+        f"archived by `tidemark stream --prepare`; {shape.how}",
         10.0 if shape.store == "hdfs" else None,
     )
 

@@ -45,7 +45,7 @@ def test_the_command_line_of_the_jvm_has_no_secret(monkeypatch: pytest.MonkeyPat
         raise Py4JError("not started")
 
     monkeypatch.setattr(java_gateway, "Popen", launched)
-    monkeypatch.setattr(session, "_prepare_java", lambda settings: [])
+    monkeypatch.setattr(session, "prepare_java", lambda settings: [])
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     spark = {"spark.hadoop.fs.s3a.secret.key": "hunter2"}
     with pytest.raises(TidemarkError, match="Spark did not start"):

@@ -51,11 +51,26 @@ RUN: Final = "to go on from the checkpoint"
     "topics.partitions and stream.store_provider may differ.",
 )
 @click.option("--once", is_flag=True, help="Process what the topic holds now, then end.")
+@click.option(
+    "--prepare",
+    is_flag=True,
+    help="Only fetch the connector's jars and archive Spark's classes, so that each later start of "
+    "a local run is shorter.",
+)
 def stream(
-    config: Path | None, checkpoint: str | None, from_checkpoint: str | None, once: bool
+    config: Path | None,
+    checkpoint: str | None,
+    from_checkpoint: str | None,
+    once: bool,
+    prepare: bool,
 ) -> None:
     """Fold events into views and alerts with Spark Structured Streaming."""
     settings = load_long_running(config, flags={"stream.checkpoint": checkpoint})
+    if prepare:
+        from tidemark.stream import prepare as preparation
+
+        click.echo(preparation.prepare(settings))
+        return
     run(settings, once, from_checkpoint)
 
 

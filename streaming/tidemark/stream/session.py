@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ import structlog
 
 from tidemark.core.errors import TidemarkError
 from tidemark.settings import Settings
+from tidemark.stream.class_archive import archive_options
 from tidemark.stream.class_path import jars_in_front, spark_home
 from tidemark.stream.launch import REDACTED, settings_in_file
 
@@ -69,10 +71,12 @@ def spark_settings(
     daemon: bool,
     submitted: bool,
     reads_rocksdb: bool = False,
+    java_options: Iterable[str] = (),
 ) -> dict[str, str]:
     """All Spark settings of the job. `stream.spark` wins, except over what the checkpoint fixes.
 
     `reads_rocksdb`: the state of another checkpoint, which may be RocksDB's, is taken over.
+    `java_options`: of the Java of a local run.
     """
     stream = settings.stream
     given = {key: value for key, value in stream.spark.items() if not key.startswith("kafka.")}
@@ -105,6 +109,8 @@ def spark_settings(
         )
         if is_local(stream.master):
             conf["spark.driver.extraJavaOptions"] += " " + LOCAL_JVM
+            for option in java_options:
+                conf["spark.driver.extraJavaOptions"] += " " + shlex.quote(option)
         if "spark.driver.extraJavaOptions" in given:
             conf["spark.driver.extraJavaOptions"] += " " + given.pop(
                 "spark.driver.extraJavaOptions"
@@ -189,13 +195,21 @@ def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str
 
 
 def start_session(
-    settings: Settings, environ: Mapping[str, str], reads_rocksdb: bool = False
+    settings: Settings,
+    environ: Mapping[str, str],
+    reads_rocksdb: bool = False,
+    java_options: Sequence[str] | None = None,
 ) -> SparkSession:
-    """Starts the JVM, unless spark-submit did, and Spark in it. Raises TidemarkError, one line."""
+    """Starts the JVM, unless spark-submit did, and Spark in it. Raises TidemarkError, one line.
+
+    `java_options`: instead of those for the archive of classes.
+    """
     submitted = is_submitted(environ)
-    jars = [] if submitted else _prepare_java(settings)
+    jars = [] if submitted else prepare_java(settings)
     daemon = daemon_usable(settings, submitted, environ)
-    conf = spark_settings(settings, jars, daemon, submitted, reads_rocksdb)
+    if java_options is None:
+        java_options = archive_options(jars, Path(os.environ.get("JAVA_HOME", "")))
+    conf = spark_settings(settings, jars, daemon, submitted, reads_rocksdb, java_options)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -233,7 +247,7 @@ def silence_accumulators() -> None:
     AccumulatorServer.handle_error = handle_error  # type: ignore[method-assign,assignment]
 
 
-def _prepare_java(settings: Settings) -> list[Path]:
+def prepare_java(settings: Settings) -> list[Path]:
     """Points PySpark's launcher to a usable Java and this Python; returns the connector's jars."""
     from tidemark.jvm.jars import connector_jars
     from tidemark.jvm.java import find_java
