@@ -50,7 +50,9 @@ BARS: Final = (
     Bar("output: median batch of a few records", "<= 0.5 s"),
     Bar(f"latency: follower paused, {_LATENCY}", "<= * s"),
     Bar(f"latency: follower killed, {_LATENCY}", "<= * s"),
+    Bar(f"latency: leader killed, {_LATENCY}", "<= * s"),
     Bar(f"latency: follower slow, in sync, {_LATENCY}", "<= * s"),
+    Bar("latency: all faults, beyond the hysteresis, p99", "<= 4 s"),
     # The collector.
     Bar("collect: 1,000 x 3 on brokers, one in 10 moves", "<= 5 µs a replica"),
     Bar("collect: 1,000 x 3 on brokers, one in 10 moves, published", "<= 8 µs a replica"),
