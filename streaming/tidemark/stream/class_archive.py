@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,8 +40,10 @@ def archive_name(key: str, size: int) -> str:
 def find_archive(folder: Path, key: str) -> Path | None:
     """The archive of a key in a folder; None where none was made, or it is damaged."""
     for path in folder.glob(f"classes-{key}-*.jsa"):
-        if path.name == archive_name(key, path.stat().st_size):
-            return path
+        # Another process may replace it meanwhile.
+        with suppress(FileNotFoundError):
+            if path.name == archive_name(key, path.stat().st_size):
+                return path
     return None
 
 
