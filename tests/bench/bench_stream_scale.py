@@ -50,6 +50,7 @@ WRITTEN_BAR = 2.0
 
 
 def rows(shapes: tuple[Shape, ...] = SHAPES) -> Iterator[Row]:
+    prepare(Settings())
     found: dict[str, float] = {}
     with LocalCluster() as cluster, tempfile.TemporaryDirectory() as folder:
         for shape in shapes:
@@ -137,8 +138,7 @@ def _one_at_a_time(
 
 
 def _restarted(settings: Settings, folder: Path, shape: Shape, number: int) -> Row:
-    """A pass is published while the stream is down. Spark's classes are archived before."""
-    prepare(settings)
+    """A pass is published while the stream is down."""
     records = shape.passes.records(number)
     producer = _Run.producer_of(settings)
     for group, value in records:

@@ -1,4 +1,4 @@
-"""`python -m tidemark.stream.class_loading ARCHIVE CLASS_PATH [JARS]`: a short run of the query.
+"""`python -m tidemark.stream.class_loading ARCHIVE CLASS_PATH JARS`: a short run of the query.
 
 Its Java writes the classes that it has loaded into ARCHIVE when it ends; the run writes its class
 path. It needs no Kafka: the query folds rows that Spark generates.
@@ -24,17 +24,17 @@ BATCHES: Final = 3
 SECONDS: Final = 240.0
 
 
-def load_classes(archive: Path, class_path: Path, jars: str | None) -> None:
+def load_classes(archive: Path, class_path: Path, jars: str) -> None:
     """Runs the query for some batches, and waits until Java has ended. Raises TidemarkError."""
     import_packages()
     with tempfile.TemporaryDirectory() as folder:
-        stream = Stream(checkpoint=str(Path(folder) / "checkpoint"), jars=jars)
+        settings = Settings(stream=Stream(checkpoint=f"{folder}/checkpoint", jars=jars))
         options = [QUIET, f"-XX:ArchiveClassesAtExit={archive}"]
-        spark: Any = start_session(Settings(stream=stream), os.environ, java_options=options)
+        spark: Any = start_session(settings, os.environ, java_options=options)
         gateway = spark.sparkContext._gateway  # noqa: SLF001 - the only way to its Java
         class_path.write_text(gateway.jvm.System.getProperty("java.class.path"), encoding="utf-8")
         start_worker(spark)
-        _fold(spark, Settings(stream=stream))
+        _fold(spark, settings)
         spark.stop()
         gateway.shutdown()
         # Java ends when its standard input does.
@@ -69,5 +69,5 @@ def _fold(spark: Any, settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    archive, class_path, *rest = sys.argv[1:]
-    load_classes(Path(archive), Path(class_path), rest[0] if rest else None)
+    archive, class_path, jars = sys.argv[1:]
+    load_classes(Path(archive), Path(class_path), jars)

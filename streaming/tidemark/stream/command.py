@@ -19,6 +19,7 @@ from tidemark.kafka.command_options import config_option, load_long_running, log
 from tidemark.kafka.error_message import error_message
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
+from tidemark.stream import prepare as preparation
 from tidemark.stream.failures import spark_errors
 from tidemark.stream.health import (
     ATTEMPT_SECONDS,
@@ -67,8 +68,6 @@ def stream(
     """Fold events into views and alerts with Spark Structured Streaming."""
     settings = load_long_running(config, flags={"stream.checkpoint": checkpoint})
     if prepare:
-        from tidemark.stream import prepare as preparation
-
         click.echo(preparation.prepare(settings))
         return
     run(settings, once, from_checkpoint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -48,32 +49,28 @@ def prepare(settings: Settings) -> Prepared:
         return Prepared(jars, None)
     with cache_lock("classes"):
         made = find_archive(jars[0].parent, key)
-        return Prepared(jars, made or _make(jars[0].parent, key, java_home, settings.stream.jars))
+        return Prepared(jars, made or _make(jars[0].parent, key, java_home))
 
 
-def _make(folder: Path, key: str, java_home: Path, jars: str | None) -> Path:
-    draft = folder / f".classes.{os.getpid()}"
-    class_path = folder / f".class-path.{os.getpid()}"
-    program = [sys.executable, "-m", "tidemark.stream.class_loading", str(draft), str(class_path)]
-    java = [str(java_home / "bin" / "java"), *LOCAL_JVM.split(), "-Xshare:on"]
+def _make(folder: Path, key: str, java_home: Path) -> Path:
+    """The archive, in the folder of the connector's jars."""
     try:
-        # It fails here and not in Java where only another user may write beside the jars.
-        class_path.touch()
-        _run([*program, *([jars] if jars else [])])
-        if not draft.exists():
-            raise _error("this Java wrote no archive")
-        classes = class_path.read_text(encoding="utf-8")
-        check = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+VerifySharedSpaces", "-cp", classes)
-        _run([*java, f"-XX:SharedArchiveFile={draft}", *check, "-version"])
-        # Of another Java, of an earlier PySpark, or damaged.
-        for old in folder.glob("classes-*.jsa"):
-            old.unlink()
-        return draft.rename(folder / archive_name(key, draft.stat().st_size))
+        with tempfile.TemporaryDirectory(prefix=".classes-", dir=folder) as work:
+            draft, class_path = Path(work) / "archive", Path(work) / "class-path"
+            program = [sys.executable, "-m", "tidemark.stream.class_loading"]
+            _run([*program, str(draft), str(class_path), str(folder)])
+            if not draft.exists():
+                raise _error("this Java wrote no archive")
+            java = [str(java_home / "bin" / "java"), *LOCAL_JVM.split(), "-Xshare:on"]
+            classes = class_path.read_text(encoding="utf-8")
+            check = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+VerifySharedSpaces", "-cp", classes)
+            _run([*java, f"-XX:SharedArchiveFile={draft}", *check, "-version"])
+            # Of another Java, of an earlier PySpark, or damaged.
+            for old in folder.glob("classes-*.jsa"):
+                old.unlink()
+            return draft.rename(folder / archive_name(key, draft.stat().st_size))
     except OSError as error:
         raise _error(f"cannot write {error.filename}: {error.strerror}") from None
-    finally:
-        draft.unlink(missing_ok=True)
-        class_path.unlink(missing_ok=True)
 
 
 def _run(command: list[str]) -> None:
