@@ -9,7 +9,8 @@ import pytest
 from tests.export.make import broker_view, cluster_view, view
 from tidemark.assess.risky_configuration import KINDS, list_risks, partition_risks
 from tidemark.core.broker_report import BrokerConfiguration
-from tidemark.core.cluster import BrokerSeen, ClusterState
+from tidemark.core.broker_seen import BrokerSeen
+from tidemark.core.cluster import ClusterState
 
 SAFE: dict[str, Any] = {
     "unclean_leader_election": False,

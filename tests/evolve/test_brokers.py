@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
+from tidemark.core.broker_seen import BrokerSeen
 from tidemark.core.cluster import (
     MAX_BROKERS,
     MAX_PURGATORY_SAMPLES,
-    BrokerSeen,
     BrokerStop,
     CheckpointFiles,
     ClusterState,
@@ -28,19 +28,17 @@ from tidemark.core.events import (
     BrokerAnswer,
     BrokerState,
 )
-from tidemark.evolve.cluster import (
+from tidemark.evolve.broker_answers import (
     CONTROLLED_SHUTDOWN_SECONDS,
-    FIELD_GROUPS,
     PAUSE_SECONDS,
-    PURGATORY_SECONDS,
     RETURN_SECONDS,
     SLOW_SECONDS,
     STOP_SECONDS,
     apply_answers,
-    apply_broker,
     grant_grace,
     stopping_in_order,
 )
+from tidemark.evolve.cluster import FIELD_GROUPS, PURGATORY_SECONDS, apply_broker
 from tidemark.evolve.departures import count_in_sync
 
 

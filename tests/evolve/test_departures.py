@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemark.core.cluster import (
-    MAX_DEPARTURES,
-    SAME_PASS_SECONDS,
-    ClusterState,
-    CollectorClock,
-    Departure,
-)
+from tidemark.core.broker_seen import MAX_DEPARTURES, SAME_PASS_SECONDS, Departure
+from tidemark.core.cluster import ClusterState, CollectorClock
 from tidemark.core.events import OK, REFUSED, BrokerAnswer
-from tidemark.evolve.cluster import apply_answers, grant_grace
+from tidemark.evolve.broker_answers import apply_answers, grant_grace
 from tidemark.evolve.departures import SAME_DEPARTURE_SECONDS, count_in_sync
 
 

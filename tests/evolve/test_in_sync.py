@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.core.cluster import BrokerSeen, ClusterState, NodeState
+from tidemark.core.broker_seen import BrokerSeen
+from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.events import MetadataChange, Observation, Replica
 from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, IsrChange, PartitionState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemark.core.cluster import BrokerSeen, ClusterState, CollectorClock
+from tidemark.core.broker_seen import BrokerSeen
+from tidemark.core.cluster import ClusterState, CollectorClock
 from tidemark.core.events import OK, BrokerState, JmxFigures
 from tidemark.evolve.cluster import apply_broker
 from tidemark.reduce.jmx_view import FRESH_SECONDS, SETTLE_SECONDS, jmx_view

@@ -12,7 +12,8 @@ from msgspec import structs
 
 from tests.reduce.histories import DETECTION, histories
 from tests.stream.synthetic import CLUSTER, SyntheticPasses
-from tidemark.core.cluster import BrokerSeen, ClusterState, CollectorClock
+from tidemark.core.broker_seen import BrokerSeen
+from tidemark.core.cluster import ClusterState, CollectorClock
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.errors import StateError
 from tidemark.core.events import PartitionEvent

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
-from tidemark.core.cluster import BrokerSeen, ClusterState, NodeState
+from tidemark.core.broker_seen import BrokerSeen
+from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.leader_epochs import Committed
 from tidemark.core.offset_history import OffsetHistory, add_sample
 from tidemark.core.partition import PartitionState, ReplicaState

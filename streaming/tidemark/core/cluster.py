@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
+from tidemark.core.broker_seen import BrokerSeen
 from tidemark.core.events import OK
 from tidemark.core.jmx import NodeJmx
 from tidemark.core.tracked_alert import TrackedAlert
@@ -24,9 +25,6 @@ OWNER_SILENT_SECONDS: Final = 30.0
 MAX_COLLECTORS: Final = 64
 MAX_BROKERS: Final = 4096
 MAX_PURGATORY_SAMPLES: Final = 9
-MAX_DEPARTURES: Final = 32
-# An observation and the pass record that ends its pass are less than this apart.
-SAME_PASS_SECONDS: Final = 5.0
 
 
 class CollectorClock(Struct, array_like=True):
@@ -126,69 +124,6 @@ class NodeState(Struct, array_like=True):
     jmx: NodeJmx | None = None
     # When its controlled shutdown was seen first; None: it is in none.
     stopping_since: float | None = None
-
-
-class Departure(Struct, array_like=True):
-    """A broker left the in-sync sets of `partitions`, within seconds."""
-
-    began: float
-    ended: float
-    partitions: int
-    # In how many sets it is again.
-    returned: int = 0
-    # Part of a controlled shutdown.
-    orderly: bool = False
-    # Some of the partitions, as the newest pass of the departure lists them.
-    names: list[str] = []
-
-    @property
-    def is_broker_wide(self) -> bool:
-        """Whether several partitions share it: its cause is the broker."""
-        return self.partitions > 1
-
-    @property
-    def has_returned(self) -> bool:
-        """Whether the broker is in half of the sets again."""
-        return 2 * self.returned >= self.partitions
-
-
-class BrokerSeen(Struct, array_like=True):
-    """How a broker answers."""
-
-    outcome: str
-    since: float
-    passes: int = 1
-    # Restart grace: until then an orderly restart explains its absence.
-    grace_until: float = 0.0
-    # The newest pass in which it answered, and the first one of its newest absence. 0: not seen.
-    answered_at: float = 0.0
-    absent_since: float = 0.0
-    # When it returned from that absence.
-    returned_at: float = 0.0
-    # Whether its newest absence began with a controlled shutdown, and whether its port was closed:
-    # its process had ended.
-    in_order: bool = False
-    port_closed: bool = False
-    # The newest pass in which others answered, it did not, and restart grace did not explain it.
-    failed_at: float = 0.0
-    # Until then it has only just returned from such an absence.
-    returning_until: float = 0.0
-    # Since when it serves no partition (`ClusterState.serving_of`); None: it does.
-    idle_since: float | None = None
-    # In how many in-sync sets it was when it answered last; None: not counted.
-    in_sync: int | None = None
-    # Oldest first, at most MAX_DEPARTURES.
-    departures: list[Departure] = []
-    # By the metadata; None: it has none.
-    rack: str | None = None
-
-    def departure_at(self, at: float) -> Departure | None:
-        """The departure that a shrink at `at` is part of."""
-        for departure in reversed(self.departures):
-            began, ended = departure.began - SAME_PASS_SECONDS, departure.ended + SAME_PASS_SECONDS
-            if began <= at <= ended:
-                return departure
-        return None
 
 
 def shares_of(shard: str | None) -> str | None:

@@ -1,14 +1,20 @@
-"""BROKER_DOWN: a broker does not answer, others do, and no orderly restart explains it."""
+"""BROKER_DOWN: a broker does not answer, others do, and no orderly restart explains it.
+
+A pause of its process, such as a garbage collection, ends within seconds. One that pauses again and
+again delays every commit without leaving the in-sync sets: pauses of one minute count together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from tidemark.core.cluster import BrokerSeen, ClusterState
+from msgspec import structs
+
+from tidemark.core.broker_seen import BrokerSeen, Pause
+from tidemark.core.cluster import ClusterState
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK, REFUSED, TIMED_OUT, UNREACHABLE
 from tidemark.core.text import counted
-from tidemark.core.tracked_alert import tracked
 from tidemark.detect.detector import ClusterContext, Condition, Detector
 
 ID = "BROKER_DOWN"
@@ -38,15 +44,18 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
 def _condition(
     broker: int, seen: BrokerSeen, cluster: ClusterState, context: ClusterContext
 ) -> Condition:
-    alert = tracked(context.alerts, ID, broker)
-    # The kind of failure may change; the broker is down since the first one.
-    since = seen.since if alert is None else min(alert.since, seen.since)
+    # The kind of failure may change. The state of an older version knows only the newest one.
+    since = seen.absent_since or seen.since
     node = cluster.nodes.get(broker)
     fenced = node.fenced if node is not None else None
     meaning = _MEANING.get(seen.outcome, "it answers without a usable result")
     replicas = ""
     if seen.in_sync:
         replicas = f" It was in {counted(seen.in_sync, 'in-sync set')} when it answered last."
+    hold_ms, earlier = 0.0, []
+    if seen.outcome == TIMED_OUT:
+        earlier = seen.pauses_before(seen.absent_since)
+        hold_ms = max(0.0, PAUSE_MS - 1000.0 * _seconds(earlier))
     others = {str(b): s.outcome for b, s in sorted(cluster.brokers.items()) if b != broker}
     return Condition(
         severity="warning",
@@ -54,17 +63,31 @@ def _condition(
         broker=broker,
         description=f"Broker {broker} of {context.kafka_cluster} has not answered for "
         f"{max(0.0, context.now - since):.1f} s ({seen.outcome}): {meaning}.{_FENCED[fenced]}"
-        f"{replicas}",
+        f"{_again(earlier)}{replicas}",
         evidence={
             "outcome": seen.outcome,
             "since": since,
             "fenced": fenced,
             "in_sync_before": seen.in_sync,
+            "earlier_pauses": [structs.asdict(pause) for pause in earlier],
             "others": others,
         },
-        # A pause of its process, such as a garbage collection, ends within seconds.
-        hold_ms=PAUSE_MS if seen.outcome == TIMED_OUT else 0.0,
+        hold_ms=hold_ms,
         revision=f"{seen.outcome} {fenced}",
+    )
+
+
+def _seconds(pauses: list[Pause]) -> float:
+    return sum(pause.ended - pause.began for pause in pauses)
+
+
+def _again(earlier: list[Pause]) -> str:
+    """A sentence about the minute before; empty when it did not pause."""
+    if not earlier:
+        return ""
+    return (
+        f" It was silent before: for at least {_seconds(earlier):.1f} s in "
+        f"{counted(len(earlier), 'pause')} within a minute."
     )
 
 

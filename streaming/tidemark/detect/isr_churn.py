@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
-from tidemark.core.cluster import BrokerSeen, ClusterState
+from tidemark.core.broker_seen import BrokerSeen
+from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.detector import ClusterContext, Condition, Context, Detector

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidemark.core.cluster import MAX_BROKERS, MAX_DEPARTURES, BrokerSeen, ClusterState, Departure
+from tidemark.core.broker_seen import MAX_DEPARTURES, BrokerSeen, Departure
+from tidemark.core.cluster import MAX_BROKERS, ClusterState
 from tidemark.core.events import OK, BrokerAnswer
 
 # Leaders notice a slow follower one after another: what begins within this time is one departure.

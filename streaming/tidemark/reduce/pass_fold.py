@@ -9,14 +9,8 @@ from tidemark.core.cluster import ClusterState
 from tidemark.core.errors import StateError
 from tidemark.core.events import Batch, Pass
 from tidemark.core.identity import home_group, split_key
-from tidemark.evolve.cluster import (
-    advance_clock,
-    apply_answers,
-    apply_pass,
-    grant_grace,
-    is_due,
-    stopping_in_order,
-)
+from tidemark.evolve.broker_answers import apply_answers, grant_grace, stopping_in_order
+from tidemark.evolve.cluster import advance_clock, apply_pass, is_due
 from tidemark.evolve.departures import count_in_sync
 from tidemark.reduce.decoded_group import DecodedGroup
 from tidemark.reduce.failures import Failures

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
-from tidemark.core.cluster import BrokerSeen, ClusterState
+from tidemark.core.broker_seen import BrokerSeen
+from tidemark.core.cluster import ClusterState
 from tidemark.core.identity import group_of, home_group, split_key
 from tidemark.reduce.group_state import GroupState, decode_group, encode_group
 

@@ -10,7 +10,8 @@ import msgspec
 
 from tidemark.assess.candidates import LAG_LIMIT_MS
 from tidemark.assess.isr_removal import expect_removal, lag_limit_ms
-from tidemark.core.cluster import BrokerSeen, ClusterState
+from tidemark.core.broker_seen import BrokerSeen
+from tidemark.core.cluster import ClusterState
 from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState

@@ -23,6 +23,7 @@ from tidemark.local.faults import Crash, Pause, SlowFollower
 from tidemark.local.topic_faults import RaisedMinIsr
 
 _SLOW, _PAUSE, _KILL, _RAISE = "slow follower", "pause a follower", "kill broker 3", "raise min ISR"
+_PAUSES: Final = "pause a follower again and again"
 
 # Kafka keeps a silent replica in sync for 30 s, and a broker's session open for 9 s.
 _DEFAULTS: Final = {"replica.lag.time.max.ms": "30000", "broker.session.timeout.ms": "20000"}
@@ -43,6 +44,21 @@ SLOW_IN_SYNC_FOLLOWER: Final = Drill(
         Expected("FOLLOWER_LAG", _SLOW, broker=3, resolves=True),
         Expected("HW_STALLED", _SLOW, broker=3, resolves=True),
     ),
+    forbidden=("ISR_CHANGE", "UNDER_REPLICATED", "COMMITTED_DATA_LOSS"),
+)
+
+PAUSING_FOLLOWER: Final = Drill(
+    name="pausing-follower",
+    shows="A follower in sync pauses for 4 s again and again. No pause alone counts as down.",
+    overrides=_DEFAULTS,
+    steps=(
+        inject(_PAUSES, lambda stage: SlowFollower(stage.cluster, 3, 4.3, 1.0)),
+        alert("BROKER_DOWN", broker=3),
+        load(5),
+        heal(_PAUSES),
+        resolved("BROKER_DOWN"),
+    ),
+    expected=(Expected("BROKER_DOWN", _PAUSES, broker=3, resolves=True),),
     forbidden=("ISR_CHANGE", "UNDER_REPLICATED", "COMMITTED_DATA_LOSS"),
 )
 
@@ -164,6 +180,7 @@ DISK_FULL: Final = Drill(
 
 DRILLS: Final = (
     SLOW_IN_SYNC_FOLLOWER,
+    PAUSING_FOLLOWER,
     FOLLOWER_LAG_SHRINKS_ISR,
     REJOIN_ISR,
     ISR_CHURN,
