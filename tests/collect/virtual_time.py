@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import selectors
 import time
 from typing import Any
 
 import pytest
-from kafka.net.selector import NetworkSelector
 
 from tests.bench.bench_collect import Memory
+from tidemark.collect import event_loop
 from tidemark.collect.codecs.wire import RawResponse
 from tidemark.collect.connection import NoAnswerError
 from tidemark.collect.event_loop import EventLoop
@@ -24,7 +23,7 @@ class VirtualTime:
         self.now = 1_000.0
         passing = self
 
-        class Jumping(selectors.DefaultSelector):
+        class Jumping(event_loop.KeySelector):
             def select(self, timeout: float | None = None) -> Any:
                 ready = super().select(0)
                 assert ready or timeout is not None, "nothing would ever happen"
@@ -34,7 +33,7 @@ class VirtualTime:
                 return ready
 
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setitem(NetworkSelector.DEFAULT_CONFIG, "selector", Jumping)
+        monkeypatch.setattr(event_loop, "KeySelector", Jumping)
 
 
 class TimedBroker(Memory):
