@@ -79,7 +79,8 @@ class BrokerSeen(Struct, array_like=True):
     rack: str | None = None
     # The first of the passes in a row up to `failed_at`.
     failing_since: float = 0.0
-    # The last PAUSES_SECONDS before it answered again, oldest first, at most MAX_PAUSES.
+    # Those that ended within PAUSES_SECONDS before its newest return, oldest first, at most
+    # MAX_PAUSES.
     pauses: list[Pause] = []
 
     def pauses_before(self, at: float) -> list[Pause]:

@@ -107,7 +107,7 @@ def _note_answer(seen: BrokerSeen, at: float) -> None:
         seen.grace_until = min(seen.grace_until, at + max(RETURN_SECONDS, absent))
         if seen.failed_at > seen.answered_at:
             seen.returning_until = at + min(max(absent, PAUSE_SECONDS), RETURN_SECONDS)
-        _note_pause(seen, at)
+            _note_pause(seen, at)
     seen.answered_at = at
 
 

@@ -18,11 +18,7 @@ from tidemark.core.cluster import (
     NodeState,
     PurgatorySample,
 )
-from tidemark.core.events import (
-    OK,
-    BrokerState,
-    Pass,
-)
+from tidemark.core.events import OK, BrokerState, Pass
 from tidemark.evolve.jmx import apply_figures
 
 # Collectors that share a cluster take turns: another one's pass within this part of a period
