@@ -33,6 +33,7 @@ TARGETS: Final = (
     "evolve.sparse_state",
     "evolve.activity",
     "evolve.cluster",
+    "evolve.broker_answers",
     "detect.committed_data_loss",
     "detect.log_truncation",
     "detect.divergence",
@@ -58,6 +59,8 @@ def prepare(targets: list[str], folder: Path = FOLDER) -> None:
     leave = shutil.ignore_patterns("__pycache__", "mutation")
     shutil.copytree(ROOT / "streaming" / "tidemark", folder / "src" / "tidemark", ignore=leave)
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=leave)
+    # A test of the detectors reads a page.
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=leave)
     (folder / "pyproject.toml").write_text(configuration(targets), encoding="utf-8")
 
 
@@ -74,6 +77,7 @@ only_mutate = {[f"src/tidemark/{name.replace('.', '/')}.py" for name in targets]
 do_not_mutate_patterns = ['^\\s*assert ']
 pytest_add_cli_args_test_selection = {selection}
 pytest_add_cli_args = ["--hypothesis-profile=mutation", "-p", "no:cacheprovider"]
+also_copy = ["docs"]
 use_git_change_detection = false
 
 [tool.pytest]
