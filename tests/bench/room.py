@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.machine import describe_machine
+from tests.bench.machine import describe_machine, reference_ms
 from tests.bench.row import QUICK, Row, kind_of
 from tidemark.local.signals import exit_on
 
@@ -70,6 +70,8 @@ def new_room() -> Room:
         "measured": datetime.now(UTC).date().isoformat(),
         "machine": describe_machine(),
         "load": round(os.getloadavg()[0], 1),
+        # At its start, and at its end.
+        "reference_ms": [],
         "rows": [],
     }
 
@@ -83,6 +85,7 @@ def line(row: Row) -> str:
 
 def measure(module: str, file: Path) -> int:
     began, room = time.monotonic(), new_room()
+    _note_reference(room)
     _write(room, file)
     try:
         for row in importlib.import_module(module).rows():
@@ -97,8 +100,14 @@ def measure(module: str, file: Path) -> int:
     except Exception:
         traceback.print_exc()
         return 1
+    _note_reference(room)
+    _write(room, file)
     print(f"  {time.monotonic() - began:.0f} s", flush=True)
     return 0
+
+
+def _note_reference(room: Room) -> None:
+    room["reference_ms"].append(round(reference_ms(), 1))
 
 
 def _write(room: Room, file: Path) -> None:

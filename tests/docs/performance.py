@@ -45,10 +45,12 @@ def rows_of(rooms: Rooms) -> list[dict[str, Any]]:
 
 
 def machine_text(rooms: Rooms) -> str:
-    """The machines, and with what load on them each room was measured."""
+    """The machines, and with what load on them and how fast each room was measured."""
     rooms_of: dict[str, list[str]] = {}
     for name, room in sorted(rooms.items()):
-        text = f"{name} ({room['measured']}, load {room['load']:g})"
+        reference = " and ".join(f"{ms:g}" for ms in room.get("reference_ms", ()))
+        speed = f", reference {reference} ms" if reference else ""
+        text = f"{name} ({room['measured']}, load {room['load']:g}{speed})"
         rooms_of.setdefault(room["machine"], []).append(text)
     return "".join(f"* {machine}: {', '.join(names)}\n" for machine, names in rooms_of.items())
 

@@ -12,7 +12,14 @@ import pytest
 
 from tests.bench.row import KINDS, QUICK, Row, kind_of, with_bar
 from tests.conftest import ROOT
-from tests.docs.performance import PAGE, figures_text, page, read_rooms, rows_of
+from tests.docs.performance import (
+    PAGE,
+    figures_text,
+    machine_text,
+    page,
+    read_rooms,
+    rows_of,
+)
 from tests.docs.sizing import UNITS, large_table, sizing_table
 
 
@@ -43,6 +50,15 @@ def test_rows_come_by_kind_with_cpu_time_first() -> None:
     text = figures_text(rooms)
     assert text.index("| a | 1,234 CPU") < text.index("| b | 2 s | < 1 s **missed** | 1 |")
     assert text.endswith("1. H\n\n")
+
+
+def test_a_room_says_how_loaded_and_how_fast_its_machine_was() -> None:
+    room = {"machine": "two cores", "measured": "2026-11-24", "load": 0.5, "rows": []}
+    rooms = {"new": {**room, "reference_ms": [14.0, 29.5]}, "old": room}
+    assert machine_text(rooms) == (
+        "* two cores: new (2026-11-24, load 0.5, reference 14 and 29.5 ms), "
+        "old (2026-11-24, load 0.5)\n"
+    )
 
 
 @pytest.mark.parametrize(
