@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean, median, stdev
 from typing import Any, NamedTuple
 
 from tests.bench.row import Row, with_bar
@@ -36,7 +37,12 @@ WINDOW_SECONDS = 30.0
 WARM_UP_PASSES, WARM_UP_SECONDS = 6, 32.0
 # After the creation of many replicas brokers are busy.
 SETTLE_SECONDS = {1_000: 30.0, 3_000: 40.0}
-LOAD_SECONDS = 10.0
+# Whether the collector works: windows in an order that cancels a steady drift of the load's cost.
+# Each has whole passes of either period: ten of 1 s, two of 5 s.
+WINDOWS = (False, True, True, False) * 2
+PART_SECONDS = 9.5
+# For the pass under way to end, and for what it has caused.
+PAUSE_SECONDS = 1.0
 # Of a broker. With less, 3,000 partitions under load keep it collecting garbage.
 HEAP_MB = {1_000: 256, 3_000: 1_024}
 # Of a pass on brokers without load.
@@ -93,12 +99,33 @@ class Durations(CollectMetrics):
         self.missed += passes.missed
 
 
+class Gate:
+    """Ends each pass of a collector, which then waits while the gate is closed."""
+
+    def __init__(self) -> None:
+        self._collections = DueCollections()
+        self.open = threading.Event()
+        self.open.set()
+
+    def after_pass(self) -> None:
+        # As `tidemark collect` does.
+        self._collections.collect()
+        self.open.wait()
+
+
+class Net(NamedTuple):
+    """CPU seconds of all brokers for a pass, above those of the load, and the standard error."""
+
+    seconds: float
+    doubt: float
+
+
 class Measured(NamedTuple):
-    """Of a pass: the collector's CPU and seconds by the clock. Of a second: the brokers' CPU."""
+    """Of a pass: the collector's CPU, seconds by the clock, and the brokers' CPU."""
 
     cpu_seconds: float
     seconds: float
-    brokers_cpu_a_second: float
+    brokers: Net
     period_seconds: float
     resident_mb: float
 
@@ -114,12 +141,9 @@ def rows() -> Iterator[Row]:
             pids = broker_pids()
             for moves in (0, 10, 1):
                 with load(cluster, partitions, moves):
-                    alone = [brokers_cpu_a_second(pids)]
                     for publishes in (False, True) if moves else (False,):
                         case = Case(partitions, moves, publishes)
-                        found = measured(cluster, case, pids)
-                        alone.append(brokers_cpu_a_second(pids))
-                        yield from case_rows(case, found, alone[-2:])
+                        yield from case_rows(case, measured(cluster, case, pids))
 
 
 def places(partition: int) -> list[int]:
@@ -131,15 +155,13 @@ def own_topics(cluster: LocalCluster) -> tuple[Connection, Topics]:
     return own, Topics(partitions=GROUPS, min_in_sync_replicas=1)
 
 
-def case_rows(case: Case, found: Measured, alone: list[float]) -> Iterator[Row]:
-    """`alone`: the brokers' CPU a second without a collector, before and after."""
+def case_rows(case: Case, found: Measured) -> Iterator[Row]:
     passes = WINDOW_SECONDS / found.period_seconds
     how = (
         f"{passes:.0f} passes, one each {found.period_seconds:g} s, over three brokers on this "
         "machine, each quiet partition observed once, events of version 2"
         f"{', with a publisher to them' if case.publishes else ''}"
     )
-    net, doubt = found.brokers_cpu_a_second - mean(alone), abs(alone[0] - alone[1]) / 2
     row = Row(
         name=f"collect: {case.name}",
         value=1e6 * found.cpu_seconds / (3 * case.partitions),
@@ -164,11 +186,12 @@ def case_rows(case: Case, found: Measured, alone: list[float]) -> Iterator[Row]:
         )
     yield Row(
         name=f"collect: the brokers' CPU, {case.name}",
-        value=1e3 * net * found.period_seconds,
+        value=1e3 * found.brokers.seconds,
         unit="ms a pass",
         how=(
-            "of all three, above that of the same load without a collector, measured before and "
-            f"after: {1e3 * doubt * found.period_seconds:.0f} ms from their mean; {how}"
+            f"of all three, above that of the same load while the collector waits, {len(WINDOWS)} "
+            f"windows of {PART_SECONDS:g} s with and without it in turn; standard error "
+            f"{1e3 * found.brokers.doubt:.0f} ms; {how}"
         ),
         kind="cpu",
     )
@@ -184,44 +207,55 @@ def measured(cluster: LocalCluster, case: Case, pids: list[int]) -> Measured:
         collect=Collect(collector="bench", event_version=2),
     )
     publisher: Publisher = KafkaPublisher(settings) if case.publishes else Dropped(GROUPS)
-    metrics = Durations()
+    metrics, gate = Durations(), Gate()
     collector = Collector(
         settings.clusters[0],
         settings,
         publisher,
         metrics,
         int(1000 * time.time()),
-        # As `tidemark collect` does.
-        after_pass=DueCollections().collect,
+        after_pass=gate.after_pass,
     )
     collector.start()
     warm_at = time.monotonic() + WARM_UP_SECONDS
     while len(metrics.seconds) < WARM_UP_PASSES or time.monotonic() < warm_at:
         # It is known once the first pass has counted the partitions.
         time.sleep(period := collector.passes.period_seconds)
-    first, brokers, cpu = len(metrics.seconds), cpu_seconds(pids), time.process_time()
+    first, cpu = len(metrics.seconds), time.process_time()
     began = time.monotonic()
     time.sleep(WINDOW_SECONDS)
     # What the minute's search for cyclic garbage costs, once in half a minute.
     gc.collect(1)
-    cpu, brokers = time.process_time() - cpu, cpu_seconds(pids) - brokers
-    seconds, durations = time.monotonic() - began, metrics.seconds[first:]
-    resident_mb = pss_mb(os.getpid()) or 0.0
+    cpu, seconds = time.process_time() - cpu, time.monotonic() - began
+    durations, resident_mb = metrics.seconds[first:], pss_mb(os.getpid()) or 0.0
+    brokers = net_of_load(gate, metrics, pids)
     collector.stop()
     collector.join(10)
     publisher.close(5.0)
     if not durations or metrics.missed or (case.publishes and not publisher.published):
         raise RuntimeError(f"{len(durations)} passes, {metrics.missed} partitions missed")
-    return Measured(
-        cpu / seconds * period, median(durations), brokers / seconds, period, resident_mb
-    )
+    return Measured(cpu / seconds * period, median(durations), brokers, period, resident_mb)
 
 
-def brokers_cpu_a_second(pids: list[int]) -> float:
-    time.sleep(LOAD_SECONDS / 3)
-    before, began = cpu_seconds(pids), time.monotonic()
-    time.sleep(LOAD_SECONDS)
-    return (cpu_seconds(pids) - before) / (time.monotonic() - began)
+def net_of_load(gate: Gate, metrics: Durations, pids: list[int]) -> Net:
+    """What the passes cost the brokers `pids`; the collector is left at work."""
+    found: dict[bool, list[float]] = {True: [], False: []}
+    passes = 0
+    for works in WINDOWS:
+        gate.open.clear()
+        time.sleep(PAUSE_SECONDS)
+        before, cpu = len(metrics.seconds), cpu_seconds(pids)
+        if works:
+            gate.open.set()
+        began = time.monotonic()
+        time.sleep(PART_SECONDS)
+        found[works].append((cpu_seconds(pids) - cpu) / (time.monotonic() - began))
+        passes += len(metrics.seconds) - before
+    gate.open.set()
+    seconds_a_pass = PART_SECONDS * len(found[True]) / passes
+    doubt = sum(stdev(each) ** 2 / len(each) for each in found.values()) ** 0.5
+    net = mean(found[True]) - mean(found[False])
+    return Net(net * seconds_a_pass, doubt * seconds_a_pass)
 
 
 def broker_pids() -> list[int]:
