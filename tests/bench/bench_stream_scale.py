@@ -23,7 +23,7 @@ import msgspec
 from tests.bench.bench_stream import _Run
 from tests.bench.row import Row, with_bar
 from tests.bench.same_events import same_events
-from tests.bench.stream_load import Publisher, Shape, backlog_from, settings_of
+from tests.bench.stream_load import Publisher, Shape, backlog_from, folder_sizes, settings_of
 from tests.soak.sampling import stream_memory
 from tidemark.local.cluster import LocalCluster
 from tidemark.local.signals import exit_on
@@ -110,11 +110,11 @@ def _one_at_a_time(
 ) -> Iterator[Row]:
     seconds, spent, written, ratios, count = [], [], [], [], 0
     for number in range(first, first + PASSES):
-        known = _sizes(checkpoint)
+        known = folder_sizes(checkpoint)
         observed, used, took = publisher.publish(range(number, number + 1))
         seconds.append(took)
         spent.append(used)
-        new = {path: size for path, size in _sizes(checkpoint).items() if path not in known}
+        new = {path: size for path, size in folder_sizes(checkpoint).items() if path not in known}
         written.append(sum(new.values()))
         # A pass record changes each group, and a group is one value: this is the whole state.
         state = sum(size for path, size in new.items() if "/state/" in path)
@@ -164,14 +164,6 @@ def _restarted(settings: Settings, folder: Path, shape: Shape, number: int) -> R
 def _row(name: str, value: float, unit: str, how: str, limit: float | None = None) -> Row:
     row = Row(name=name, value=value, unit=unit, how=how)
     return row if limit is None else with_bar(row, limit)
-
-
-def _sizes(folder: Path) -> dict[str, int]:
-    found = {}
-    for path in folder.rglob("*"):
-        if path.is_file():
-            found[str(path)] = path.stat().st_size
-    return found
 
 
 def main() -> None:

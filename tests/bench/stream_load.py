@@ -81,6 +81,11 @@ def settings_of(cluster: LocalCluster, folder: Path, shape: Shape, suffix: str =
     return settings
 
 
+def folder_sizes(folder: Path) -> dict[str, int]:
+    """The bytes of each file below a folder."""
+    return {str(path): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+
+
 def backlog_from(passes: MovingPasses, first: int) -> range:
     """The passes from `first` on that have BACKLOG_OBSERVATIONS together."""
     return range(first, first + max(1, BACKLOG_OBSERVATIONS // passes.count(first + 1)))
