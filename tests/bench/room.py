@@ -32,10 +32,11 @@ Room = dict[str, Any]
 
 
 def run_room(module: str) -> tuple[Room, bool]:
-    """The rows of a room with the machine's load, and whether it ran to its end.
+    """The rows of a room with the machine's load and speed, and whether it ran to its end.
 
     The room is no part of the terminal's process group: of an interrupt, it gets one SIGTERM.
     """
+    before = reference_ms()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "room.json"
         process = subprocess.Popen(
@@ -50,7 +51,9 @@ def run_room(module: str) -> tuple[Room, bool]:
         if code < 0:
             print(f"  ended by {signal.Signals(-code).name}", flush=True)
         room: Room = json.loads(file.read_text(encoding="utf-8")) if file.exists() else new_room()
-        return room, code == 0
+    # Not in the process of the room: its heap may be large, and scattered.
+    room["reference_ms"] = [round(before, 1), round(reference_ms(), 1)]
+    return room, code == 0
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -70,8 +73,6 @@ def new_room() -> Room:
         "measured": datetime.now(UTC).date().isoformat(),
         "machine": describe_machine(),
         "load": round(os.getloadavg()[0], 1),
-        # At its start, and at its end.
-        "reference_ms": [],
         "rows": [],
     }
 
@@ -85,7 +86,6 @@ def line(row: Row) -> str:
 
 def measure(module: str, file: Path) -> int:
     began, room = time.monotonic(), new_room()
-    _note_reference(room)
     _write(room, file)
     try:
         for row in importlib.import_module(module).rows():
@@ -100,14 +100,8 @@ def measure(module: str, file: Path) -> int:
     except Exception:
         traceback.print_exc()
         return 1
-    _note_reference(room)
-    _write(room, file)
     print(f"  {time.monotonic() - began:.0f} s", flush=True)
     return 0
-
-
-def _note_reference(room: Room) -> None:
-    room["reference_ms"].append(round(reference_ms(), 1))
 
 
 def _write(room: Room, file: Path) -> None:
