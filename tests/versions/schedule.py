@@ -46,6 +46,8 @@ SESSION_MS: Final = 6_000
 SHORT_SESSION_MS: Final = 3_000
 RECORDS_PER_SECOND: Final = 120
 WAIT_SECONDS: Final = 60.0
+# With a pass each second, KafkaOffline fires within this time: after three of them.
+OFFLINE_SECONDS: Final = 3.0
 # A few passes of the collector, in the whole schedule and in the short one.
 SEEN_SECONDS: Final = 3.5
 SHORT_SECONDS: Final = 2.0
@@ -151,8 +153,12 @@ class _Schedule:
         killed_at = time.time()
         self.cluster.kill_broker(leader)
         self.wait(lambda: self.leader("pair") is None, "no leader is named")
+        unnamed_at = time.time()
         self.wait_unlisted(follower)
-        time.sleep(self.seconds)
+        self.wait(
+            lambda: newest_pass(self.run.events) > unnamed_at + OFFLINE_SECONDS,
+            "KafkaOffline has its passes",
+        )
         self.run.leaderless, self.run.elected = (killed_at, time.time()), follower
         self.cluster.start_broker(follower)
         self.wait(lambda: self.leader("pair") == follower, "the follower leads")
