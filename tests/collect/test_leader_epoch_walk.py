@@ -91,6 +91,27 @@ def test_a_newer_epoch_is_found_without_a_change_of_the_leader(log: Log, version
     assert lineage.entries[-1] == log[-1]
 
 
+@given(logs(), logs(), st.sampled_from([0, 1]), st.integers(0, 9))
+def test_an_epoch_that_begins_during_a_search_below_it_is_found(
+    old_log: Log, log: Log, version: int, passes: int
+) -> None:
+    """A new leader writes its first record a moment after it was elected.
+
+    Until then its log ends with an older epoch than that of the leader before it.
+    """
+    newest = NewestEpoch()
+    newest.found(old_log[-1][0])
+    newest.restart()
+    for _ in range(passes):
+        walk(newest, log, version, -1, is_whole=True)
+    later = [*log, (max(log[-1][0], old_log[-1][0]) + 1, log[-1][1] + 9)]
+    walks = (walk(newest, later, version, -1, is_whole=True).lineage for _ in range(99))
+    lineage = next((found for found in walks if found is not None and found.entries), None)
+    assert lineage is not None
+    assert lineage.entries[-1] == later[-1]
+    assert is_true_of(lineage, later)
+
+
 def test_equal_ends_show_that_the_oldest_epochs_are_not_in_the_log() -> None:
     """From version 1 on; a deletion cut the epoch cache, which begins with epoch 3 at 40."""
 

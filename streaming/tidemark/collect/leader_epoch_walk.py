@@ -116,8 +116,11 @@ class LeaderEpochWalk:
                 newest.searches += 1
                 searches = newest.searches
                 continue
-            is_newest = asked == self._known or (searches and asked < newest.epoch)
-            if is_newest or (not self.is_whole and answer.end_offset >= self._end):
+            # Below epochs that the log did not have; but a newer one may have begun since.
+            is_last = bool(searches) and asked < newest.epoch
+            if asked == self._known or (
+                (is_last or not self.is_whole) and answer.end_offset >= self._end
+            ):
                 return answer._replace(epoch=_epoch(answer, asked))
             return (yield from self._climb(answer._replace(epoch=asked)))
         return None
