@@ -38,6 +38,11 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def whole_cpu_seconds() -> float:
+    """Of this process and all below it, as `cpu_seconds`."""
+    return cpu_seconds((os.getpid(), *descendants(os.getpid())))
+
+
 def running(pids: Iterable[int]) -> set[int]:
     """Those that run; a zombie does not."""
     states = {pid: fields[0] for pid, fields in _stats()}

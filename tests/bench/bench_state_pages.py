@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -23,7 +23,7 @@ import msgspec
 from tests.bench.moving_passes import MovingPasses
 from tests.bench.row import Row
 from tests.bench.stream_load import PERIOD_SECONDS, SICK, folder_sizes
-from tests.processes import cpu_seconds, descendants
+from tests.processes import whole_cpu_seconds
 from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import PartitionState, decode_state, encode_state
 from tidemark.detect.thresholds import Detection
@@ -31,7 +31,7 @@ from tidemark.reduce.group import fold_group
 from tidemark.reduce.group_state import decode_group
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Settings, Topics
-from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA
+from tidemark.stream.fold import ROW_SCHEMA, STATE_SCHEMA, FoldFunction
 from tidemark.stream.session import start_session
 from tidemark.stream.stored_state import from_stored, to_stored
 
@@ -54,10 +54,6 @@ QUIET_HISTORY = 4
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[list[bytes]] = msgspec.msgpack.Decoder(list[bytes])
-
-TouchFunction = Callable[
-    [tuple[Any, ...], Iterable["pd.DataFrame"], "GroupState"], Iterator["pd.DataFrame"]
-]
 
 
 class Spent(NamedTuple):
@@ -154,7 +150,7 @@ def _start(spark: SparkSession, folder: Path, own: Path, size: int) -> Streaming
     return writer.trigger(processingTime="100 milliseconds").start()
 
 
-def make_touch(documents: Path, size: int) -> TouchFunction:
+def make_touch(documents: Path, size: int) -> FoldFunction:
     """In place of the fold: changes documents of a page as an observation would."""
 
     def touch(
@@ -227,15 +223,11 @@ def _spent(query: StreamingQuery, own: Path, touched: Iterable[int], size: int) 
         for page, numbers in pages.items()
     ]
     state = own / "checkpoint" / "state"
-    known, cpu = folder_sizes(state), _cpu_seconds()
+    known, cpu = folder_sizes(state), whole_cpu_seconds()
     new = own / "new.json"
     new.write_bytes(b"\n".join(lines))
     new.rename(own / "passes" / f"{len(list((own / 'passes').iterdir())):03}.json")
     query.processAllAvailable()
-    used = _cpu_seconds() - cpu
+    used = whole_cpu_seconds() - cpu
     found = folder_sizes(state)
     return Spent(used, sum(found[path] for path in found.keys() - known.keys()))
-
-
-def _cpu_seconds() -> float:
-    return cpu_seconds((os.getpid(), *descendants(os.getpid())))

@@ -21,7 +21,7 @@ from kafka import TopicPartition
 
 from tests.bench.row import Row
 from tests.bench.stream_load import Shape
-from tests.processes import cpu_seconds, descendants
+from tests.processes import whole_cpu_seconds
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Observation
 from tidemark.detect.thresholds import Detection
@@ -128,10 +128,10 @@ def main(given: str, folder: str) -> None:
     counted: dict[str, int] = {}
     seconds = 0.0
     for number in range(2):
-        began = _cpu_seconds()
+        began = whole_cpu_seconds()
         query = start_count(spark, settings, f"counted_{number}", Path(folder))
         query.awaitTermination()
-        seconds = _cpu_seconds() - began
+        seconds = whole_cpu_seconds() - began
         for row in spark.table(f"counted_{number}").collect():
             counted[row.topic] = max(counted.get(row.topic, 0), int.from_bytes(row.value))
     print(json.dumps([sum(counted.values()), seconds]), flush=True)
@@ -150,10 +150,6 @@ def start_count(spark: SparkSession, settings: Settings, name: str, folder: Path
     writer = rows.writeStream.format("memory").outputMode("update").queryName(name)
     writer = writer.option("checkpointLocation", str(folder / f"{name}-{os.getpid()}"))
     return writer.trigger(availableNow=True).start()
-
-
-def _cpu_seconds() -> float:
-    return cpu_seconds((os.getpid(), *descendants(os.getpid())))
 
 
 if __name__ == "__main__":
