@@ -20,7 +20,7 @@ from tests.bench.machine import describe_machine
 from tests.bench.room import Room, line, run_room
 from tests.bench.row import QUICK
 from tests.docs.performance import write_page
-from tidemark.local.signals import exit_on
+from tidemark_lab.brokers.signals import exit_on
 
 RESULTS: Final = Path("bench-results.json")
 # The rooms that take their sizes from `row.sized`.

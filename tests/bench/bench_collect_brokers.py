@@ -25,8 +25,8 @@ from tidemark.collect.publish import Publisher
 from tidemark.garbage_collector import DueCollections
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import BROKERS, LocalCluster
 from tidemark.settings import Cluster, Collect, Connection, Settings, Topics
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 
 SIZES = (1_000, 3_000)
 GROUPS = 16

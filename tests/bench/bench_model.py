@@ -8,18 +8,18 @@ import time
 from collections.abc import Iterator
 
 from tests.bench.row import Row
-from tidemark.model.invariants import INVARIANTS
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.search import check
-from tidemark.model.state import Constants
+from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.search import check
+from tidemark_lab.model.state import Constants
 
 # The largest search with default options. A process of its own gives a peak of its own.
 AT_THE_CAP = """
 import resource
-from tidemark.model.invariants import INVARIANTS
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.search import check
-from tidemark.model.state import Constants
+from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.search import check
+from tidemark_lab.model.state import Constants
 verdict = check(PROTOCOLS["kip-966"], Constants(replicas=3), [INVARIANTS["StrongIsr"]])
 assert verdict.states == 1_000_000, verdict.states
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -23,8 +23,8 @@ from tests.bench.moving_passes import EPOCH_AFTER, MovingPasses
 from tests.bench.row import Row, with_bar
 from tidemark.core.records import View, decode_record
 from tidemark.kafka.client import make_consumer
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Settings
+from tidemark_lab.brokers.cluster import LocalCluster
 
 PERIOD_SECONDS = 5.0
 LOADS = (

@@ -15,9 +15,9 @@ from tidemark.core.records import encode_record
 from tidemark.garbage_collector import collect_seldom
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Export, Settings, Topics
 from tidemark_exporters.process import Exporter
+from tidemark_lab.brokers.cluster import LocalCluster
 
 READY_SECONDS = 120.0
 BAR_SECONDS = 30.0

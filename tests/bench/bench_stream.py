@@ -26,8 +26,8 @@ from tests.stream.synthetic import SyntheticPasses
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.compression import set_gzip_level
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics
+from tidemark_lab.brokers.cluster import LocalCluster
 
 GROUPS = 16
 PERIOD_SECONDS = 5.0

@@ -25,10 +25,10 @@ from tests.bench.row import Row, with_bar
 from tests.bench.same_events import same_events
 from tests.bench.stream_load import Publisher, Shape, backlog_from, folder_sizes, settings_of
 from tests.soak.sampling import stream_memory
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.signals import exit_on
 from tidemark.settings import Settings
 from tidemark.stream.prepare import prepare
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.signals import exit_on
 
 PASSES = 5
 SMALLEST, LARGEST = Shape(1_000, 1), Shape(100_000, 1)

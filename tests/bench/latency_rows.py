@@ -11,14 +11,14 @@ from tests.bench.row import Row, with_bar
 from tests.bench.usual_stack import TEXT, UNDER_REPLICATED
 from tests.bench.watched_faults import Outcome
 from tidemark.core.identity import alert_name
-from tidemark.demo.expected_alerts import (
+from tidemark.detect import DETECTORS as ALL_DETECTORS
+from tidemark.detect.thresholds import Thresholds
+from tidemark_lab.demo.expected_alerts import (
     EXTRA_PASSES,
     EXTRA_SECONDS,
     ExpectedAlert,
     allowed_seconds,
 )
-from tidemark.detect import DETECTORS as ALL_DETECTORS
-from tidemark.detect.thresholds import Thresholds
 
 # `collect`'s default up to 2,000 partitions.
 PASS_SECONDS: Final = 1.0

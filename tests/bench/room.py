@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from tests.bench.machine import describe_machine, reference_ms
 from tests.bench.row import QUICK, Row, kind_of
-from tidemark.local.signals import exit_on
+from tidemark_lab.brokers.signals import exit_on
 
 # For a room to end what it has started.
 END_SECONDS: Final = 60.0

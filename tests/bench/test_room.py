@@ -39,7 +39,7 @@ def rows():
     # A child with tidemark's guard, as a broker is.
     "waits": f"""
 import os, pathlib, time
-from tidemark.local.process import ChildProcess
+from tidemark_lab.brokers.process import ChildProcess
 def rows():
     here = pathlib.Path(__file__).parent
     child = ChildProcess("sleep", ["sleep", "600"], here / "log")
@@ -56,7 +56,7 @@ def rows():
 DRIVER = """
 import signal
 from tests.bench.room import run_room
-from tidemark.local.signals import exit_on
+from tidemark_lab.brokers.signals import exit_on
 exit_on(signal.SIGTERM)
 run_room("waits")
 """

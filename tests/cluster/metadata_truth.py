@@ -22,8 +22,8 @@ from tidemark.collect.metadata_log.records import (
 )
 from tidemark.collect.metadata_log.tail import MetadataLogTail
 from tidemark.core.events import MetadataChange, PartitionDeleted
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster
+from tidemark_lab.brokers.cluster import LocalCluster
 
 # (partition epoch, leader epoch, leader, in-sync set, replicas, recovering, eligible replicas)
 State = tuple[int, int, int | None, list[int], list[int], bool, list[int] | None]

@@ -43,11 +43,11 @@ from tidemark.core.events import (
 )
 from tidemark.kafka.client import make_admin, make_producer
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.layout import CONTROLLER
-from tidemark.local.ports import free_ports
 from tidemark.settings import Cluster, Collect, Connection, JmxEndpoint, Topics
 from tidemark.verbs.inspect.command import observe_topic
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.layout import CONTROLLER
+from tidemark_lab.brokers.ports import free_ports
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -14,8 +14,8 @@ from tidemark.collect.pack import EventRecord
 from tidemark.collect.spool import Spool
 from tidemark.kafka.topic_reader import TopicReader
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Settings
+from tidemark_lab.brokers.cluster import LocalCluster
 
 OUTAGE_SECONDS = float(os.environ.get("OUTAGE_SECONDS", "45"))
 RECOVERY_SECONDS = 30.0

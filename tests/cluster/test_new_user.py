@@ -19,7 +19,7 @@ from tests.cluster.token_endpoint import TokenEndpoint
 from tests.conftest import ROOT
 from tests.delivery.services import free_port
 from tidemark.core.extras import WHEEL, install_command
-from tidemark.local.cluster import LocalCluster
+from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 

@@ -17,8 +17,8 @@ import pytest
 
 from tests.verbs.run import tidemark
 from tests.verbs.top.terminal import TerminalProgram
-from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.load_producer import LoadProducer
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.load_producer import LoadProducer
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 

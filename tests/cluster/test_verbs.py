@@ -26,7 +26,6 @@ from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client import make_admin, make_consumer, make_producer
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Topics
 from tidemark.verbs.ack.command import ack
 from tidemark.verbs.audit.command import audit
@@ -36,6 +35,7 @@ from tidemark.verbs.recording import Line
 from tidemark.verbs.replay.reducer import LineReducer
 from tidemark.verbs.safe_to_stop.command import safe_to_stop
 from tidemark.verbs.timeline.command import timeline
+from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -26,7 +26,7 @@ from tidemark.collect.codecs.epoch_end_offset import (
 from tidemark.collect.codecs.legacy_fetch import decode_legacy_fetch
 from tidemark.collect.codecs.wire import FETCH
 from tidemark.core.errors import WireError
-from tidemark.jvm.jars import KAFKA_VERSION
+from tidemark_lab.brokers.jars import KAFKA_VERSION
 
 ANSWERS = recorded_answers()
 BY_CODEC = [each for each in ANSWERS if each.has_codec]

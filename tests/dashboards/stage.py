@@ -32,13 +32,13 @@ from tests.notify.rig import MemoryStore
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.records import encode_record
 from tidemark.kafka.topic_reader import Message
-from tidemark.local.ports import free_ports
-from tidemark.local.process import ChildProcess
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Receiver, Settings
 from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters import process
 from tidemark_exporters.notify.delivery import make_delivery
+from tidemark_lab.brokers.ports import free_ports
+from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 SCENE_SECONDS = 6.0
 TICK_SECONDS = 0.5

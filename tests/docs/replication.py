@@ -39,12 +39,12 @@ from tests.conftest import ROOT
 from tests.docs.kafka_links import definitions
 from tests.model.golden import FOLDER
 from tidemark.core.text import counted
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.effects import REQUESTS, VALUES, effects
-from tidemark.model.scenarios.excerpt import excerpt, parse_ranges, side_by_side, without
-from tidemark.model.scenarios.render import draw_cluster, table_cells, verdict
-from tidemark.model.scenarios.run import ScenarioRun
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.scenarios import SCENARIOS
+from tidemark_lab.model.scenarios.effects import REQUESTS, VALUES, effects
+from tidemark_lab.model.scenarios.excerpt import excerpt, parse_ranges, side_by_side, without
+from tidemark_lab.model.scenarios.render import draw_cluster, table_cells, verdict
+from tidemark_lab.model.scenarios.run import ScenarioRun
 
 PAGE: Final = ROOT / "docs" / "replication.md"
 BLOCK: Final = re.compile(

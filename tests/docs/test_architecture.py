@@ -10,7 +10,11 @@ import yaml
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-TREES = (ROOT / "streaming" / "tidemark", ROOT / "exporters" / "tidemark_exporters")
+TREES = (
+    ROOT / "streaming" / "tidemark",
+    ROOT / "exporters" / "tidemark_exporters",
+    ROOT / "lab" / "tidemark_lab",
+)
 MODULES = {
     ".".join(path.relative_to(tree).with_suffix("").parts)
     for tree in TREES
@@ -21,8 +25,12 @@ STEPS = re.findall(r"^\d+\. .*(?:\n   .*)*", PAGE, flags=re.MULTILINE)
 
 
 def packages() -> list[str]:
-    streaming, exporters = TREES
-    found = [f"tidemark.{path.parent.name}" for path in streaming.glob("*/__init__.py")]
+    streaming, exporters, lab = TREES
+    found = [
+        f"{tree.name}.{path.parent.name}"
+        for tree in (streaming, lab)
+        for path in tree.glob("*/__init__.py")
+    ]
     return [*found, exporters.name]
 
 

@@ -13,7 +13,7 @@ from tests.bench.watched_faults import Outcome
 from tests.conftest import ROOT
 from tests.soak.first_posts import first_posts
 from tidemark.core.text import rfc3339
-from tidemark.local.receiver import ReceivedAlert
+from tidemark_lab.brokers.receiver import ReceivedAlert
 
 
 def outcome(

@@ -22,9 +22,9 @@ from tests.docs.replication import (
 from tests.model.golden import FOLDER
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.effects import effects
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.scenarios import SCENARIOS
+from tidemark_lab.model.scenarios.effects import effects
 
 TEXT = PAGE.read_text(encoding="utf-8")
 # The page without its code blocks and without the definitions of its links.

@@ -149,7 +149,7 @@ def test_no_source_names_a_metric_outside_of_the_table() -> None:
         "dashboards",
         "docs",
         "deploy",
-        "streaming/tidemark/demo",
+        "lab/tidemark_lab/demo",
         "streaming/tidemark/collect",
         "streaming/tidemark/stream",
     )

@@ -7,14 +7,14 @@ import pytest
 from tidemark.core.codec import encode_batch
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
-from tidemark.model.observe import build_batch
-from tidemark.model.oracle import lost_offsets
-from tidemark.model.replica_manager.model_state import stopped_replicas, to_model_state
-from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, Constants
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
+from tidemark_lab.model.observe import build_batch
+from tidemark_lab.model.oracle import lost_offsets
+from tidemark_lab.model.replica_manager.model_state import stopped_replicas, to_model_state
+from tidemark_lab.model.scenarios import SCENARIOS
+from tidemark_lab.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, Constants
 
 MAIN_RUNS = [
     (name, protocol) for name, scenario in SCENARIOS.items() for protocol in scenario.protocols

@@ -20,7 +20,6 @@ from tests.stream.test_stream import error_line, newest
 from tests.stream.topics import Publisher, read_all
 from tidemark.core.errors import TidemarkError
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Connection, Settings, Stream
 from tidemark.settings import Topics as TopicSettings
@@ -29,6 +28,7 @@ from tidemark.stream.failures import spark_errors
 from tidemark.stream.job import start_query
 from tidemark.stream.query import watch
 from tidemark.stream.session import start_session
+from tidemark_lab.brokers.cluster import LocalCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

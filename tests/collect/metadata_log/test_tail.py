@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 from tidemark.collect.metadata_log.tail import EventQueue, MetadataLogTail, QueueClosedError
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import BrokerState
-from tidemark.local.ports import free_ports
 from tidemark.settings import Cluster
+from tidemark_lab.brokers.ports import free_ports
 
 EVENT = BrokerState(broker=1, observed_at=1.0)
 

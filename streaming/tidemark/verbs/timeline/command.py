@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from tidemark.core.errors import ConfigError
+from tidemark.core.log_layout import WIDTH
 from tidemark.kafka.client import choose_connection
 from tidemark.kafka.command_options import (
     cluster_option,
@@ -20,7 +21,6 @@ from tidemark.kafka.command_options import (
     load_with,
 )
 from tidemark.kafka.completion import complete_topics
-from tidemark.model.scenarios.layout import WIDTH
 from tidemark.verbs.arguments import topic_name
 from tidemark.verbs.inspect.losses import parse_since
 from tidemark.verbs.progress import progress_bar
