@@ -18,10 +18,10 @@ from tests.processes import cpu_seconds, descendants
 from tests.soak.sampling import pss_mb
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.collector import Collector
-from tidemark.collect.kafka_publisher import KafkaPublisher
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.pack import EventRecord
-from tidemark.collect.publish import Publisher
+from tidemark.collect.publish.kafka_publisher import KafkaPublisher
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.publisher import Publisher
 from tidemark.garbage_collector import DueCollections
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics

@@ -20,7 +20,7 @@ from tests.cluster.secure_brokers import (
     secure_listeners,
 )
 from tests.drill.rights import names, with_describe_alone
-from tidemark.collect.refusals import TOPICS
+from tidemark.collect.metadata.refusals import TOPICS
 from tidemark.core.codec import decode_batch
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, decode_record

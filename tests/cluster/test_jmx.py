@@ -19,7 +19,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 
 from tests.jmx_agent import jmx_agent
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.jmx.source import JmxSource
+from tidemark.collect.sources.jmx.source import JmxSource
 from tidemark.core.codec import decode_batch
 from tidemark.core.jmx import NodeJmx
 from tidemark.core.records import Alert, decode_record

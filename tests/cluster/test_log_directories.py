@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.log_directories.directory import HIGH_WATERMARKS
-from tidemark.collect.log_directories.sidecar import LogDirectoriesReader
+from tidemark.collect.sources.log_directories.directory import HIGH_WATERMARKS
+from tidemark.collect.sources.log_directories.sidecar import LogDirectoriesReader
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.detect.thresholds import Detection, Thresholds
 from tidemark.reduce.group import Fold

@@ -20,9 +20,9 @@ from tests.cluster.metadata_truth import (
     reported_states,
 )
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.inventory import Inventory
-from tidemark.collect.metadata_log.folder import FOLDER, MetadataFolder
-from tidemark.collect.metadata_log.tail import MetadataLogTail
+from tidemark.collect.metadata.inventory import Inventory
+from tidemark.collect.sources.metadata_log.folder import FOLDER, MetadataFolder
+from tidemark.collect.sources.metadata_log.tail import MetadataLogTail
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import BrokerState, MetadataChange
 from tidemark.core.records import Alert

@@ -8,7 +8,7 @@ import pytest
 from tests.chaos.replay import replay
 from tests.conftest import ROOT
 from tests.traces import batches
-from tidemark.collect.pack import EventRecord
+from tidemark.collect.publish.pack import EventRecord
 from tidemark.core.codec import encode_batch
 from tidemark.core.errors import ClusterError
 from tidemark_lab.drills.pipeline import Pipeline

@@ -58,9 +58,9 @@ def event_codec() -> Iterator[Room]:
 @contextmanager
 def spool() -> Iterator[Room]:
     """The files of a collector's spool: nothing may be raised, and it takes new records."""
-    from tidemark.collect.pack import EventRecord
-    from tidemark.collect.spool import Spool
-    from tidemark.collect.spool_segment import to_frame
+    from tidemark.collect.publish.pack import EventRecord
+    from tidemark.collect.publish.spool import Spool
+    from tidemark.collect.publish.spool_segment import to_frame
 
     records = [EventRecord(n, b"x" * 50, "c", (("orders", n),), n % 2 > 0) for n in range(4)]
     frames = [to_frame(record) for record in records]

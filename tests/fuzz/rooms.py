@@ -221,9 +221,9 @@ def http() -> Iterator[Room]:
 @contextmanager
 def logs() -> Iterator[Room]:
     """Segments and checkpoint files of brokers, and the metadata log."""
-    from tidemark.collect.log_directories import formats
-    from tidemark.collect.metadata_log.batches import read_batches
-    from tidemark.collect.metadata_log.records import decode_record
+    from tidemark.collect.sources.log_directories import formats
+    from tidemark.collect.sources.metadata_log.batches import read_batches
+    from tidemark.collect.sources.metadata_log.records import decode_record
     from tidemark.kafka.unpacking import UnreadableRecordsError
     from tidemark.verbs.audit.batches import DamagedLogError, record_digests, split_batches
 
@@ -265,7 +265,7 @@ def jmx() -> Iterator[Room]:
     """Bodies of jmx_exporter endpoints, and tokens of OAuth servers."""
     from kafka.errors import SaslAuthenticationFailedError
 
-    from tidemark.collect.jmx.figures import FigureReader, ScrapeError
+    from tidemark.collect.sources.jmx.figures import FigureReader, ScrapeError
     from tidemark.kafka.oauth import _token
 
     def call(data: bytes) -> None:

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.pack import EventRecord
-from tidemark.collect.publish import Publisher
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.publisher import Publisher
 from tidemark.core.errors import ClusterError
 from tidemark.core.records import Alert, DeadLetter, View, decode_record
 from tidemark.detect.thresholds import Detection, Thresholds

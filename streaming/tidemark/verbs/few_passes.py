@@ -10,7 +10,7 @@ import msgspec
 
 from tidemark.collect.cluster_choice import select_clusters
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.refusals import ASKED, refusal_line
+from tidemark.collect.metadata.refusals import ASKED, refusal_line
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import Batch
@@ -32,7 +32,7 @@ class FinishedPass(NamedTuple):
     batches: list[Batch]
     # All topics of the cluster, whether they are observed or not.
     topics: set[str]
-    # What brokers refuse to answer: `tidemark.collect.refusals.ASKED`.
+    # What brokers refuse to answer: `tidemark.collect.metadata.refusals.ASKED`.
     refused: dict[str, tuple[str, ...]]
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from tidemark.collect.jmx.endpoint import scrape
-from tidemark.collect.jmx.figures import ScrapeError
-from tidemark.collect.refusals import TOPICS
+from tidemark.collect.metadata.refusals import TOPICS
+from tidemark.collect.sources.jmx.endpoint import scrape
+from tidemark.collect.sources.jmx.figures import ScrapeError
 from tidemark.core.errors import TidemarkError
 from tidemark.kafka.client import check_reachable
 from tidemark.settings import Cluster, Settings

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kafka import errors as kafka_errors
 
-from tidemark.collect.refusals import (
+from tidemark.collect.metadata.refusals import (
     ASKED,
     CONFIGURATION,
     LOG_DIRECTORIES,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tidemark.assess.risky_configuration import MEANINGS, RiskCount, list_risks, partition_risks
-from tidemark.collect.refusals import ASKED
+from tidemark.collect.metadata.refusals import ASKED
 from tidemark.core.records import View
 from tidemark.core.text import counted
 from tidemark.settings import Cluster, Settings
@@ -24,7 +24,7 @@ class Examined(NamedTuple):
 
     # Of the cluster, its brokers and its watched partitions.
     views: list[View]
-    # What brokers answered and what they refused: `tidemark.collect.refusals.ASKED`.
+    # What brokers answered and what they refused: `tidemark.collect.metadata.refusals.ASKED`.
     answered: set[str]
     refused: dict[str, tuple[str, ...]]
 

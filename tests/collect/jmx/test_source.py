@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tidemark.collect.jmx.endpoint import scrape
-from tidemark.collect.jmx.figures import ScrapeError
-from tidemark.collect.jmx.source import JmxSource
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.collect.source_readers import start_sources
+from tidemark.collect.sources.jmx.endpoint import scrape
+from tidemark.collect.sources.jmx.figures import ScrapeError
+from tidemark.collect.sources.jmx.source import JmxSource
 from tidemark.core.events import BrokerState, JmxFigures
 from tidemark.settings import Cluster, Collect, JmxEndpoint, Settings
 
@@ -245,7 +245,7 @@ def test_a_failure_that_no_one_foresaw_ends_no_thread(monkeypatch: pytest.Monkey
     def fail(*_: object) -> None:
         raise RuntimeError("token=secret")
 
-    monkeypatch.setattr("tidemark.collect.jmx.source.scrape", fail)
+    monkeypatch.setattr("tidemark.collect.sources.jmx.source.scrape", fail)
     notes: list[bool] = []
     endpoint = JmxEndpoint(broker=1, url="http://127.0.0.1:1/metrics?token=secret")
     settings = Collect(collector="k", jmx_seconds=0.01)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tidemark.collect.metadata_log.tail import EventQueue, MetadataLogTail, QueueClosedError
+from tidemark.collect.sources.metadata_log.tail import EventQueue, MetadataLogTail, QueueClosedError
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import BrokerState
 from tidemark.settings import Cluster

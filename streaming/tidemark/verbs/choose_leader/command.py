@@ -12,7 +12,7 @@ import msgspec
 from tidemark.assess import leader_choice
 from tidemark.assess.election_commands import Command, election_commands
 from tidemark.assess.leader_choice import LeaderChoice
-from tidemark.collect.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
+from tidemark.collect.metadata.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection

@@ -11,8 +11,8 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.collect.log_directories.sidecar import parse_log_dirs
-from tidemark.collect.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATION
+from tidemark.collect.metadata.refusals import REASSIGNMENTS, RECORDS, TOPIC_CONFIGURATION
+from tidemark.collect.sources.log_directories.sidecar import parse_log_dirs
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import Observation
 from tidemark.kafka.client import choose_connection

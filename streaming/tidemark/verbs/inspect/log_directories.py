@@ -9,15 +9,15 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.collect.log_directories.directory import (
+from tidemark.collect.sources.log_directories.directory import (
     LogDirectory,
     LogDirectoryReader,
     PartitionFiles,
 )
-from tidemark.collect.log_directories.files import LogDirectoryError
-from tidemark.collect.log_directories.formats import TopicPartition
-from tidemark.collect.log_directories.segments import Segments, read_segments
-from tidemark.collect.log_directories.sidecar import identify
+from tidemark.collect.sources.log_directories.files import LogDirectoryError
+from tidemark.collect.sources.log_directories.formats import TopicPartition
+from tidemark.collect.sources.log_directories.segments import Segments, read_segments
+from tidemark.collect.sources.log_directories.sidecar import identify
 from tidemark.core.errors import ClusterError
 from tidemark.core.text import table, utc
 

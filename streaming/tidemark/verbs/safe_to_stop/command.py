@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from tidemark.assess.candidates import LAG_LIMIT_MS
-from tidemark.collect.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
+from tidemark.collect.metadata.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import View
 from tidemark.core.text import duration
