@@ -27,11 +27,11 @@ from tidemark.stream.health import (
     TAKE_OVER_SECONDS,
     StreamHealth,
 )
-from tidemark.stream.oversized import remove_oversized
 from tidemark.stream.query import watch
 from tidemark.stream.session import start_session
 from tidemark.stream.start import import_packages, start_worker
 from tidemark.stream.start_checks import check_start
+from tidemark.stream.step_over import step_over
 from tidemark.stream.stopping import Stop, ended
 
 RUN: Final = "to go on from the checkpoint"
@@ -149,7 +149,7 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
             check = health.timed(
                 "the check of the last batch",
                 ATTEMPT_SECONDS,
-                partial(remove_oversized, settings, folder),
+                partial(step_over, settings, folder),
             )
             while not stop.requested.is_set():
                 attempt(check)

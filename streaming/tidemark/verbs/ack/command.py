@@ -21,7 +21,7 @@ from tidemark.kafka.command_options import (
     config_option,
     load_with,
 )
-from tidemark.kafka.event_topic import send_to_event_topic
+from tidemark.kafka.send import send_to_topic
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.settings import Settings
 from tidemark.verbs.ack.selection import (
@@ -133,9 +133,10 @@ def _list(alerts: Sequence[Alert], *, as_json: bool) -> None:
 
 def _send(settings: Settings, records: list[bytes]) -> None:
     """Sends every record to every Kafka partition: only the group that holds the alert uses it."""
-    send_to_event_topic(
-        settings,
-        lambda groups: [(group, record) for record in records for group in range(groups)],
+    send_to_topic(
+        settings.kafka,
+        settings.topics.replica_state,
+        lambda groups: [(group, None, record) for record in records for group in range(groups)],
         "The alerts may still be open: try again.",
     )
 

@@ -1,31 +1,34 @@
-"""Sends events to the topic which the stream reads."""
+"""Sends records to one of Tidemark's topics, from a verb."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from kafka import errors as kafka_errors
 
 from tidemark.core.errors import ClusterError
 from tidemark.kafka.client import close_producer, make_producer, reason_of
-from tidemark.settings import Settings
+from tidemark.settings import Connection
 
 SEND_SECONDS: Final = 15.0
 CLOSE_SECONDS: Final = 5.0
 
 
-def send_to_event_topic(
-    settings: Settings, records: Callable[[int], list[tuple[int, bytes]]], cure: str
+# Its Kafka partition, key and value.
+Record = tuple[int, bytes | None, bytes | None]
+
+
+def send_to_topic(
+    connection: Connection, topic: str, records: Callable[[int], Iterable[Record]], cure: str
 ) -> None:
-    """Sends `records(number of Kafka partitions)`: each to a Kafka partition, acknowledged by all.
+    """Sends `records(number of Kafka partitions)`, acknowledged by all in-sync replicas.
 
     Raises ClusterError; `cure` ends its text.
     """
-    topic = settings.topics.replica_state
     producer: Any = make_producer(
-        settings.kafka, acks="all", enable_idempotence=True, compression_type="gzip"
+        connection, acks="all", enable_idempotence=True, compression_type="gzip"
     )
     try:
         partitions = producer.partitions_for(topic)
@@ -35,8 +38,8 @@ def send_to_event_topic(
                 "or check topics.prefix."
             )
         sent = [
-            producer.send(topic, value=record, partition=partition)
-            for partition, record in records(len(partitions))
+            producer.send(topic, key=key, value=value, partition=partition)
+            for partition, key, value in records(len(partitions))
         ]
         deadline = time.monotonic() + SEND_SECONDS
         for future in sent:

@@ -1,4 +1,4 @@
-"""Records that unpack to more than Java has: the stream removes them, and goes on."""
+"""Records that Spark cannot carry: the stream removes them, says so, and goes on."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from structlog.testing import capture_logs
 
 from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
-from tests.stream.topics import Publisher
+from tests.stream.topics import Publisher, read_all
 from tidemark.core.errors import TidemarkError
+from tidemark.core.records import DeadLetter, decode_record
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topic_reader import TopicReader
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
-from tidemark.stream.oversized import remove_oversized
+from tidemark.stream.step_over import MAX_TIMESTAMP_MS, step_over
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PARTITION = 2
@@ -73,22 +74,64 @@ def test_only_the_batch_that_was_cut_short_is_read_and_what_cannot_be_unpacked_g
         DamagedCheckpoint(topic, (1, 4)),
     ]
     for checkpoint in unread:
-        remove_oversized(settings, checkpoint)
+        step_over(settings, checkpoint)
         assert log_start(settings) == 0
     with capture_logs() as logs:
-        remove_oversized(settings, FakeCheckpoint(topic, (1, 5)))
+        step_over(settings, FakeCheckpoint(topic, (1, 5)))
     assert log_start(settings) == 4
     (entry,) = logs
     assert (entry["partition"], entry["offsets"]) == (PARTITION, "3 to 3")
     assert entry["reason"] == "its records unpack to over 16777216 bytes"
     # The first batch of a checkpoint begins where the topic does.
-    remove_oversized(settings, FakeCheckpoint(topic, (6,)))
+    step_over(settings, FakeCheckpoint(topic, (6,)))
     assert log_start(settings) == 6
 
 
-@pytest.mark.soak
-def test_a_record_that_ends_java_ends_it_once(
-    settings: Settings, stream: Callable[..., StreamProcess]
+def send_at(settings: Settings, *timestamps_ms: int) -> None:
+    """A record with each timestamp."""
+    producer: Any = make_producer(settings.kafka, linger_ms=0)
+    topic = settings.topics.replica_state
+    for at_ms in timestamps_ms:
+        producer.send(topic, value=b"{}", partition=PARTITION, timestamp_ms=at_ms).get(60)
+    producer.close()
+
+
+def letters(settings: Settings) -> list[DeadLetter]:
+    found = [
+        decode_record(record.value)
+        for record in read_all(settings, settings.topics.dead_letters, 1)
+    ]
+    return [record for record in found if isinstance(record, DeadLetter)]
+
+
+def test_a_timestamp_that_spark_does_not_take_is_a_dead_letter_that_names_its_place(
+    settings: Settings,
+) -> None:
+    ensure_topics(settings.kafka, settings.topics)
+    topic = settings.topics.replica_state
+    send_at(settings, 0, -MAX_TIMESTAMP_MS, -MAX_TIMESTAMP_MS - 1, 1, -(2**62), 2)
+    step_over(settings, FakeCheckpoint(topic, (1, 2)))
+    assert (log_start(settings), letters(settings)) == (0, [])
+    step_over(settings, FakeCheckpoint(topic, (1, 6)))
+    assert log_start(settings) == 5
+    first, second = letters(settings)
+    assert (first.partition, first.offset, second.offset) == (PARTITION, 2, 4)
+    assert second.reason == (
+        f"Spark cannot carry the records at offsets 4 to 4 of {topic}-{PARTITION}: "
+        "its timestamp, -4611686018427387904 ms, has no microseconds in 64 bits"
+    )
+
+
+@pytest.mark.parametrize(
+    "send_one",
+    [
+        pytest.param(lambda settings: send(settings, 700_000_000), marks=pytest.mark.soak),
+        lambda settings: send_at(settings, -(2**62)),
+    ],
+    ids=["unpacks to 700 MB", "timestamp"],
+)
+def test_a_record_that_ends_the_stream_ends_it_once(
+    settings: Settings, stream: Callable[..., StreamProcess], send_one: Callable[[Settings], None]
 ) -> None:
     ensure_topics(settings.kafka, settings.topics)
 
@@ -101,15 +144,17 @@ def test_a_record_that_ends_java_ends_it_once(
     first = stream(settings)
     send_pass(0)
     first.wait_for(lambda: bool(first.lines("batch")), "batch")
-    send(settings, 700_000_000)
+    send_one(settings)
     assert first.process.wait(120) == 1
     send_pass(1)
     again = stream(settings)
     again.wait_for(lambda: bool(again.lines("batch")), "batch")
     (removed,) = again.lines(
-        "deleted records that would end Spark's JVM, and those of their partition not read before"
+        "deleted records that Spark cannot carry, and those of their partition not read before"
     )
     assert removed["partition"] == PARTITION
+    (letter,) = letters(settings)
+    assert (letter.partition, str(letter.offset)) == (PARTITION, removed["offsets"].split()[-1])
     again.wait_for(lambda: sum(int(b["records"]) for b in again.lines("batch")) >= 4, "pass")
     assert again.lines("events were removed from the topic before they were read")
     assert again.process.poll() is None
