@@ -80,7 +80,7 @@ soak: setup ## Runs the searches and walks that take minutes, 54 kills, an hour 
 	@$(bin)/python -m tests.chaos --seconds 900 $(CHAOS_ARGS)
 	@$(bin)/python -m tests.chaos --hostile --seconds 1800 $(CHAOS_ARGS)
 
-dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
+dashboards: setup ## Regenerates dashboards, rule files and docs/metrics.md
 	@$(bin)/python -m dashboards
 
 schema: setup ## Regenerates the JSON Schemas of the events and of the configuration

@@ -1,11 +1,14 @@
 """`python -m dashboards` writes the dashboards, the rules and docs/metrics.md.
 
-`--check` compares instead of writing, and exits with 1 when a file differs.
+The chart has a link to each, because it reads no file outside of its folder: helm, wheel and
+`tidemark assets export` put the content in its place. `--check` compares instead of writing, and
+exits with 1 when a file differs.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,8 +28,11 @@ from dashboards import (
 )
 
 ROOT = Path(__file__).parent.parent
-# A chart reads no file outside of its folder.
+GRAFANA = Path("dashboards", "grafana")
+PROMETHEUS = Path("dashboards", "prometheus")
 CHART = Path("deploy", "helm", "tidemark")
+# The folders of the chart, and what their links lead to.
+LINKED = {CHART / "dashboards": GRAFANA, CHART / "rules": PROMETHEUS}
 DASHBOARDS = (overview, topic, partition, brokers, pipeline)
 
 
@@ -52,20 +58,28 @@ def generate() -> dict[Path, str]:
     """The generated files: path below the project's root -> content."""
     files = {}
     for module in DASHBOARDS:
-        dashboard = encode(module.build())
-        files[Path("dashboards", "grafana", f"{module.UID}.json")] = dashboard
-        files[CHART / "dashboards" / f"{module.UID}.json"] = dashboard
+        files[GRAFANA / f"{module.UID}.json"] = encode(module.build())
     files[Path("docs", "metrics.md")] = metrics_page.page()
     for rules in (health_rules.FILE, replication_rules.FILE):
-        files[Path("dashboards", "prometheus", f"{rules.name}.yaml")] = rules.prometheus()
-        files[Path("deploy", "kubernetes", "rules", f"{rules.name}.yaml")] = rules.kubernetes()
-        files[CHART / "rules" / f"{rules.name}.yaml"] = rules.prometheus()
+        files[PROMETHEUS / f"{rules.name}.yaml"] = rules.prometheus()
     return files
+
+
+def links(files: dict[Path, str]) -> dict[Path, str]:
+    """The links to them: path below the project's root -> where it leads, from its folder."""
+    return {
+        folder / path.name: os.path.relpath(path, folder)
+        for folder, source in LINKED.items()
+        for path in files
+        if path.parent == source
+    }
 
 
 def stale(files: dict[Path, str], root: Path = ROOT) -> list[Path]:
     """Files that differ from the generated ones, are missing, or are not generated any more."""
-    folders = {path.parent for path in files} - {Path("docs")}
+    linked = links(files)
+    wanted = files.keys() | linked.keys()
+    folders = {path.parent for path in wanted} - {Path("docs")}
     present = {path.relative_to(root) for folder in folders for path in (root / folder).iterdir()}
     present |= {path for path in files if (root / path).exists()}
     differing = {
@@ -73,7 +87,22 @@ def stale(files: dict[Path, str], root: Path = ROOT) -> list[Path]:
         for path, text in files.items()
         if path not in present or (root / path).read_text(encoding="utf-8") != text
     }
-    return sorted(differing | (present - files.keys()))
+    differing |= {
+        path
+        for path, target in linked.items()
+        if not (root / path).is_symlink() or str((root / path).readlink()) != target
+    }
+    return sorted(differing | (present - wanted))
+
+
+def write(files: dict[Path, str], root: Path = ROOT) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    for path, target in links(files).items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).unlink(missing_ok=True)
+        (root / path).symlink_to(target)
 
 
 def main() -> int:
@@ -85,9 +114,8 @@ def main() -> int:
     if sys.argv[1:]:
         print("usage: python -m dashboards [--check]", file=sys.stderr)
         return 2
-    for path, text in files.items():
-        (ROOT / path).write_text(text, encoding="utf-8")
-        print(path)
+    write(files)
+    print(*files, *links(files), sep="\n")
     return 0
 
 

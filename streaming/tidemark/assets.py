@@ -1,15 +1,16 @@
 """Files that come with the program: documentation, dashboards, rules, examples of deployment.
 
 A wheel has them below `tidemark/assets` (pyproject.toml lists them). A checkout has the same paths
-below its root.
+below its root. The rules as resources of the Prometheus operator are made of Prometheus' rules.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tidemark.core.errors import TidemarkError
@@ -18,6 +19,16 @@ from tidemark.core.errors import TidemarkError
 FOLDERS: Final = ("docs", "dashboards/grafana", "dashboards/prometheus", "deploy")
 # Files beside them, which the documents link to.
 FILES: Final = ("CHANGELOG.md", "SECURITY.md")
+RULES: Final = "dashboards/prometheus/"
+# Where deploy/kubernetes/kustomization.yaml looks for RULES.
+KUBERNETES_RULES: Final = "deploy/kubernetes/rules/"
+_RESOURCE: Final = """\
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: {name}
+spec:
+{rules}"""
 
 
 def asset_root() -> Traversable:
@@ -38,13 +49,22 @@ def read_asset(path: str) -> str:
     return asset_root().joinpath(*path.split("/")).read_text(encoding="utf-8")
 
 
-def list_assets() -> Iterator[tuple[str, Traversable]]:
-    """(path below the root, file) of each asset, in the order of FILES, FOLDERS and names."""
-    root = asset_root()
+def list_assets() -> Iterator[tuple[str, bytes]]:
+    """(path below the root, content) of each asset: FILES, FOLDERS by name, KUBERNETES_RULES."""
+    root, rules = asset_root(), []
     for name in FILES:
-        yield name, root / name
+        yield name, (root / name).read_bytes()
     for folder in FOLDERS:
-        yield from _files_below(folder, root.joinpath(*folder.split("/")))
+        for path, file in _files_below(folder, root.joinpath(*folder.split("/"))):
+            content = file.read_bytes()
+            yield path, content
+            if path.startswith(RULES):
+                rules.append((path.removeprefix(RULES), content.decode()))
+    for name, text in rules:
+        resource = _RESOURCE.format(
+            name=PurePosixPath(name).stem, rules=textwrap.indent(text, "  ")
+        )
+        yield f"{KUBERNETES_RULES}{name}", resource.encode()
 
 
 def _files_below(path: str, folder: Traversable) -> Iterator[tuple[str, Traversable]]:

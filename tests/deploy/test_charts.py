@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -191,6 +192,19 @@ def test_without_a_spool_the_collector_has_no_volume_and_keeps_events_in_memory(
             volumes.add("state")
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes, verb
     assert "spool" not in of_kind(documents, "ConfigMap")[0]["data"]["tidemark.yaml"]
+
+
+def test_a_copy_of_the_chart_without_its_links_is_refused_once_they_are_needed(
+    tmp_path: Path,
+) -> None:
+    """Some tools that copy charts leave links out."""
+    copy = tmp_path / "tidemark"
+    shutil.copytree(CHART, copy, ignore=lambda _, names: {"rules", "dashboards"} & {*names})
+    assert run("helm", "template", "kafka", str(copy)).returncode == 0
+    for needs in ("prometheusRule.enabled=true", "dashboards.enabled=true"):
+        ran = run("helm", "template", "kafka", str(copy), "--set", needs)
+        assert ran.returncode == 1
+        assert "take the chart from a checkout" in ran.stderr
 
 
 def test_the_chart_carries_the_rules_and_dashboards(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
+from dashboards.alerting import RuleFile
 from dashboards.health_rules import FILE as HEALTH
+from dashboards.replication_rules import FILE as REPLICATION
 from tests.conftest import ROOT, need
-from tidemark.assets import list_assets
+from tidemark.assets import KUBERNETES_RULES, list_assets
 from tidemark.cli import COMMANDS
 from tidemark.settings import load_settings
 
@@ -278,7 +280,8 @@ def test_kubernetes_accepts_the_manifests_and_probes_each_process(verb: str) -> 
 def test_kustomize_lists_the_manifests() -> None:
     folder = DEPLOY / "kubernetes"
     listed = set(parse(folder / "kustomization.yaml")["resources"])
-    there = {path.relative_to(folder).as_posix() for path in KUBERNETES} - {
+    below = "deploy/kubernetes/"
+    there = {path.removeprefix(below) for path, _ in list_assets() if path.startswith(below)} - {
         "kustomization.yaml",
         "tidemark.yaml",
     }
@@ -286,13 +289,15 @@ def test_kustomize_lists_the_manifests() -> None:
     assert listed <= there
 
 
-def test_the_prometheus_rule_holds_the_rules() -> None:
-    document = parse(DEPLOY / "kubernetes" / "rules" / "tidemark-health.yaml")
+@pytest.mark.parametrize("rules", [HEALTH, REPLICATION], ids=lambda rules: rules.name)
+def test_the_prometheus_rule_holds_the_rules(rules: RuleFile) -> None:
+    document = yaml.safe_load(dict(list_assets())[f"{KUBERNETES_RULES}{rules.name}.yaml"])
     assert (document["apiVersion"], document["kind"]) == (
         "monitoring.coreos.com/v1",
         "PrometheusRule",
     )
-    assert document["spec"] == yaml.safe_load(HEALTH.prometheus())
+    assert document["metadata"] == {"name": rules.name}
+    assert document["spec"] == yaml.safe_load(rules.prometheus())
 
 
 def test_prometheus_accepts_the_scrape_configuration() -> None:

@@ -22,14 +22,20 @@ import yaml
 
 from tests.deploy.test_charts import EVERYTHING, SECURE, rendered
 from tests.deploy.test_deploy import UNITS, compose
+from tests.verbs.run import tidemark
+from tidemark.assets import KUBERNETES_RULES, list_assets
 from tidemark.kafka.topics import topic_specifications
 from tidemark.settings import Topics, load_settings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SCHEMAS = Path(__file__).parent / "schemas"
 RESOURCES = json.loads((SCHEMAS / "resources.json").read_text(encoding="utf-8"))
-CUSTOM = [*sorted((DEPLOY / "strimzi").glob("*.yaml")), DEPLOY / "kubernetes" / "monitor.yaml"]
-CUSTOM += sorted((DEPLOY / "kubernetes" / "rules").glob("*.yaml"))
+ASSETS = dict(list_assets())
+CUSTOM = [
+    path
+    for path in ASSETS
+    if path.startswith(("deploy/strimzi/", KUBERNETES_RULES)) or path.endswith("/monitor.yaml")
+]
 # systemd-analyze: of 10, lower is better.
 MAX_EXPOSURE = 2.0
 
@@ -44,9 +50,9 @@ def check(document: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator(schema).validate(document)
 
 
-@pytest.mark.parametrize("path", CUSTOM, ids=lambda path: path.relative_to(DEPLOY).as_posix())
-def test_custom_resources_follow_the_schemas_of_their_operators(path: Path) -> None:
-    documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+@pytest.mark.parametrize("path", CUSTOM)
+def test_custom_resources_follow_the_schemas_of_their_operators(path: str) -> None:
+    documents = list(yaml.safe_load_all(ASSETS[path]))
     assert documents
     for document in documents:
         check(document)
@@ -104,10 +110,20 @@ def kustomize(folder: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(ran.stdout))
 
 
-def test_the_documented_overlay_leaves_user_and_group_to_openshift(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder `kubernetes` of an export, as the page says."""
+    folder = tmp_path_factory.mktemp("assets")
+    tidemark("assets", "export", str(folder))
+    return folder / "deploy" / "kubernetes"
+
+
+def test_the_documented_overlay_leaves_user_and_group_to_openshift(
+    exported: Path, tmp_path: Path
+) -> None:
     page = (DEPLOY.parent / "docs" / "deploy.md").read_text(encoding="utf-8")
     (overlay,) = re.findall(r"^  ```yaml\n(  resources:.*?)^  ```", page, re.MULTILINE | re.DOTALL)
-    shutil.copytree(DEPLOY / "kubernetes", tmp_path / "kubernetes")
+    shutil.copytree(exported, tmp_path / "kubernetes")
     (tmp_path / "openshift").mkdir()
     (tmp_path / "openshift" / "kustomization.yaml").write_text(textwrap.dedent(overlay))
     pods = [
@@ -119,9 +135,9 @@ def test_the_documented_overlay_leaves_user_and_group_to_openshift(tmp_path: Pat
     assert [pod["securityContext"] for pod in pods] == [kept] * 3
 
 
-def test_kustomize_builds_what_kubernetes_accepts() -> None:
+def test_kustomize_builds_what_kubernetes_accepts(exported: Path) -> None:
     kinds = []
-    for document in kustomize(DEPLOY / "kubernetes"):
+    for document in kustomize(exported):
         kinds.append(document["kind"])
         if f"{document['apiVersion']} {document['kind']}" in RESOURCES:
             check(document)

@@ -29,6 +29,7 @@ from tidemark.settings import Topics
 from tidemark.verbs.recording import Line
 from tidemark.verbs.replay.reducer import LineReducer
 from tidemark_exporters.notify.derived_alerts import Heartbeat
+from tidemark_exporters.notify.payload import annotations_of
 from tidemark_exporters.pages import listing
 from tidemark_exporters.pages.query import Query
 
@@ -252,8 +253,8 @@ def test_runbook_addresses_end_in_an_anchor_of_the_page(alert: str) -> None:
     assert alert.lower() in anchors(RUNBOOKS)
 
 
-def test_alerts_that_fire_lead_to_the_page() -> None:
-    """Those of a recorded unclean election, and the heartbeat, which the exporter raises."""
+def alerts_of_an_unclean_election() -> list[Alert]:
+    """Broker 1 led and had the records; broker 2 leads now and lacks them."""
     reducer = LineReducer(Detection())
     rows = [
         row
@@ -261,7 +262,55 @@ def test_alerts_that_fire_lead_to_the_page() -> None:
         for row in reducer.reduce(Line(0, number, line))
     ]
     records = [decode_record(row.value) for row in rows if row.value is not None]
-    alerts = [record for record in records if isinstance(record, Alert)]
+    return [record for record in records if isinstance(record, Alert)]
+
+
+def walked(alert: Alert) -> list[str]:
+    """The commands of an alert's runbook and of the sections that it leads to, filled in.
+
+    The values are those that a notification shows: labels and annotations.
+    """
+    of_alert = {
+        "CLUSTER": alert.labels["kafka_cluster"],
+        "TOPIC": alert.labels["topic"],
+        "PARTITION": alert.labels["partition"],
+        "BROKER": alert.labels["broker"],
+        "OLD_LEADER": annotations_of(alert)["leader_before"],
+    }
+    parts = re.split(r"^##? (.+)$", TEXT, flags=re.MULTILINE)
+    by_anchor = {
+        name.lower().replace(" ", "-"): text
+        for name, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
+    section = by_anchor[alert.labels["alertname"].lower()]
+    texts = [section, *(by_anchor[anchor] for anchor in re.findall(r"\]\(#([\w-]+)\)", section))]
+    lines = "".join(block for text in texts for block in blocks(text)).splitlines()
+    values = variables() | of_alert
+    return [re.sub(r"\$(\w+)", lambda match: values[match[1]], line) for line in lines]
+
+
+@pytest.mark.parametrize("name", ["KafkaUncleanElection", "KafkaCommittedDataLoss"])
+def test_the_log_that_is_saved_and_read_is_the_old_leaders(name: str) -> None:
+    (alert,) = [a for a in alerts_of_an_unclean_election() if a.labels["alertname"] == name]
+    assert (alert.labels["severity"], alert.labels["broker"]) == ("critical", "2")
+    assert alert.evidence["leader_before"] == 1
+    named = [(line, re.findall(r"/broker-(\d+)", line)) for line in walked(alert)]
+    assert {broker for _, brokers in named for broker in brokers} == {"1"}
+    for program in ("mkdir", "cp", "tidemark salvage", "kafka-dump-log.sh"):
+        assert any(line.startswith(program) and brokers for line, brokers in named), program
+
+
+def test_no_command_saves_the_log_of_the_broker_in_the_label() -> None:
+    """Which is the survivor, of an election or a loss; and every section says whose log it is."""
+    assert not re.search(r"(SAFE|LOGDIR)\S*\$BROKER", "".join(blocks(TEXT)))
+    for name in ("KafkaUncleanElection", "KafkaCommittedDataLoss"):
+        assert "`$OLD_LEADER`" in dict(sections())[name]
+        assert "`leader_before`" in dict(sections())[name]
+
+
+def test_alerts_that_fire_lead_to_the_page() -> None:
+    """Those of a recorded unclean election, and the heartbeat, which the exporter raises."""
+    alerts = alerts_of_an_unclean_election()
     assert "KafkaCommittedDataLoss" in {alert.labels["alertname"] for alert in alerts}
     for alert in [*alerts, Heartbeat(60.0, Detection().runbook_url, 0.0).alert(1.0)]:
         page, _, anchor = alert.annotations["runbook_url"].partition("#")

@@ -16,7 +16,7 @@ import yaml
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from dashboards.__main__ import generate, stale, without_placement
+from dashboards.__main__ import CHART, generate, links, stale, without_placement, write
 from dashboards.promql import ESTIMATED, EXACT, series
 from tests.conftest import ROOT, need
 from tests.metric_table import definition_of
@@ -66,17 +66,24 @@ def test_the_committed_files_equal_the_output_of_the_builders() -> None:
 
 
 def test_a_difference_is_found_and_named(tmp_path: Path) -> None:
-    for path, text in generate().items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
+    write(generate(), tmp_path)
     assert stale(generate(), tmp_path) == []
     edited = Path("dashboards/grafana") / FILES[0].name
     left_over = Path("dashboards/prometheus/old.yaml")
-    missing = Path("deploy/kubernetes/rules/kafka-replication.yaml")
+    missing = Path("dashboards/prometheus/kafka-replication.yaml")
+    copied = CHART / "dashboards" / FILES[-1].name
     (tmp_path / edited).write_text("{}", encoding="utf-8")
     (tmp_path / left_over).write_text("{}", encoding="utf-8")
     (tmp_path / missing).unlink()
-    assert stale(generate(), tmp_path) == sorted([edited, left_over, missing])
+    (tmp_path / copied).unlink()
+    (tmp_path / copied).write_bytes(FILES[-1].read_bytes())
+    assert stale(generate(), tmp_path) == sorted([edited, left_over, missing, copied])
+
+
+def test_a_generated_file_is_committed_once_and_the_chart_links_to_it() -> None:
+    assert {(ROOT / path).resolve() for path in links(generate())} == {
+        ROOT / path for path in generate() if path.parts[0] == "dashboards"
+    }
 
 
 def test_check_by_the_command_line() -> None:

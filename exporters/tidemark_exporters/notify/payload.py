@@ -107,11 +107,14 @@ def alert_url(external_url: str, alert: Alert) -> str:
 
 
 def annotations_of(alert: Alert, cause: str | None = None) -> dict[str, str]:
-    """The alert's annotations, the ranges of its evidence, the reason of its end, its cause's id.
+    """The alert's annotations, the ranges of its evidence, the broker that led before, the reason
+    of its end, its cause's id.
 
     The cause is no label: labels identify an alert.
     """
     added = {kind: range_text(alert.evidence.get(kind)) for kind in ("proven", "exposed")}
+    if isinstance(broker := alert.evidence.get("leader_before"), int):
+        added["leader_before"] = str(broker)
     added["reason"], added["cause"] = alert.reason, cause
     return alert.annotations | {name: text for name, text in added.items() if text is not None}
 

@@ -170,6 +170,15 @@ class PartitionState(Struct, array_like=True, gc=False):
         return [broker for broker in self.settled if broker not in self.in_sync_replicas]
 
     @property
+    def last_leader(self) -> int | None:
+        """The leader; while there is none, the last broker that was seen to answer as such."""
+        if self.leader is not None:
+            return self.leader
+        if self.sampled_leadership is not None:
+            return self.sampled_leadership.leader
+        return self.committed[-1].leader if self.committed else None
+
+    @property
     def leader_log_end_offset(self) -> int | None:
         """The leader's newest log end offset of the newest pass."""
         return self.leader_end_before if self.leader_end_after is None else self.leader_end_after

@@ -20,6 +20,7 @@ from tidemark.core.sparse_state import BehindCommitted, MetadataPosition, Suspic
 from tidemark.detect.committed_data_loss import ID as LOSS
 from tidemark.detect.committed_data_loss import LossEvidence
 from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.measures import leader_before_epoch
 from tidemark.evolve.loss_proof import keeps_committed
 
 # How old the in-sync set in the brokers' metadata may be. A collector reads it every 5 s. With
@@ -112,6 +113,7 @@ def _recovering(state: PartitionState, context: Context, record: MetadataPositio
         f"{context.at_risk}",
         evidence={
             "leader": state.leader,
+            "leader_before": leader_before_epoch(state),
             "leader_epoch": epoch,
             "partition_epoch": record.partition_epoch,
             "metadata_offset": record.offset,

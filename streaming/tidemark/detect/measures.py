@@ -14,6 +14,14 @@ def answered(state: PartitionState, replica: ReplicaState | None) -> bool:
     return replica is not None and replica.error is None and replica.sampled_at == state.observed_at
 
 
+def leader_before_epoch(state: PartitionState) -> int | None:
+    """The last leader of an epoch before the present one that was seen to answer as such."""
+    epoch = state.leader_epoch
+    earlier = (entry for entry in state.committed if epoch is not None and entry.epoch < epoch)
+    newest = max(earlier, key=lambda entry: entry.epoch, default=None)
+    return None if newest is None else newest.leader
+
+
 def shows_leader(state: PartitionState) -> bool:
     """Whether the newest pass has the leader's log end offset, or proves that none leads."""
     return state.leaderless or state.leader_log_end_offset is not None

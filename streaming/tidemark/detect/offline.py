@@ -25,7 +25,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """An unknown leader (another listener, one broker's answer) is no condition."""
     if not state.leaderless:
         return
-    last = _last_leader(state)
+    last = state.last_leader
     candidates = (
         state.in_sync_replicas
         or state.eligible_leader_replicas
@@ -51,13 +51,6 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             "assigned": state.assigned,
         },
     )
-
-
-def _last_leader(state: PartitionState) -> int | None:
-    sampled = state.sampled_leadership
-    if sampled is not None:
-        return sampled.leader
-    return state.committed[-1].leader if state.committed else None
 
 
 def _restart_ms(state: PartitionState, context: Context) -> float:

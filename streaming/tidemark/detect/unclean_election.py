@@ -14,6 +14,7 @@ from tidemark.core.records import Severity
 from tidemark.core.sparse_state import OpenElection
 from tidemark.core.tracked_alert import TrackedAlert
 from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.measures import leader_before_epoch
 from tidemark.evolve.elections import (
     Election,
     ElectionVerdict,
@@ -39,6 +40,7 @@ class ElectionEvidence(Struct, kw_only=True):
 
     verdict: ElectionVerdict
     leader: int | None = None
+    # The last broker that was seen to lead before: its disk may have records that `leader` lacks.
     leader_before: int | None = None
     # None where metadata has no leader epochs.
     leader_epoch_before: int | None = None
@@ -150,6 +152,7 @@ def _recorded_late(after: PartitionState, context: Context) -> Condition:
         evidence=ElectionEvidence(
             verdict=ElectionVerdict.SUSPECTED,
             leader=leader,
+            leader_before=leader_before_epoch(after),
             leader_epoch_after=epoch,
             seen_before_at=after.observed_at,
         ),
@@ -185,7 +188,7 @@ def _condition(
         evidence=ElectionEvidence(
             verdict=verdict,
             leader=election.leader,
-            leader_before=before.leader,
+            leader_before=before.last_leader,
             leader_epoch_before=election.epoch_before,
             leader_epoch_after=election.epoch_after,
             in_sync_replicas_before=before.in_sync_replicas,

@@ -169,7 +169,7 @@ def _open(before: PartitionState, after: PartitionState, election: Election) -> 
     return OpenElection(
         election.leader,
         _or_none_known(election.epoch_after),
-        seen.leader,
+        seen.last_leader,
         _or_none_known(election.epoch_before),
         seen.in_sync_replicas,
         seen.eligible_leader_replicas,

@@ -54,11 +54,11 @@ def export(folder: Path, runbook_url: str | None, force: bool, as_json: bool) ->
             param_hint="--runbook-url",
         )
     wanted = {}
-    for path, file in list_assets():
-        content = file.read_bytes()
-        if runbook_url is not None and path.endswith((".yaml", ".yml")):
-            content = content.replace(RUNBOOK_URL.encode(), runbook_url.rstrip("#").encode())
+    address = RUNBOOK_URL if runbook_url is None else runbook_url.rstrip("#")
+    for path, content in list_assets():
         wanted[folder / path] = content
+        if path.endswith((".yaml", ".yml")):
+            wanted[folder / path] = content.replace(RUNBOOK_URL.encode(), address.encode())
     try:
         kept = [path for path, content in wanted.items() if not force and _differs(path, content)]
         if kept:

@@ -121,6 +121,7 @@ def test_csv_begins_with_the_documented_columns_and_leaves_unknown_values_empty(
             *("cluster", "topic", "partition", "from", "to", "from_time", "to_time"),
             *("exposed_from", "exposed_to", "confidence", "state", "found_at", "incident"),
             *("fingerprint", "leader_epoch_before", "leader_epoch_after"),
+            "leader_before",
         )
     )
     assert known[:9] == [

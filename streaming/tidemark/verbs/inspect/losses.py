@@ -23,7 +23,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _IDENTITY: Final = ("kafka_cluster", "topic", "partition", "incident")
 _HEADING: Final = (
     *("CLUSTER", "TOPIC", "PARTITION", "LOST", "RECORDS", "WRITTEN BETWEEN", "EXPOSED"),
-    *("CONFIDENCE", "STATE", "FOUND", "FINGERPRINT"),
+    *("OLD LEADER", "CONFIDENCE", "STATE", "FOUND", "FINGERPRINT"),
 )
 
 
@@ -54,6 +54,8 @@ class Loss(Struct, kw_only=True, rename={"start": "from", "end": "to"}):
     # The newest leader epoch of the lost records, and that of the leader which lacks them.
     leader_epoch_before: int | None = None
     leader_epoch_after: int | None = None
+    # The broker that had committed them: its disk is the one to save.
+    leader_before: int | None = None
 
 
 COLUMNS: Final = Loss.__struct_encode_fields__
@@ -120,6 +122,7 @@ def as_table(losses: Sequence[Loss]) -> list[str]:
             *(f"[{loss.start}, {loss.end})", str(loss.end - loss.start)),
             f"{loss.from_time or '?'} … {loss.to_time or '?'}",
             "?" if loss.exposed_from is None else f"[{loss.exposed_from}, {loss.exposed_to})",
+            "?" if loss.leader_before is None else str(loss.leader_before),
             *(loss.confidence, loss.state, loss.found_at, loss.fingerprint),
         )
         for loss in losses
@@ -151,8 +154,9 @@ def _read_loss(alert: Alert) -> Loss | None:
         found_at=_time(alert.starts_at) or rfc3339(0.0),
         incident=labels.get("incident", ""),
         fingerprint=alert.fingerprint,
-        leader_epoch_before=_epoch(evidence.get("leader_epoch_before")),
-        leader_epoch_after=_epoch(evidence.get("leader_epoch_after")),
+        leader_epoch_before=_number(evidence.get("leader_epoch_before")),
+        leader_epoch_after=_number(evidence.get("leader_epoch_after")),
+        leader_before=_number(evidence.get("leader_before")),
     )
 
 
@@ -163,7 +167,7 @@ def _range(value: Any) -> tuple[int, int] | tuple[None, None]:
     return None, None
 
 
-def _epoch(value: Any) -> int | None:
+def _number(value: Any) -> int | None:
     return value if isinstance(value, int) and 0 <= value < 2**31 else None
 
 
