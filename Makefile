@@ -86,7 +86,7 @@ dashboards: setup ## Regenerates dashboards, rule files and PrometheusRules
 schema: setup ## Regenerates the JSON Schemas of the events and of the configuration
 	@$(bin)/python -m tests.schema
 
-docs: setup ## Regenerates the model's parts of docs/replication.md, and the tables of versions, drills and performance
+docs: setup ## Regenerates the model's parts of docs/replication, and the tables of versions, drills and performance
 	@$(bin)/python -m tests.docs.replication
 	@$(bin)/python -m tests.docs.versions
 	@$(bin)/python -m tests.docs.drills
