@@ -1,4 +1,4 @@
-"""What the benches of the whole stream publish, and a running stream that folds it."""
+"""What the benchmarks of the whole stream publish, and a running stream that folds it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The commands of all documents: run on recordings, or parsed, or listed with the reason why not.
 
-docs/runbooks.md is checked by test_runbooks; the scenarios of docs/replication.md are generated.
+docs/runbooks.md is checked by test_runbooks; the scenarios of docs/replication are generated.
 """
 
 from __future__ import annotations

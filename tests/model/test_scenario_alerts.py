@@ -90,5 +90,5 @@ def test_each_scenario_fires_its_alert(name: str, protocol: str, expected: str) 
 
 @pytest.mark.parametrize("name", ["hw-truncation-divergence", "epoch-reply-never-comes"])
 def test_a_divergence_without_leader_epochs_fires_no_alert_of_a_divergence(name: str) -> None:
-    """docs/replication.md says so: both logs end at the same offset."""
+    """docs/replication/truncation-to-high-watermark.md says so: both logs have the same end."""
     assert "KafkaDivergence" not in alerts_of(name, "truncate-to-hw")[0]

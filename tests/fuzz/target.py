@@ -8,7 +8,7 @@ from typing import NamedTuple
 Call = Callable[[bytes], object]
 
 
-class Room(NamedTuple):
+class Target(NamedTuple):
     seeds: list[bytes]
     call: Call
     errors: tuple[type[Exception], ...]

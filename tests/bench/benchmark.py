@@ -1,7 +1,7 @@
-"""`python -m tests.bench.room MODULE FILE`: one room, in a process of its own.
+"""`python -m tests.bench.benchmark MODULE FILE`: one benchmark, in a process of its own.
 
-Settings of the garbage collector and warm caches of one room change no figure of another. Writes
-the room to FILE after each row. Exits with 1 when the room failed.
+Settings of the garbage collector and warm caches of one benchmark change no figure of another.
+Writes its rows to FILE, after each of them. Exits with 1 when the benchmark failed.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.bench.machine import describe_machine, reference_ms
-from tests.bench.row import QUICK, Row, kind_of
+from tests.bench.row import QUICK, Row, figure_text, kind_of
 from tidemark_lab.brokers.signals import exit_on
 
-# For a room to end what it has started.
+# For a benchmark to end what it has started.
 END_SECONDS: Final = 60.0
 
-Room = dict[str, Any]
+Benchmark = dict[str, Any]
 
 
-def run_room(module: str) -> tuple[Room, bool]:
-    """The rows of a room with the machine's load and speed, and whether it ran to its end.
+def run_benchmark(module: str) -> tuple[Benchmark, bool]:
+    """The rows of a benchmark with the machine's load and speed, and whether it ran to its end.
 
-    The room is no part of the terminal's process group: of an interrupt, it gets one SIGTERM.
+    The benchmark is no part of the terminal's process group: of an interrupt, it gets one SIGTERM.
     """
     before = reference_ms()
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "room.json"
+        file = Path(folder) / "benchmark.json"
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.room", module, str(file)],
+            [sys.executable, "-m", "tests.bench.benchmark", module, str(file)],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
@@ -50,14 +50,16 @@ def run_room(module: str) -> tuple[Room, bool]:
             _end(process)
         if code < 0:
             print(f"  ended by {signal.Signals(-code).name}", flush=True)
-        room: Room = json.loads(file.read_text(encoding="utf-8")) if file.exists() else new_room()
-    # Not in the process of the room: its heap may be large, and scattered.
-    room["reference_ms"] = [round(before, 1), round(reference_ms(), 1)]
-    return room, code == 0
+        benchmark: Benchmark = (
+            json.loads(file.read_text(encoding="utf-8")) if file.exists() else new_benchmark()
+        )
+    # Not in the process of the benchmark: its heap may be large, and scattered.
+    benchmark["reference_ms"] = [round(before, 1), round(reference_ms(), 1)]
+    return benchmark, code == 0
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM runs the `finally` clauses of the room, which end its brokers."""
+    """SIGTERM runs the `finally` clauses of the benchmark, which end its brokers."""
     try:
         if process.poll() is None:
             process.terminate()
@@ -68,7 +70,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.communicate()
 
 
-def new_room() -> Room:
+def new_benchmark() -> Benchmark:
     return {
         "measured": datetime.now(UTC).date().isoformat(),
         "machine": describe_machine(),
@@ -79,23 +81,22 @@ def new_room() -> Room:
 
 def line(row: Row) -> str:
     verdict = {True: "met", False: "MISSED", None: ""}[row.get("met")]
-    bar = row.get("bar") or ""
-    figure = f"{row['value']:>12,.4g} {row['unit']:<14}"
-    return f"{row['name']:<56} {figure} {bar:<14} {verdict}".rstrip()
+    target = row.get("target") or ""
+    return f"{row['name']:<56} {figure_text(row):>28} {target:<14} {verdict}".rstrip()
 
 
 def measure(module: str, file: Path) -> int:
-    began, room = time.monotonic(), new_room()
-    _write(room, file)
+    began, benchmark = time.monotonic(), new_benchmark()
+    _write(benchmark, file)
     try:
         for row in importlib.import_module(module).rows():
-            row.setdefault("bar", None)
+            row.setdefault("target", None)
             row.setdefault("met", None)
             row["kind"] = kind_of(row)
             if os.environ.get(QUICK):
                 row["met"] = None
-            room["rows"].append(row)
-            _write(room, file)
+            benchmark["rows"].append(row)
+            _write(benchmark, file)
             print(f"  {line(row)}", flush=True)
     except Exception:
         traceback.print_exc()
@@ -104,10 +105,10 @@ def measure(module: str, file: Path) -> int:
     return 0
 
 
-def _write(room: Room, file: Path) -> None:
+def _write(benchmark: Benchmark, file: Path) -> None:
     """At once: the process may be killed at any time."""
     new = file.with_suffix(".new")
-    new.write_text(json.dumps(room), encoding="utf-8")
+    new.write_text(json.dumps(benchmark), encoding="utf-8")
     new.replace(file)
 
 

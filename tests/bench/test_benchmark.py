@@ -1,4 +1,4 @@
-"""A room runs in a process of its own, which ends with what it has started."""
+"""A benchmark runs in a process of its own, which ends with what it has started."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.room import run_room
+from tests.bench.benchmark import run_benchmark
 from tests.conftest import ROOT
 from tests.processes import wait_gone
 
 ROW = '{"name": "%s", "value": %s, "unit": "s", "how": "h"}'
-ROOMS = {
+BENCHMARKS = {
     "frozen": f"""
 import gc, os
 def rows():
     gc.freeze()
     yield {ROW % ("pid", "float(os.getpid())")}
-    yield {ROW % ("frozen", "float(gc.get_freeze_count())")} | {{"bar": "< 1 s", "met": False}}
+    yield {ROW % ("frozen", "float(gc.get_freeze_count())")} | {{"target": "< 1 s", "met": False}}
 """,
     "fails": f"""
 def rows():
     yield {ROW % ("first", "1.0")}
-    raise ValueError("the room's own error")
+    raise ValueError("the benchmark's own error")
 """,
     "killed": f"""
 import os, signal
@@ -57,29 +57,30 @@ DRIVER = """
 import signal
 from tests.bench.room import run_room
 from tidemark_lab.brokers.signals import exit_on
+from tests.bench.benchmark import run_benchmark
 exit_on(signal.SIGTERM)
-run_room("waits")
+run_benchmark("waits")
 """
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, text in ROOMS.items():
+    for name, text in BENCHMARKS.items():
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
     return tmp_path
 
 
 def values(module: str) -> tuple[dict[str, float], bool]:
-    room, finished = run_room(module)
-    assert room["machine"]
-    assert room["load"] >= 0.0
-    assert len(room["reference_ms"]) == 2
-    assert min(room["reference_ms"]) > 0.0
-    return {row["name"]: row["value"] for row in room["rows"]}, finished
+    benchmark, finished = run_benchmark(module)
+    assert benchmark["machine"]
+    assert benchmark["load"] >= 0.0
+    assert len(benchmark["reference_ms"]) == 2
+    assert min(benchmark["reference_ms"]) > 0.0
+    return {row["name"]: row["value"] for row in benchmark["rows"]}, finished
 
 
-def test_rooms_share_no_process(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_benchmarks_share_no_process(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = gc.get_freeze_count()
     (first, _), (second, finished) = values("frozen"), values("frozen")
     assert len({first["pid"], second["pid"], float(os.getpid())}) == 3
@@ -90,25 +91,25 @@ def test_rooms_share_no_process(folder: Path, capfd: pytest.CaptureFixture[str])
 
 
 def test_rows_have_their_kind_and_verdict(folder: Path) -> None:
-    room, _ = run_room("frozen")
-    assert [(row["kind"], row["bar"], row["met"]) for row in room["rows"]] == [
+    benchmark, _ = run_benchmark("frozen")
+    assert [(row["kind"], row["target"], row["met"]) for row in benchmark["rows"]] == [
         ("wall", None, None),
         ("wall", "< 1 s", False),
     ]
 
 
-def test_a_room_that_fails_keeps_what_it_measured(
+def test_a_benchmark_that_fails_keeps_what_it_measured(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert values("fails") == ({"first": 1.0}, False)
-    assert "the room's own error" in capfd.readouterr().err
+    assert "the benchmark's own error" in capfd.readouterr().err
     assert values("killed") == ({"first": 1.0}, False)
     assert "ended by SIGKILL" in capfd.readouterr().out
     assert values("absent_module") == ({}, False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
-def test_a_room_ends_with_the_bench_and_what_it_started_with_it(
+def test_a_benchmark_ends_with_the_bench_and_what_it_started_with_it(
     folder: Path, number: signal.Signals
 ) -> None:
     driver = subprocess.Popen([sys.executable, "-c", DRIVER], cwd=folder)
@@ -124,13 +125,13 @@ def test_a_room_ends_with_the_bench_and_what_it_started_with_it(
         driver.wait()
 
 
-def test_a_room_that_is_killed_leaves_nothing_behind(folder: Path) -> None:
+def test_a_benchmark_that_is_killed_leaves_nothing_behind(folder: Path) -> None:
     driver = subprocess.Popen([sys.executable, "-c", DRIVER], cwd=folder)
     try:
-        room, child = _pids(folder / "pids")
-        os.kill(room, signal.SIGKILL)
+        benchmark, child = _pids(folder / "pids")
+        os.kill(benchmark, signal.SIGKILL)
         assert driver.wait(60.0) == 0
-        assert wait_gone([room, child], 60.0) == set()
+        assert wait_gone([benchmark, child], 60.0) == set()
     finally:
         driver.kill()
         driver.wait()

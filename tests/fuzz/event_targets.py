@@ -1,4 +1,4 @@
-"""The rooms of events on their way: their codec, the spool, the stream and its state."""
+"""The targets of events on their way: their codec, the spool, the stream and its state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tests.fuzz.room import Room
+from tests.fuzz.target import Target
 from tests.verbs.recordings import trace
 from tidemark.core.errors import TidemarkError, WireError
 
@@ -18,7 +18,7 @@ DATA = ROOT / "tests" / "testdata"
 
 
 @contextmanager
-def events() -> Iterator[Room]:
+def events() -> Iterator[Target]:
     """Records of the event topic, as the stream folds them: nothing may be raised at all."""
     from tidemark.core.codec import decode_batch, encode_batch
     from tidemark.core.compact_events import COMPACT_VERSION
@@ -37,11 +37,11 @@ def events() -> Iterator[Room]:
         fold_group(state, [RawRecord(0, 102, 1e9 + 32, lines[22])], Detection(), 0, 1)
 
     compact = [encode_batch(decode_batch(line), COMPACT_VERSION) for line in lines]
-    yield Room([*lines, *compact], call, ())
+    yield Target([*lines, *compact], call, ())
 
 
 @contextmanager
-def event_codec() -> Iterator[Room]:
+def event_codec() -> Iterator[Target]:
     """Records of the event topic in both versions: what is decoded is encoded to the same."""
     from tidemark.core.codec import decode_batch, encode_batch
     from tidemark.core.compact_events import COMPACT_VERSION
@@ -52,11 +52,11 @@ def event_codec() -> Iterator[Room]:
         assert again.events == found.events, "another batch in version 2"
 
     batches = [decode_batch(line) for line in trace("unclean")]
-    yield Room([encode_batch(each, COMPACT_VERSION) for each in batches], call, (WireError,))
+    yield Target([encode_batch(each, COMPACT_VERSION) for each in batches], call, (WireError,))
 
 
 @contextmanager
-def spool() -> Iterator[Room]:
+def spool() -> Iterator[Target]:
     """The files of a collector's spool: nothing may be raised, and it takes new records."""
     from tidemark.collect.publish.pack import EventRecord
     from tidemark.collect.publish.spool import Spool
@@ -85,11 +85,11 @@ def spool() -> Iterator[Room]:
             finally:
                 spooled.close()
 
-        yield Room(seeds, call, ())
+        yield Target(seeds, call, ())
 
 
 @contextmanager
-def state() -> Iterator[Room]:
+def state() -> Iterator[Target]:
     """The stream's state in a checkpoint."""
     from tidemark.core.partition import decode_state
     from tidemark.reduce.group_state import decode_group
@@ -105,4 +105,4 @@ def state() -> Iterator[Room]:
             decode_state(data[1:])
 
     seeds = [*(b"G" + blob for blob in groups), *(b"P" + blob for blob in partitions[:20])]
-    yield Room(seeds, call, (TidemarkError,))
+    yield Target(seeds, call, (TidemarkError,))

@@ -16,8 +16,8 @@ from unittest.mock import patch
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 
 from tests.conftest import ROOT
-from tests.fuzz.event_rooms import event_codec, events, spool, state
-from tests.fuzz.room import Call, Room
+from tests.fuzz.event_targets import event_codec, events, spool, state
+from tests.fuzz.target import Call, Target
 from tests.verbs.audit.logs import encode as encode_log
 from tests.verbs.audit.logs import written
 from tidemark.core.errors import ConfigError, WireError
@@ -58,7 +58,7 @@ def _variables(data: bytes) -> dict[str, str]:
 
 
 @contextmanager
-def codec() -> Iterator[Room]:
+def codec() -> Iterator[Target]:
     """Answers of brokers, as the collector decodes them."""
     from tidemark.collect.codecs.fetch import decode_fetch
     from tidemark.collect.codecs.list_offsets import decode_list_offsets
@@ -111,22 +111,22 @@ def codec() -> Iterator[Room]:
         kind, body = data[0] if data else 0, data[1:]
         decode_fetch(body) if kind & 0x80 else decode_list_offsets(body, 1 + kind % 9)
 
-    yield Room(answers, call, (WireError,))
+    yield Target(answers, call, (WireError,))
 
 
 @contextmanager
-def records() -> Iterator[Room]:
+def records() -> Iterator[Target]:
     """Views and alerts, as the exporter, the pages and the verbs read them."""
     from tests.export.test_hostile_records import show
     from tests.pages.make import past_alerts, views
     from tidemark.core.records import encode_record
 
     seeds = [*map(encode_record, views()), *map(encode_record, past_alerts())]
-    yield Room(seeds, show, (WireError,))
+    yield Target(seeds, show, (WireError,))
 
 
 @contextmanager
-def configuration() -> Iterator[Room]:
+def configuration() -> Iterator[Target]:
     """The YAML file, variables, the files in both, and the properties file of --command-config.
 
     No message about a variable shows the secret, which is in all of them.
@@ -174,11 +174,11 @@ def configuration() -> Iterator[Room]:
         document = json.dumps({"clusters": [{"name": "a", "bootstrap_servers": ["k:1"]}]}).encode()
         seeds = [*(each.encode() for each in sections), small, document, document, properties]
         seeds += [json.dumps(each).encode() for each in VARIABLES]
-        yield Room(seeds, call, (ConfigError,))
+        yield Target(seeds, call, (ConfigError,))
 
 
 @contextmanager
-def http() -> Iterator[Room]:
+def http() -> Iterator[Target]:
     """Requests to the server of the long-running verbs, and query strings of the pages."""
     import requests
 
@@ -215,11 +215,11 @@ def http() -> Iterator[Room]:
             b"GET /-/healthy HTTP/1.0\r\n\r\n",
             b"?status=past&cluster=a&page=2&limit=10&q=%C3%A9",
         ]
-        yield Room(seeds, call, (BadRequestError,))
+        yield Target(seeds, call, (BadRequestError,))
 
 
 @contextmanager
-def logs() -> Iterator[Room]:
+def logs() -> Iterator[Target]:
     """Segments and checkpoint files of brokers, and the metadata log."""
     from tidemark.collect.sources.log_directories import formats
     from tidemark.collect.sources.metadata_log.batches import read_batches
@@ -257,11 +257,11 @@ def logs() -> Iterator[Room]:
         bytes([n]) + each for n, each in enumerate([*texts, *metas, b"\x01\x00\x00", log, log])
     ]
     errors = (WireError, formats.FormatError, DamagedLogError, UnreadableRecordsError)
-    yield Room(seeds, call, errors)
+    yield Target(seeds, call, errors)
 
 
 @contextmanager
-def jmx() -> Iterator[Room]:
+def jmx() -> Iterator[Target]:
     """Bodies of jmx_exporter endpoints, and tokens of OAuth servers."""
     from kafka.errors import SaslAuthenticationFailedError
 
@@ -280,10 +280,10 @@ def jmx() -> Iterator[Room]:
     # Labels that are one long word.
     seeds.append(b"# HELP\n" + b"kafka_server_app_info{%b} 1\n" % (b"a" * 60_000) * 16)
     seeds.append(b'{"access_token": "a.b.c", "expires_in": 300}')
-    yield Room(seeds, call, (ScrapeError, SaslAuthenticationFailedError))
+    yield Target(seeds, call, (ScrapeError, SaslAuthenticationFailedError))
 
 
-ROOMS = {
+TARGETS = {
     "codec": codec,
     "events": events,
     "event-codec": event_codec,
