@@ -14,7 +14,7 @@ from tidemark.settings.maintenance import Maintenance
 # The bounds exclude .inf and .nan, and what clocks, sockets and Java cannot represent.
 MAX_FLOAT: Final = 1e9
 MAX_INT: Final = 2**31 - 1
-# Room for some passes of a large cluster.
+# Enough for some passes of a large cluster.
 MIN_SPOOL_BYTES: Final = 16 * 1024 * 1024
 PositiveFloat = Annotated[float, Meta(gt=0, le=MAX_FLOAT)]
 PositiveInt = Annotated[int, Meta(ge=1, le=MAX_INT)]

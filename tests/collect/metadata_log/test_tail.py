@@ -1,4 +1,4 @@
-"""The thread around the reader: room in the queue, and one line for what is wrong."""
+"""The thread around the reader: the bound of the queue, and one line for what is wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVENT = BrokerState(broker=1, observed_at=1.0)
 
 
 def test_a_full_queue_makes_the_reader_wait_and_loses_nothing() -> None:
-    queue, put = EventQueue(room=2), threading.Event()
+    queue, put = EventQueue(limit=2), threading.Event()
 
     def work() -> None:
         for _ in range(3):
@@ -39,7 +39,7 @@ def test_a_full_queue_makes_the_reader_wait_and_loses_nothing() -> None:
 
 
 def test_a_closed_queue_ends_the_reader() -> None:
-    queue, ended = EventQueue(room=1), threading.Event()
+    queue, ended = EventQueue(limit=1), threading.Event()
     queue.put([EVENT])
 
     def work() -> None:

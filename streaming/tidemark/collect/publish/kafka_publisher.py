@@ -135,7 +135,7 @@ class KafkaPublisher(Publisher):
                 "records that waited for Kafka are dropped",
                 records=self._dropped,
                 meaning="their passes are missed or incomplete",
-                cure="collect.spool_directory and collect.spool_bytes give room for an outage",
+                cure="collect.spool_directory and collect.spool_bytes keep more of them",
             )
             self._dropped, self._dropped_at = 0, now
 

@@ -22,7 +22,7 @@ class EventRecord(NamedTuple):
     payload: bytes
     cluster: str
     partitions: tuple[TopicPartition, ...]
-    # Pass records, broker states and deletions are never dropped for lack of room.
+    # Pass records, broker states and deletions are never dropped.
     droppable: bool
 
 

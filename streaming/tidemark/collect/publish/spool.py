@@ -117,7 +117,7 @@ class Spool:
         lost: list[EventRecord] = []
         for record in records:
             frame = to_frame(record)
-            if not self._make_room(len(frame), lost) or not self._write(frame):
+            if not self._free_space(len(frame), lost) or not self._write(frame):
                 lost.append(record)
         return lost
 
@@ -221,7 +221,7 @@ class Spool:
         if not self._sizes[number]:
             self._delete(number)
 
-    def _make_room(self, size: int, lost: list[EventRecord]) -> bool:
+    def _free_space(self, size: int, lost: list[EventRecord]) -> bool:
         """Drops the oldest observations; other events only where no observation is left.
 
         False where the rest is being published, or the bound is smaller than one record.

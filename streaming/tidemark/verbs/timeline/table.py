@@ -36,7 +36,7 @@ _FRESH_SECONDS: Final = 2.0
 def table_lines(steps: Sequence[Step], members: Sequence[int], width: int) -> list[str]:
     """The table, its legend, and the columns that do not fit.
 
-    Where large offsets take too much room, the brokers' columns show how far they are above one
+    Where large offsets are too wide, the brokers' columns show how far they are above one
     that the legend names.
     """
     rows, omitted = fit(table_cells(steps, members), width, OMITTED_FIRST)

@@ -176,7 +176,7 @@ class Image:
                 return None
             case _:
                 return None
-        if self.brokers.get(number) == after or not _has_room(self.brokers, number):
+        if self.brokers.get(number) == after or not _may_hold(self.brokers, number):
             return None
         self.brokers[number] = after
         return number
@@ -191,7 +191,7 @@ class Image:
         )
 
 
-def _has_room(brokers: dict[int, Broker], number: int) -> bool:
+def _may_hold(brokers: dict[int, Broker], number: int) -> bool:
     return number >= 0 and (number in brokers or len(brokers) < MAX_BROKERS)
 
 

@@ -36,7 +36,7 @@ from tidemark.core.events import BrokerState, MetadataChange, PartitionDeleted
 
 # Sends a request to the controller and gives the body of the answer. Raises NoAnswerError.
 Ask = Callable[[Any], Awaitable[bytes]]
-# Takes events, and waits while there is no room for them.
+# Takes events, and waits while too many wait.
 Emit = Callable[[list[Change]], None]
 
 OFFSET_OUT_OF_RANGE: Final = 1

@@ -30,7 +30,7 @@ from tidemark.settings import Cluster, parse_address
 
 log = structlog.get_logger()
 
-# Events that no pass has taken yet: a few MB. The thread waits for room.
+# Events that no pass has taken yet: a few MB. The thread waits while there are more.
 MAX_QUEUED: Final = 20_000
 ANSWER_SECONDS: Final = MAX_WAIT_MS / 1000 + 4.0
 CONNECT_SECONDS: Final = 4.0
@@ -51,16 +51,16 @@ Report = Callable[[str, bool, int | None], None]
 class EventQueue:
     """Events on their way from a reader's thread to the pass, at most about MAX_QUEUED."""
 
-    def __init__(self, room: int = MAX_QUEUED) -> None:
+    def __init__(self, limit: int = MAX_QUEUED) -> None:
         self._events: deque[Change] = deque()
-        self._room = room
+        self._limit = limit
         self._is_closed = False
         self._changed = threading.Condition()
 
     def put(self, events: list[Change]) -> None:
-        """Waits while there is no room. Raises QueueClosedError once it is closed."""
+        """Waits while the queue is full. Raises QueueClosedError once it is closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or len(self._events) < self._room)
+            self._changed.wait_for(lambda: self._is_closed or len(self._events) < self._limit)
             if self._is_closed:
                 raise QueueClosedError
             self._events.extend(events)

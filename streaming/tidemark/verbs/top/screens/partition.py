@@ -16,7 +16,7 @@ from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text, kno
 from tidemark.verbs.top.screens.partitions import countdown_lines, replica_lines
 from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
 
-# The drawing's broker numbers, and the room right of its marks.
+# The drawing's broker numbers, and the space right of its marks.
 MARGIN: Final = 12
 MIN_BAR: Final = 20
 MAX_BAR: Final = 120
