@@ -264,14 +264,14 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_is_named_and_nothing_is_lost_or_doubled_once_there_is_room(
+def test_a_full_disk_is_named_and_nothing_is_lost_or_doubled_once_it_is_not(
     settings: Settings, stream: Start, disk: Path
 ) -> None:
     topics, checkpoint = Topics(settings), disk / "checkpoint"
     topics.send(range(6))
     assert ended(stream(at(settings, checkpoint), "--once")) == 0
-    room = shutil.disk_usage(disk).free
-    (disk / "other").write_bytes(bytes(room - 16_384))
+    free = shutil.disk_usage(disk).free
+    (disk / "other").write_bytes(bytes(free - 16_384))
     topics.send(range(6, 12))
     full = stream(at(settings, checkpoint), "--once")
     assert ended(full) == 1, full.log_tail()
