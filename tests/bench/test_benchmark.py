@@ -55,9 +55,8 @@ def rows():
 }
 DRIVER = """
 import signal
-from tests.bench.room import run_room
-from tidemark_lab.brokers.signals import exit_on
 from tests.bench.benchmark import run_benchmark
+from tidemark_lab.brokers.signals import exit_on
 exit_on(signal.SIGTERM)
 run_benchmark("waits")
 """
