@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.demo.alert_result import AlertResult, failures, latency_remarks
 from tidemark.demo.expected_alerts import (
     EXTRA_PASSES,
@@ -35,8 +35,7 @@ from tidemark.local.load_producer import LoadProducer, read_partitions
 from tidemark.local.probe import Probe
 from tidemark.local.receiver import WebhookReceiver
 from tidemark.local.signals import exit_on
-from tidemark.settings import Alertmanager, Notify, Settings
-from tidemark.settings.addresses import check_addresses
+from tidemark.settings.forms import url_problem
 
 REPORT: Final = "demo-report.json"
 LAG_TIME_MS: Final = "15000"
@@ -71,8 +70,9 @@ PASS_SECONDS: Final = 1.0
 )
 def demo(keep: bool, workdir: Path | None, jars: Path | None, alertmanager: str | None) -> None:
     if alertmanager is not None:
-        manager = Alertmanager(name="alertmanager", urls=[alertmanager])
-        check_addresses(Settings(notify=Notify(alertmanagers=[manager])))
+        problem = url_problem(alertmanager)
+        if problem is not None:
+            raise ConfigError(f"--alertmanager: {problem}.")
     exit_on(signal.SIGTERM, signal.SIGHUP)
     folder = workdir or Path(tempfile.mkdtemp(prefix="tidemark-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
