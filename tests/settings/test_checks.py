@@ -32,7 +32,7 @@ from tidemark.web.options import WebFile
         ("clusters: [{name: 'a b'}]", "clusters[0].name"),
         ("collect: {pass_seconds: soon}", "collect.pass_seconds"),
         ("collect: {pass_seconds: 0}", "collect.pass_seconds"),
-        ("collect: {compression: lz4}", "collect.compression: it must be one of gzip, none"),
+        ("export: {granularity: rack}", "export.granularity: it must be one of auto, cluster"),
         ("topics: {partitions: 0}", "topics.partitions"),
         ("kafka: {bootstrap_servers: []}", "kafka.bootstrap_servers"),
         ("[1, 2]", "the top level must be a mapping, found list"),

@@ -136,7 +136,6 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     fast_high_watermark_topics: list[str] = []
     # An unchanged partition is published once in this time.
     thin_seconds: PositiveFloat = 30.0
-    compression: Literal["gzip", "none"] = "gzip"
     # A folder for events that wait while the event topic is away, and its bound. Null: in memory.
     spool_directory: str | None = None
     spool_bytes: Annotated[int, Meta(ge=MIN_SPOOL_BYTES, le=MAX_INT)] = 256 * 1024 * 1024
@@ -170,7 +169,6 @@ class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
     # Four tasks at once even on two cores: tasks mostly wait, for Kafka or between JVM and Python.
     master: Master = "local[4]"
     max_offsets_per_trigger: PositiveInt = 20_000
-    starting_offsets: Literal["earliest", "latest"] = "earliest"
     store_provider: Literal["hdfs", "rocksdb"] = "hdfs"
     # The folder with the connector's jars. Null: downloaded once into the cache.
     jars: str | None = None
@@ -242,7 +240,6 @@ class Export(Struct, kw_only=True, forbid_unknown_fields=True):
     listen: str = "127.0.0.1:9754"
     # TLS, clients' certificates and users of `listen`: a file in exporter-toolkit's form.
     web_config_file: str | None = None
-    refresh_seconds: PositiveFloat = 1.0
     max_series: PositiveInt = 50_000
     granularity: Literal["auto", "cluster", "topic", "partition", "replica"] = "auto"
     # Regular expressions, matched whole. With `auto`, the partitions of these topics always have
