@@ -160,9 +160,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(f"tidemark: {known}", err=True)
         sys.exit(known.exit_code)
     except TidemarkError as error:
-        from tidemark.kafka.error_message import error_message
-
-        click.echo(f"tidemark: {error_message(error)}", err=True)
+        click.echo(f"tidemark: {error}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of the output is gone (`| head`). Without this Python reports it again at exit.

@@ -135,7 +135,7 @@ def walk_through(
     path = walk.folder / "tidemark.yaml"
     path.write_text(text, encoding="utf-8")
     shown = walk.run("tidemark check-config", code=2)[1]
-    assert "sasl_plain_password_file: cannot read /etc/tidemark/kafka-password" in shown
+    assert "sasl_plain_password_file: cannot read the file: No such file" in shown
     text = text.replace("/etc/tidemark/kafka-password", str(authority.folder / "secret"))
     path.write_text(text.replace("/etc/tidemark/kafka-ca.pem", str(authority.certificate)))
     for verb, extra in (("stream", "stream"), ("export", "export")):

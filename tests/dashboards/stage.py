@@ -141,7 +141,7 @@ def exporting(
 ) -> Iterator[None]:
     settings = Settings(clusters=[Cluster(name=CLUSTER)])
     settings.export.stale_seconds = stale_seconds
-    settings.export.listen, settings.export.refresh_seconds = f"127.0.0.1:{port}", 0.2
+    settings.export.listen = f"127.0.0.1:{port}"
     settings.notify.receivers = [Receiver(name="hook", url=webhook)]
     if alertmanager is not None:
         settings.notify.alertmanagers = [Alertmanager(name="manager", urls=[alertmanager])]
@@ -155,6 +155,7 @@ def exporting(
         mock.patch.object(process, "TopicReader", stage.reader),
         mock.patch.object(process, "make_delivery", delivery),
         mock.patch.object(process, "ENDS_SECONDS", 0.5),
+        mock.patch.object(process, "REFRESH_SECONDS", 0.2),
     ):
         exporter = process.Exporter(settings)
         exporter.start()

@@ -202,11 +202,13 @@ def test_ready_once_both_topics_are_read_to_their_ends(
     assert values(exporter)["tidemark_export_ready"] == 1
 
 
-def test_a_ready_exporter_serves_its_views(make: Callable[..., Exporter]) -> None:
+def test_a_ready_exporter_serves_its_views(
+    make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = "tidemark.partition-views"
     exporter = make({topic: [[], [message(0, view(), b"east/orders/0")]]}, {topic: 1})
     # No further refresh follows.
-    exporter._settings.export.refresh_seconds = 3600.0
+    monkeypatch.setattr("tidemark_exporters.process.REFRESH_SECONDS", 3600.0)
     exporter._read_views()
     assert exporter._waiting == {"alerts"}
     assert values(exporter)["tidemark_partition_leader east orders 0"] == 1
@@ -259,7 +261,7 @@ def test_a_failed_thread_ends_the_exporter_with_one_line(
 
 
 def test_a_partly_read_table_is_not_served_but_counters_are(
-    make: Callable[..., Exporter],
+    make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = "tidemark.partition-views"
     exporter = make(
@@ -273,7 +275,7 @@ def test_a_partly_read_table_is_not_served_but_counters_are(
     )
     seen = []
     exhausted, refresh = exporter._views.exhausted, exporter._refresh  # type: ignore[attr-defined]
-    exporter._settings.export.refresh_seconds = 0.0
+    monkeypatch.setattr("tidemark_exporters.process.REFRESH_SECONDS", 0.0)
 
     def note() -> float:
         took = refresh()

@@ -132,7 +132,6 @@ def configuration() -> Iterator[Target]:
     No message about a variable shows the secret, which is in all of them.
     """
     from tidemark.kafka.command_config import client_of, parse_properties
-    from tidemark.kafka.error_message import error_message
     from tidemark.settings import load_settings
     from tidemark.verbs.check_files import check_files
 
@@ -150,7 +149,7 @@ def configuration() -> Iterator[Target]:
                     with redirect_stderr(io.StringIO()):
                         check_files(load_settings(file, variables))
                 except ConfigError as error:
-                    shown = error_message(error)
+                    shown = str(error)
                     if "\n" in shown:
                         raise ValueError("not one line") from error
                     if any(SECRET in text for text in variables.values()) and SECRET in shown:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.settings.load import load, refused
 from tidemark.core.errors import ConfigError
-from tidemark.settings import Settings, load_settings, misspelt_variables
-from tidemark.settings.sources import variables
+from tidemark.settings import Settings, load_settings
+from tidemark.settings.environment import misspelt_variables, variables
 
 
 def test_without_file_and_environment_all_options_have_defaults() -> None:

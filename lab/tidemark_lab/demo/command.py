@@ -12,12 +12,11 @@ from typing import Final
 
 import click
 
-from tidemark.core.errors import TidemarkError
+from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.jvm.jars import connector_jars
 from tidemark.jvm.java import find_java
 from tidemark.kafka.client_log import quiet_client_logs
-from tidemark.settings import Alertmanager, Notify, Settings
-from tidemark.settings.addresses import check_addresses
+from tidemark.settings.forms import url_problem
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.jars import broker_jars
 from tidemark_lab.brokers.load_producer import LoadProducer, read_partitions
@@ -72,8 +71,9 @@ PASS_SECONDS: Final = 1.0
 )
 def demo(keep: bool, workdir: Path | None, jars: Path | None, alertmanager: str | None) -> None:
     if alertmanager is not None:
-        manager = Alertmanager(name="alertmanager", urls=[alertmanager])
-        check_addresses(Settings(notify=Notify(alertmanagers=[manager])))
+        problem = url_problem(alertmanager)
+        if problem is not None:
+            raise ConfigError(f"--alertmanager: {problem}.")
     exit_on(signal.SIGTERM, signal.SIGHUP)
     folder = workdir or Path(tempfile.mkdtemp(prefix="tidemark-demo-"))
     folder.mkdir(parents=True, exist_ok=True)

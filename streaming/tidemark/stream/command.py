@@ -16,7 +16,6 @@ from tidemark.core.errors import TidemarkError
 from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
 from tidemark.kafka.command_options import config_option, load_long_running, log_options
-from tidemark.kafka.error_message import error_message
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.stream import prepare as preparation
@@ -81,7 +80,7 @@ def main() -> None:
         except ModuleNotFoundError as error:
             raise missing_package("stream", error) from None
     except TidemarkError as error:
-        click.echo(f"tidemark stream: {error_message(error)}", err=True)
+        click.echo(f"tidemark stream: {error}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()

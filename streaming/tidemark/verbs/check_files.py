@@ -34,8 +34,8 @@ def check_files(settings: Settings, *, with_stream: bool = True) -> None:
     spool = settings.collect.spool_directory
     if spool is not None and _is_directory(spool) is False:
         raise ConfigError(
-            f"configuration: collect.spool_directory: {spool} is not a directory; give a folder of "
-            "the collector's own."
+            "configuration: collect.spool_directory: it is not a directory; give a folder of the "
+            "collector's own."
         )
     if with_stream:
         _check_stream(settings)
@@ -47,8 +47,7 @@ def _check_stream(settings: Settings) -> None:
     jars = settings.stream.jars
     if jars is not None and not _is_directory(jars):
         raise ConfigError(
-            f"configuration: stream.jars: {jars} is no folder; leave it out to have the jars "
-            "fetched."
+            "configuration: stream.jars: it is no folder; leave it out to have the jars fetched."
         )
     check_client(settings)
     check_checkpoint(settings, os.environ)

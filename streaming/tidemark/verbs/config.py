@@ -18,7 +18,9 @@ from tidemark import __version__
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.kafka.command_options import command_config_option, config_option, load_with
 from tidemark.kafka.completion import complete_receivers
-from tidemark.settings import Settings, choice_warnings, misspelt_variables
+from tidemark.settings import Settings
+from tidemark.settings.alert_choice import choice_warnings
+from tidemark.settings.environment import misspelt_variables
 
 SCHEMA: Final = Path(tidemark.settings.__file__).with_name("tidemark.schema.json")
 

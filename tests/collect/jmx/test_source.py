@@ -163,7 +163,7 @@ def test_https_names_what_is_missing(tmp_path: Path) -> None:
         with pytest.raises(ScrapeError, match="no TLS there"):
             scrape(endpoint, 5.0)
         endpoint.ca_file = str(tmp_path / "absent.pem")
-        with pytest.raises(ScrapeError, match=r"cannot read ca_file .*absent\.pem: No such file"):
+        with pytest.raises(ScrapeError, match=r"cannot read ca_file: No such file"):
             scrape(endpoint, 5.0)
 
 

@@ -272,7 +272,6 @@ class KafkaPublisher(Publisher):
         kafka-python asks any broker for the topic, even a paused one. A record sent before would
         wait and be lost.
         """
-        compression = self._settings.collect.compression
         set_gzip_level()
         producer: Any = None
         try:
@@ -283,7 +282,7 @@ class KafkaPublisher(Publisher):
                 self._settings.kafka,
                 acks="all",
                 enable_idempotence=True,
-                compression_type=None if compression == "none" else compression,
+                compression_type="gzip",
                 delivery_timeout_ms=DELIVERY_MS,
                 request_timeout_ms=10_000,
                 max_block_ms=5_000,

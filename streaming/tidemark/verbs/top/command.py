@@ -135,7 +135,7 @@ def _watch(
     if is_screen:
         messages.take_over_logs()
     if listen is not None:
-        parse_address(listen)
+        parse_address(listen, "--listen")
     recorder = None if record is None else Recorder(record)
     cluster = live_cluster(settings, bootstrap, name)
     live = LiveCluster(cluster, settings, recorder, passes)

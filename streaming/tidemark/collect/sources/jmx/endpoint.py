@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from tidemark.collect.sources.jmx.figures import MAX_BODY_BYTES, FigureReader, ScrapeError
 from tidemark.settings import JmxEndpoint
-from tidemark.settings.files import check_regular, read_bounded
+from tidemark.settings.files import check_regular, read_line
 
 PIECE_BYTES: Final = 256 * 1024
 _HEADERS: Final = {
@@ -79,7 +79,7 @@ def _connection(endpoint: JmxEndpoint, timeout_seconds: float) -> HTTPConnection
         context = ssl.create_default_context(cafile=endpoint.ca_file)
     except OSError as error:
         raise ScrapeError(
-            f"cannot read ca_file {endpoint.ca_file}: {error.strerror or 'no certificate in it'}"
+            f"cannot read ca_file: {error.strerror or 'no certificate in it'}"
         ) from None
     return HTTPSConnection(address.hostname, address.port, timeout=timeout_seconds, context=context)
 
@@ -90,7 +90,7 @@ def check_files(endpoint: JmxEndpoint) -> None:
         try:
             check_regular(endpoint.ca_file)
         except OSError as error:
-            raise ScrapeError(f"cannot read ca_file {endpoint.ca_file}: {error.strerror}") from None
+            raise ScrapeError(f"cannot read ca_file: {error.strerror}") from None
         _connection(endpoint, 1.0)
     _headers(endpoint)
 
@@ -142,15 +142,11 @@ def _check(answer: HTTPResponse) -> None:
 
 
 def _authorization(path: str) -> str:
-    """Read each time, as tokens are replaced. A library that refuses it would print it."""
+    """Read each time, as tokens are replaced."""
     try:
-        text = read_bounded(path, pipe_seconds=1.0).decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ScrapeError(f"cannot read authorization_file {path}: {reason}") from None
-    if not (text and text.isascii() and text.isprintable()):
-        raise ScrapeError(f"authorization_file {path} is not one line of printable ASCII")
-    return text
+        return read_line(path, pipe_seconds=1.0)
+    except OSError as error:
+        raise ScrapeError(f"cannot read authorization_file: {error.strerror}") from None
 
 
 def _reason(error: Exception) -> str:
