@@ -48,8 +48,8 @@ def test_a_sum_stays_within_64_bits() -> None:
     most = 2**63 - 1
     views = [view("a", number, replicas=[replica(1, most, most)]) for number in range(5)]
     table = table_of(*views)
-    totals = table.broker_aggregates["east", 1].checkpoints
-    assert (totals.behind_records, totals.unflushed_records) == (most, most)
+    broker = table.broker_aggregates["east", 1]
+    assert (broker.checkpoint_behind.records, broker.unflushed.records) == (most, most)
 
 
 def test_the_age_of_the_files_and_the_last_stop_are_those_of_the_last_reading() -> None:

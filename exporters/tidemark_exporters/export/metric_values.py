@@ -76,8 +76,8 @@ BROKER_VALUES: Final[dict[str, Callable[[BrokerAggregate], Value]]] = {
     "tidemark_broker_replica_lag_records_max": attrgetter("lag_records"),
     "tidemark_broker_records_at_risk_age_seconds_max": lambda b: to_seconds(b.risks.age_ms),
     "tidemark_broker_isr_removal_seconds_min": lambda b: to_seconds(b.removal_ms),
-    "tidemark_broker_checkpoint_behind_records": attrgetter("checkpoints.behind_records"),
-    "tidemark_broker_unflushed_records": attrgetter("checkpoints.unflushed_records"),
+    "tidemark_broker_checkpoint_behind_records": attrgetter("checkpoint_behind.records"),
+    "tidemark_broker_unflushed_records": attrgetter("unflushed.records"),
 }
 TOPIC_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_topic_partitions": attrgetter("partitions"),
