@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dashboards.metric_uses import USES
 from tidemark.core.metric_table import METRICS, TIERS, MetricDefinition
 
 HEADER = """# Metrics
@@ -48,6 +49,14 @@ COMPATIBLE = (
     ),
 )
 
+WITHOUT_PANEL = """
+## Metrics without a panel or a rule
+
+Every other metric is in a dashboard or in a rule, or named as in kafka_exporter for dashboards that
+were made for it. These are for questions and rules of your own:
+
+"""
+
 
 def _table(definitions: list[MetricDefinition]) -> str:
     rows = (
@@ -71,4 +80,6 @@ def page() -> str:
         )
         for tier in TIERS
     )
-    return HEADER + tiers + _section(*COMPATIBLE, [s for s in METRICS.values() if s.is_optional])
+    optional = [s for s in METRICS.values() if s.is_optional]
+    uses = [f"* `{s.name}`: {USES[s.name]}" for s in METRICS.values() if s.name in USES]
+    return HEADER + tiers + _section(*COMPATIBLE, optional) + WITHOUT_PANEL + "\n".join(uses) + "\n"

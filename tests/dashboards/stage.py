@@ -101,6 +101,9 @@ class _Reader:
             time.sleep(timeout_ms / 1000)
         return found
 
+    def read_to_end(self) -> list[Message]:
+        return self.poll(0)
+
     def caught_up(self) -> bool:
         return self._position >= self.end[0]
 

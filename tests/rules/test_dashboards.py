@@ -17,9 +17,11 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.__main__ import CHART, generate, links, stale, without_placement, write
+from dashboards.metric_uses import USES
 from dashboards.promql import ESTIMATED, EXACT, series
 from tests.conftest import ROOT, need
 from tests.metric_table import definition_of
+from tidemark.core.metric_table import METRICS
 
 FILES = sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
 PANELS = {"stat", "timeseries", "state-timeline", "table"}
@@ -95,6 +97,26 @@ def test_check_by_the_command_line() -> None:
         check=False,
     )
     assert (run.returncode, run.stdout) == (0, "")
+
+
+def test_a_metric_is_in_a_panel_or_a_rule_or_the_page_says_its_use_in_a_line() -> None:
+    rules = [
+        rule["expr"]
+        for path in (ROOT / "dashboards" / "prometheus").glob("*.yaml")
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
+        for rule in group["rules"]
+    ]
+    queries = [*rules, *itertools.chain.from_iterable(expressions(load(path)) for path in FILES)]
+    names = {name for query in queries for name in re.findall(r"\b(?:tidemark|kafka)_\w+", query)}
+    labels = {label for each in METRICS.values() for label in each.labels}
+    shown = {definition_of(name).name for name in names - labels}
+    assert shown & USES.keys() == set()
+    own = {name for name, each in METRICS.items() if not each.is_optional}
+    assert shown | USES.keys() == own
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for name, use in USES.items():
+        assert f"* `{name}`: {use}\n" in page
+        assert use.endswith((".", "?")) and "\n" not in use
 
 
 @each_dashboard

@@ -153,113 +153,86 @@ class PartitionAggregate:
         return self._totals
 
 
-class CheckpointTotals:
-    """How far the live offsets of a broker's replicas are above its checkpoint files.
+class Known:
+    """A number of records by partition: of how many it is known, and where it is above 0.
 
-    By partition, only distances above 0; every total is None where no distance is known.
+    Every total is None where it is known of none.
     """
 
-    __slots__ = ("behind", "known_behind", "known_unflushed", "unflushed")
-
-    def __init__(self) -> None:
-        self.known_behind = self.known_unflushed = 0
-        self.behind: dict[str, int] = {}
-        self.unflushed: dict[str, int] = {}
-
-    def count(self, key: str, distance: CheckpointDistance, sign: int) -> None:
-        """Adds the replica of a partition (1) or removes it (-1)."""
-        _, behind, unflushed = distance
-        self.known_behind += sign * (behind is not None)
-        self.known_unflushed += sign * (unflushed is not None)
-        for records, distances in ((behind, self.behind), (unflushed, self.unflushed)):
-            if records and sign > 0:
-                distances[key] = records
-            else:
-                distances.pop(key, None)
-
-    def copy(self) -> CheckpointTotals:
-        """One that does not change with this."""
-        made = copy.copy(self)
-        made.behind, made.unflushed = self.behind.copy(), self.unflushed.copy()
-        return made
-
-    @property
-    def used(self) -> bool:
-        return bool(self.known_behind or self.known_unflushed)
-
-    @property
-    def behind_partitions(self) -> int | None:
-        return len(self.behind) if self.known_behind else None
-
-    @property
-    def behind_records(self) -> int | None:
-        return _bounded(self.behind) if self.known_behind else None
-
-    @property
-    def behind_records_max(self) -> int | None:
-        return max(self.behind.values(), default=0) if self.known_behind else None
-
-    @property
-    def unflushed_partitions(self) -> int | None:
-        return len(self.unflushed) if self.known_unflushed else None
-
-    @property
-    def unflushed_records(self) -> int | None:
-        return _bounded(self.unflushed) if self.known_unflushed else None
-
-    @property
-    def unflushed_records_max(self) -> int | None:
-        return max(self.unflushed.values(), default=0) if self.known_unflushed else None
-
-
-def _bounded(distances: dict[str, int]) -> int:
-    """The sum, within 64 bits: views of a hostile topic may have any offsets."""
-    return min(sum(distances.values()), 2**63 - 1)
-
-
-class RiskTotals:
-    """What the death of a broker would cost, over the partitions that it leads.
-
-    By partition, only costs above 0. Every total is None where none is known.
-    """
-
-    __slots__ = ("known", "risks")
+    __slots__ = ("above", "known")
 
     def __init__(self) -> None:
         self.known = 0
-        self.risks: dict[str, AtRisk] = {}
+        self.above: dict[str, int] = {}
+
+    def count(self, key: str, records: int | None, sign: int) -> None:
+        """Adds the number of a partition (1) or removes it (-1)."""
+        self.known += sign * (records is not None)
+        if records and sign > 0:
+            self.above[key] = records
+        else:
+            self.above.pop(key, None)
+
+    def copy(self) -> Known:
+        """One that does not change with this."""
+        made = copy.copy(self)
+        made.above = self.above.copy()
+        return made
+
+    @property
+    def partitions(self) -> int | None:
+        """With a number above 0."""
+        return len(self.above) if self.known else None
+
+    @property
+    def records(self) -> int | None:
+        """The sum, within 64 bits: views of a hostile topic may have any offsets."""
+        return min(sum(self.above.values()), 2**63 - 1) if self.known else None
+
+    @property
+    def most(self) -> int | None:
+        return max(self.above.values(), default=0) if self.known else None
+
+
+class RiskTotals:
+    """What the death of a broker would cost, over the partitions that it leads."""
+
+    __slots__ = ("ages", "committed", "uncommitted")
+
+    def __init__(self) -> None:
+        self.committed, self.uncommitted = Known(), Known()
+        # By partition with a cost, the age of the oldest record where it is known.
+        self.ages: dict[str, float] = {}
 
     def count(self, key: str, risk: AtRisk, sign: int) -> None:
         """Adds the risk of a partition (1) or removes it (-1)."""
-        self.known += sign
-        if sign > 0 and (risk.committed or risk.uncommitted):
-            self.risks[key] = risk
-        else:
-            self.risks.pop(key, None)
+        self.committed.count(key, risk.committed, sign)
+        self.uncommitted.count(key, risk.uncommitted, sign)
+        self.ages.pop(key, None)
+        if sign > 0 and risk.age_ms is not None and (risk.committed or risk.uncommitted):
+            self.ages[key] = risk.age_ms
 
     def copy(self) -> RiskTotals:
         """One that does not change with this."""
         made = copy.copy(self)
-        made.risks = self.risks.copy()
+        made.committed, made.uncommitted = self.committed.copy(), self.uncommitted.copy()
+        made.ages = self.ages.copy()
         return made
 
     @property
+    def known(self) -> bool:
+        return self.committed.known > 0
+
+    @property
     def records(self) -> dict[str, int | None]:
-        """By kind."""
-        if not self.known:
-            return {"committed": None, "uncommitted": None}
-        return {
-            "committed": _bounded({key: risk.committed for key, risk in self.risks.items()}),
-            "uncommitted": _bounded({key: risk.uncommitted for key, risk in self.risks.items()}),
-        }
+        """By kind; None where none is known."""
+        return {"committed": self.committed.records, "uncommitted": self.uncommitted.records}
 
     @property
     def age_ms(self) -> float | None:
         """The age of the oldest of these records, where it is known."""
-        ages = [risk.age_ms for risk in self.risks.values() if risk.age_ms is not None]
-        if not self.known or (self.risks and not ages):
-            return None
-        return max(ages, default=0.0)
+        is_unknown = not self.ages and (self.committed.above or self.uncommitted.above)
+        return None if is_unknown or not self.known else max(self.ages.values(), default=0.0)
 
 
 class BrokerAggregate:
@@ -267,7 +240,7 @@ class BrokerAggregate:
 
     __slots__ = (
         "behind",
-        "checkpoints",
+        "checkpoint_behind",
         "effects",
         "known_lag_ms",
         "known_lag_records",
@@ -277,6 +250,7 @@ class BrokerAggregate:
         "removals",
         "replicas",
         "risks",
+        "unflushed",
     )
 
     def __init__(self) -> None:
@@ -284,7 +258,8 @@ class BrokerAggregate:
         self.known_lag_records = self.known_lag_ms = 0
         self.effects: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
         self.behind: dict[str, FollowerLag] = {}
-        self.checkpoints = CheckpointTotals()
+        # How far the live offsets of its replicas are above its checkpoint files.
+        self.checkpoint_behind, self.unflushed = Known(), Known()
         self.risks = RiskTotals()
         # By key, when a follower on the broker leaves the in-sync set at the earliest.
         self.removals: dict[str, float] = {}
@@ -295,6 +270,12 @@ class BrokerAggregate:
         self.out_of_sync += sign * host.out_of_sync
         if host.effect is not None:
             self.effects[host.effect] += sign
+
+    def count_checkpoint(self, key: str, distance: CheckpointDistance, sign: int) -> None:
+        """Adds the distances of a replica on the broker (1) or removes them (-1)."""
+        _, behind, unflushed = distance
+        self.checkpoint_behind.count(key, behind, sign)
+        self.unflushed.count(key, unflushed, sign)
 
     def count_follower(self, key: str, follower: FollowerLag, sign: int) -> None:
         """Adds the lag of a follower on the broker (1) or removes it (-1)."""
@@ -322,7 +303,8 @@ class BrokerAggregate:
             or self.preferred
             or self.known_lag_records
             or self.known_lag_ms
-            or self.checkpoints.used
+            or self.checkpoint_behind.known
+            or self.unflushed.known
             or self.risks.known
         )
 

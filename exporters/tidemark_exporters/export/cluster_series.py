@@ -10,7 +10,15 @@ from tidemark.core.metric_table import METRICS
 from tidemark.core.records import OpenAlert, View
 from tidemark_exporters.export.counters import EventCounters
 from tidemark_exporters.export.jmx_series import put_jmx
-from tidemark_exporters.export.metric_values import BROKER_VALUES, CLUSTER_VALUES, Value, to_seconds
+from tidemark_exporters.export.metric_values import (
+    BROKER_VALUES,
+    BROKER_VIEW_VALUES,
+    CLUSTER_VALUES,
+    CLUSTER_VIEW_VALUES,
+    LOG_DIRECTORY_VALUES,
+    NODE_VALUES,
+    Value,
+)
 from tidemark_exporters.export.table import Table, is_listed
 from tidemark_exporters.export.text_format import format_labels
 from tidemark_exporters.failures import Failures
@@ -94,39 +102,23 @@ def count_alerts(alerts: Iterable[OpenAlert], name: str) -> Series:
 
 def _put_cluster_view(view: View, counters: EventCounters, put: Callable[..., None]) -> None:
     cluster = view.kafka_cluster
-    put("tidemark_pass_period_seconds", to_seconds(view.period_ms), kafka_cluster=cluster)
-    put("tidemark_quorum_leader", view.quorum_leader, kafka_cluster=cluster)
-    put("tidemark_quorum_epoch", view.quorum_epoch, kafka_cluster=cluster)
-    put("kafka_brokers", len(view.broker_outcomes) or None, kafka_cluster=cluster)
-    for node, lag_ms in view.metadata_lag_ms.items():
-        lag = to_seconds(lag_ms)
-        put("tidemark_broker_metadata_lag_seconds", lag, kafka_cluster=cluster, broker=node)
-    for node, offset in view.metadata_log_end_offsets.items():
-        put("tidemark_broker_metadata_log_end_offset", offset, kafka_cluster=cluster, broker=node)
-    for broker, outcome in view.broker_outcomes.items():
+    for name, value_of in CLUSTER_VIEW_VALUES.items():
+        put(name, value_of(view), kafka_cluster=cluster)
+    for name, by_node in NODE_VALUES.items():
+        for node, value in by_node(view).items():
+            put(name, value, kafka_cluster=cluster, broker=node)
+    for broker in view.broker_outcomes:
         counters.add_broker(cluster, broker)
-        put("tidemark_broker_up", int(outcome == "ok"), kafka_cluster=cluster, broker=broker)
 
 
 def _put_broker_view(view: View, put: Callable[..., None]) -> None:
     """What a broker reports of itself, and a reader of its log directories found."""
     labels = {"kafka_cluster": view.kafka_cluster, "broker": view.broker}
-    configuration = view.configuration
-    reads = None if configuration is None else configuration.reads_from_followers
-    if reads is not None:
-        put("tidemark_broker_reads_from_followers", int(reads), **labels)
-    for each in view.log_directories or []:
-        place = {**labels, "log_directory": each.path}
-        put("tidemark_log_directory_online", int(each.error is None), **place)
-        put("tidemark_log_directory_total_bytes", each.total_bytes, **place)
-        put("tidemark_log_directory_usable_bytes", each.usable_bytes, **place)
-    read_at, modified_at = view.checkpoint_read_at, view.checkpoint_modified_at
-    put("tidemark_broker_checkpoint_read_timestamp_seconds", read_at, **labels)
-    if read_at is not None and modified_at is not None:
-        age = round(max(0.0, read_at - modified_at), 3)
-        put("tidemark_broker_checkpoint_age_seconds", age, **labels)
-    if view.stopped_clean is not None:
-        put("tidemark_broker_last_stop_clean", int(view.stopped_clean), **labels)
+    for name, value_of in BROKER_VIEW_VALUES.items():
+        put(name, value_of(view), **labels)
+    for directory in view.log_directories or []:
+        for name, of_directory in LOG_DIRECTORY_VALUES.items():
+            put(name, of_directory(directory), **labels, log_directory=directory.path)
 
 
 def _put_risks(cluster: str, table: Table, put: Callable[..., None]) -> None:

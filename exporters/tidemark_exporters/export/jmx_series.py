@@ -11,13 +11,8 @@ from tidemark.core.records import JmxView, View
 from tidemark_exporters.export.metric_values import Value, to_seconds
 
 _FIGURES: Final[dict[str, Callable[[JmxFigures], Value]]] = {
-    "tidemark_broker_jmx_isr_shrinks_total": attrgetter("isr_shrinks"),
-    "tidemark_broker_jmx_isr_expands_total": attrgetter("isr_expands"),
     "tidemark_broker_failed_isr_updates_total": attrgetter("failed_isr_updates"),
-    "tidemark_broker_jmx_under_replicated_partitions": attrgetter("under_replicated_partitions"),
-    "tidemark_broker_jmx_offline_replicas": attrgetter("offline_replicas"),
     "tidemark_broker_fetcher_lag_records_max": attrgetter("fetcher_max_lag_records"),
-    "tidemark_broker_fetcher_rate_min": attrgetter("fetcher_min_rate"),
     "tidemark_broker_fetcher_failed_partitions": attrgetter("failed_fetcher_partitions"),
     "tidemark_broker_fetcher_dead_threads": attrgetter("dead_fetcher_threads"),
     "tidemark_broker_unclean_elections_total": attrgetter("unclean_leader_elections"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Final
 
 from tidemark.assess.watermarks import low_watermark
+from tidemark.core.broker_report import LogDirectory
 from tidemark.core.records import ReplicaView, View
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 
@@ -46,6 +47,45 @@ def _lacks_replicas(view: View) -> int | None:
     )
 
 
+def _reads_from_followers(view: View) -> int | None:
+    configuration = view.configuration
+    return None if configuration is None else _flag(configuration.reads_from_followers)
+
+
+def _checkpoint_age(view: View) -> float | None:
+    read_at, modified_at = view.checkpoint_read_at, view.checkpoint_modified_at
+    if read_at is None or modified_at is None:
+        return None
+    return round(max(0.0, read_at - modified_at), 3)
+
+
+# Of a cluster's view; of its nodes by number; of a broker's view, and of its log directories.
+CLUSTER_VIEW_VALUES: Final[dict[str, Callable[[View], Value]]] = {
+    "tidemark_pass_period_seconds": lambda v: to_seconds(v.period_ms),
+    "tidemark_quorum_leader": attrgetter("quorum_leader"),
+    "tidemark_quorum_epoch": attrgetter("quorum_epoch"),
+    "kafka_brokers": lambda v: len(v.broker_outcomes) or None,
+}
+NODE_VALUES: Final[dict[str, Callable[[View], Mapping[str, Value]]]] = {
+    "tidemark_broker_metadata_lag_seconds": lambda v: {
+        node: to_seconds(lag_ms) for node, lag_ms in v.metadata_lag_ms.items()
+    },
+    "tidemark_broker_metadata_log_end_offset": attrgetter("metadata_log_end_offsets"),
+    "tidemark_broker_up": lambda v: {
+        broker: int(outcome == "ok") for broker, outcome in v.broker_outcomes.items()
+    },
+}
+BROKER_VIEW_VALUES: Final[dict[str, Callable[[View], Value]]] = {
+    "tidemark_broker_reads_from_followers": _reads_from_followers,
+    "tidemark_broker_checkpoint_read_timestamp_seconds": attrgetter("checkpoint_read_at"),
+    "tidemark_broker_checkpoint_age_seconds": _checkpoint_age,
+    "tidemark_broker_last_stop_clean": lambda v: _flag(v.stopped_clean),
+}
+LOG_DIRECTORY_VALUES: Final[dict[str, Callable[[LogDirectory], Value]]] = {
+    "tidemark_log_directory_online": lambda d: int(d.error is None),
+    "tidemark_log_directory_total_bytes": attrgetter("total_bytes"),
+    "tidemark_log_directory_usable_bytes": attrgetter("usable_bytes"),
+}
 CLUSTER_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_partitions": attrgetter("partitions"),
     "tidemark_partitions_leaderless": attrgetter("leaderless"),
@@ -76,12 +116,8 @@ BROKER_VALUES: Final[dict[str, Callable[[BrokerAggregate], Value]]] = {
     "tidemark_broker_replica_lag_records_max": attrgetter("lag_records"),
     "tidemark_broker_records_at_risk_age_seconds_max": lambda b: to_seconds(b.risks.age_ms),
     "tidemark_broker_isr_removal_seconds_min": lambda b: to_seconds(b.removal_ms),
-    "tidemark_broker_checkpoint_behind_partitions": attrgetter("checkpoints.behind_partitions"),
-    "tidemark_broker_checkpoint_behind_records": attrgetter("checkpoints.behind_records"),
-    "tidemark_broker_checkpoint_behind_records_max": attrgetter("checkpoints.behind_records_max"),
-    "tidemark_broker_unflushed_partitions": attrgetter("checkpoints.unflushed_partitions"),
-    "tidemark_broker_unflushed_records": attrgetter("checkpoints.unflushed_records"),
-    "tidemark_broker_unflushed_records_max": attrgetter("checkpoints.unflushed_records_max"),
+    "tidemark_broker_checkpoint_behind_records": attrgetter("checkpoint_behind.records"),
+    "tidemark_broker_unflushed_records": attrgetter("unflushed.records"),
 }
 TOPIC_VALUES: Final[dict[str, Callable[[PartitionAggregate], Value]]] = {
     "tidemark_topic_partitions": attrgetter("partitions"),

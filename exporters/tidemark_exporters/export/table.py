@@ -192,9 +192,8 @@ class Table:
         if before.checkpoints != progress.checkpoints:
             for distances, sign in ((before.checkpoints, -1), (progress.checkpoints, 1)):
                 for distance in distances:
-                    self.broker_aggregates[cluster, distance[0]].checkpoints.count(
-                        key, distance, sign
-                    )
+                    broker, *_ = distance
+                    self.broker_aggregates[cluster, broker].count_checkpoint(key, distance, sign)
         if before.at_risk != progress.at_risk or before.removals != progress.removals:
             self._put_risks(key, cluster, before, progress)
         old, new = before.followers, progress.followers

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
-from tidemark.core.errors import ConfigError, TidemarkError, WireError
+from tidemark.core.errors import ConfigError, WireError
 from tidemark.core.records import Alert, OpenAlert, View, decode_record
 from tidemark.core.text import counted, table, utc
 from tidemark.kafka.topic_reader import Message, TopicReader
 from tidemark.settings import Settings
+from tidemark_exporters.export.table import Table
 from tidemark_exporters.notify.delivery import Delivery, kafka_store, make_delivery
 from tidemark_exporters.notify.derived_alerts import as_firing
 from tidemark_exporters.notify.offsets import OffsetStore
 from tidemark_exporters.notify.receiver_state import wants
 
-READ_SECONDS: Final = 120.0
-POLL_MS: Final = 200
 # All records count as having arrived this long ago, so every group is due.
 SETTLED_SECONDS: Final = 40.0
 
@@ -51,76 +50,53 @@ def dry_run(
     *,
     as_json: bool = False,
 ) -> None:
-    """Reads both topics to their ends. Raises ConfigError, ClusterError or TidemarkError."""
+    """Reads both topics to their ends. Raises ConfigError or ClusterError."""
     if not settings.notify.routes:
         raise ConfigError(
             "--dry-run-notify: the configuration has no receivers; "
             "list them under notify.receivers or notify.alertmanagers."
         )
-    now = time.time()
+    now, table = time.time(), Table()
     clock = [now - SETTLED_SECONDS]
     views = TopicReader(settings.kafka, settings.topics.partition_views)
     alerts = TopicReader(settings.kafka, settings.topics.alerts)
     # All instances of a set of Alertmanagers are posted the same.
     recorders = {route.name: [_Recorder(route.name)] for route in settings.notify.routes}
     delivery = make_delivery(settings, recorders, alerts.end, make_store, lambda: clock[0])
-    newest, open_alerts = _read_views(views, delivery)
-    _read_alerts(alerts, delivery)
-    clock[0] = now
-    delivery.tick(newest, lambda: open_alerts)
-    for sender in delivery.senders:
-        sender.post_due(sender.addresses[0])
-    if as_json:
-        firing = [as_firing(alert) for alert in open_alerts]
-        echo(json.dumps(_document(settings, delivery, firing, recorders, now)))
-        return
-    _show_open(settings, delivery, [as_firing(alert) for alert in open_alerts], now, echo)
-    for (recorder,) in recorders.values():
-        _show_posts(recorder, now, echo)
-
-
-def _read_views(
-    reader: TopicReader, delivery: Delivery
-) -> tuple[dict[str, float], list[OpenAlert]]:
-    """The newest pass by cluster, and the alerts of all views."""
-    newest: dict[str, float] = {}
-    held: dict[bytes | None, list[OpenAlert]] = {}
-    for message, view in _records(reader):
-        held.pop(message.key, None)
-        if isinstance(view, View):
-            newest[view.kafka_cluster] = max(view.at, newest.get(view.kafka_cluster, 0.0))
-            held[message.key] = view.alerts
-            delivery.view(view)
-    return newest, [alert for alerts in held.values() for alert in alerts]
-
-
-def _read_alerts(reader: TopicReader, delivery: Delivery) -> None:
-    reader.start(delivery.starts)
-    for message, record in _records(reader):
+    for message, record in _records(views):
+        if record is None or isinstance(record, View):
+            table.apply((message.key or b"").decode("utf-8", "replace"), record)
+        if isinstance(record, View):
+            delivery.view(record)
+    alerts.start(delivery.starts)
+    for message, record in _records(alerts):
         if isinstance(record, Alert):
             delivery.alerts([(record, (message.partition, message.offset))])
+    clock[0] = now
+    delivery.tick(table.newest, table.open_alerts)
+    for sender in delivery.senders:
+        sender.post_due(sender.addresses[0])
+    document = _document(settings, delivery, table.open_alerts(), recorders, now)
+    if as_json:
+        echo(json.dumps(document))
+        return
+    _show_open(document, echo)
+    for name, bodies in document["posts"].items():
+        _show_posts(name, bodies, now, echo)
 
 
-def _records(reader: TopicReader) -> Iterable[tuple[Message, object]]:
-    """The messages of a topic up to its end, with their records; None for what is no record."""
-    deadline = time.monotonic() + READ_SECONDS
-    while not reader.caught_up():
-        for message in reader.poll(POLL_MS):
-            record = None
-            with suppress(WireError):
-                record = decode_record(message.value or b"")
-            yield message, record
-        if time.monotonic() > deadline:
-            raise TidemarkError(
-                f"topic {reader.topic} could not be read to its end within {READ_SECONDS:.0f} s."
-            )
+def _records(reader: TopicReader) -> Iterator[tuple[Message, object]]:
+    """The messages of a topic up to its end, with their records; a tombstone has None."""
+    for message in reader.read_to_end():
+        with suppress(WireError):
+            yield message, None if message.value is None else decode_record(message.value)
     reader.close()
 
 
 def _document(
     settings: Settings,
     delivery: Delivery,
-    alerts: list[Alert],
+    alerts: list[OpenAlert],
     recorders: dict[str, list[_Recorder]],
     now: float,
 ) -> dict[str, Any]:
@@ -135,35 +111,32 @@ def _document(
                 "receivers": [each.name for each in routes if wants(each, alert)],
                 "held_back_by": delivery.windows.mute(alert, now),
             }
-            for alert in sorted(alerts, key=lambda alert: alert.starts_at)
+            for alert in sorted(map(as_firing, alerts), key=lambda alert: alert.starts_at)
         ],
         "posts": {recorder.name: recorder.bodies for (recorder,) in recorders.values()},
     }
 
 
-def _show_open(
-    settings: Settings, delivery: Delivery, alerts: list[Alert], now: float, echo: Echo
-) -> None:
-    for name, until in delivery.windows.open(now).items():
+def _show_open(document: dict[str, Any], echo: Echo) -> None:
+    for name, until in document["maintenance"].items():
         echo(f"maintenance window {name} is open until {utc(until)}")
+    alerts, rows = document["open"], []
     echo(f"{counted(len(alerts), 'open alert')}{', and where each belongs:' if alerts else ''}")
-    rows = []
-    for alert in sorted(alerts, key=lambda alert: alert.starts_at):
-        names = [route.name for route in settings.notify.routes if wants(route, alert)]
-        window = delivery.windows.mute(alert, now)
+    for alert in alerts:
+        names, window = alert["receivers"], alert["held_back_by"]
         held = "" if window is None or not names else f" (held back by {window})"
         receivers = f"{', '.join(names) or 'none'}{held}"
-        rows.append([*_cells(alert.labels), utc(alert.starts_at), receivers])
+        rows.append([*_cells(alert["labels"]), utc(alert["starts_at"]), receivers])
     _show_table([*LABELS, "SINCE", "RECEIVERS"], rows, echo)
 
 
-def _show_posts(recorder: _Recorder, now: float, echo: Echo) -> None:
+def _show_posts(name: str, bodies: list[Any], now: float, echo: Echo) -> None:
     echo("")
-    if not recorder.bodies:
-        echo(f"{recorder.name}: nothing would be sent")
+    if not bodies:
+        echo(f"{name}: nothing would be sent")
         return
-    echo(f"{recorder.name}: {counted(len(recorder.bodies), 'post')} would be sent")
-    for number, body in enumerate(recorder.bodies, start=1):
+    echo(f"{name}: {counted(len(bodies), 'post')} would be sent")
+    for number, body in enumerate(bodies, start=1):
         alerts = body["alerts"] if isinstance(body, dict) else body
         echo(f"post {number}: {counted(len(alerts), 'alert')}")
         rows = [[_state(each, now), *_cells(each["labels"]), each["startsAt"]] for each in alerts]

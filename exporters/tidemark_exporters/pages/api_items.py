@@ -24,9 +24,29 @@ MAX_IMPACTS: Final = 1_000
 MAX_IMPACTS_OF_PAGE: Final = 100
 
 
-class ClusterResource(Struct, kw_only=True, omit_defaults=True):
+class Resource(Struct, kw_only=True, omit_defaults=True):
     kafka_cluster: str
+    # Of the follower that is furthest behind.
+    lag_records_max: float | None = None
+    lag_ms_max: float | None = None
+
+
+class PartitionCounts(Resource, kw_only=True, omit_defaults=True):
+    """What clusters and topics count."""
+
+    # The worst state of its partitions.
     state: str
+    partitions: int
+    # Assigned replicas.
+    replicas: int
+    leaderless: int
+    under_min_isr: int
+    at_min_isr: int
+    under_replicated: int
+    blind: int
+
+
+class ClusterResource(PartitionCounts, kw_only=True, omit_defaults=True):
     states: list[str]
     # Time of the last evaluated pass, Unix seconds.
     seen_at: float | None = None
@@ -38,16 +58,6 @@ class ClusterResource(Struct, kw_only=True, omit_defaults=True):
     quorum_leader: int | None = None
     quorum_epoch: int | None = None
     topics: int
-    partitions: int
-    # Assigned replicas.
-    replicas: int
-    leaderless: int
-    under_min_isr: int
-    at_min_isr: int
-    under_replicated: int
-    blind: int
-    lag_records_max: float | None = None
-    lag_ms_max: float | None = None
     # Partitions that a reassignment applies to, and what the replicas that are being added still
     # have to copy: absent while unknown of one of them.
     reassigning: int
@@ -63,43 +73,26 @@ class ClusterResource(Struct, kw_only=True, omit_defaults=True):
     alerts: dict[str, int]
 
 
-class TopicResource(Struct, kw_only=True, omit_defaults=True):
-    kafka_cluster: str
+class TopicResource(PartitionCounts, kw_only=True, omit_defaults=True):
     topic: str
-    # The worst state of its partitions, and its partitions counted by their worst state.
-    state: str
+    # Its partitions counted by their worst state.
     partitions_by_state: dict[str, int]
-    partitions: int
-    # Assigned replicas.
-    replicas: int
-    leaderless: int
-    under_min_isr: int
-    at_min_isr: int
-    under_replicated: int
-    blind: int
-    lag_records_max: float | None = None
-    lag_ms_max: float | None = None
     uncommitted_records: float | None = None
     # Open alerts.
     alerts: int
 
 
-class PartitionResource(Struct, kw_only=True, omit_defaults=True):
-    kafka_cluster: str
+class PartitionResource(Resource, kw_only=True, omit_defaults=True):
     topic: str
     partition: int
     # The worst of `states`.
     state: str
     states: list[str]
-    # Of the follower that is furthest behind.
-    lag_records_max: float | None = None
-    lag_ms_max: float | None = None
     # The record of the views topic.
     view: View
 
 
-class BrokerResource(Struct, kw_only=True, omit_defaults=True):
-    kafka_cluster: str
+class BrokerResource(Resource, kw_only=True, omit_defaults=True):
     broker: int
     # critical, warning, unknown, info or ok.
     level: str
@@ -115,8 +108,6 @@ class BrokerResource(Struct, kw_only=True, omit_defaults=True):
     replicas: int
     leaders: int
     out_of_sync: int
-    lag_records_max: float | None = None
-    lag_ms_max: float | None = None
     # The partitions that a stop of this broker alone affects, by their worst effect; `safe`: none.
     # `safe` is null while the views are being read and for a stale cluster.
     stop: dict[str, Any]

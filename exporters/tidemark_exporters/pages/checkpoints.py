@@ -45,19 +45,19 @@ class ReplicaCheckpoint(Struct, kw_only=True, omit_defaults=True):
 
 def checkpoint_totals(view: View | None, aggregate: BrokerAggregate) -> CheckpointResource | None:
     """The totals of a broker; None where no reader of its log directories has reported."""
-    totals = aggregate.checkpoints
+    behind, unflushed = aggregate.checkpoint_behind, aggregate.unflushed
     read_at = None if view is None else view.checkpoint_read_at
-    if read_at is None and not totals.used:
+    if read_at is None and not (behind.known or unflushed.known):
         return None
     return CheckpointResource(
         modified_at=None if view is None else view.checkpoint_modified_at,
         read_at=read_at,
-        behind_partitions=totals.behind_partitions,
-        behind_records=totals.behind_records,
-        behind_records_max=totals.behind_records_max,
-        unflushed_partitions=totals.unflushed_partitions,
-        unflushed_records=totals.unflushed_records,
-        unflushed_records_max=totals.unflushed_records_max,
+        behind_partitions=behind.partitions,
+        behind_records=behind.records,
+        behind_records_max=behind.most,
+        unflushed_partitions=unflushed.partitions,
+        unflushed_records=unflushed.records,
+        unflushed_records_max=unflushed.most,
     )
 
 

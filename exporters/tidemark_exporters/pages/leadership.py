@@ -47,7 +47,6 @@ def needs_choice(view: View) -> bool:
 
 def partitions_at_risk(snapshot: TableSnapshot, cluster: str, broker: int) -> list[AtRiskRow]:
     """Of the partitions that the broker leads; the most committed records first."""
-    risks = snapshot.broker_aggregate(cluster, broker).risks.risks
     rows = [
         AtRiskRow(each.topic, each.partition, risk.committed, risk.uncommitted, risk.age_ms)
         for each in snapshot.partitions
@@ -57,7 +56,7 @@ def partitions_at_risk(snapshot: TableSnapshot, cluster: str, broker: int) -> li
         and (risk.committed or risk.uncommitted)
     ]
     rows.sort(key=lambda row: (-row.committed, -row.uncommitted, row.topic, row.partition))
-    return rows[:MAX_AT_RISK] if risks else []
+    return rows[:MAX_AT_RISK]
 
 
 def range_text(offsets: OffsetRange | None) -> str:

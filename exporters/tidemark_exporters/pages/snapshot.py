@@ -232,7 +232,8 @@ def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggreg
         aggregate.behind = aggregate.behind.copy()
         if isinstance(aggregate, BrokerAggregate):
             aggregate.effects = aggregate.effects.copy()
-            aggregate.checkpoints = aggregate.checkpoints.copy()
+            aggregate.checkpoint_behind = aggregate.checkpoint_behind.copy()
+            aggregate.unflushed = aggregate.unflushed.copy()
             aggregate.risks = aggregate.risks.copy()
             aggregate.removals = aggregate.removals.copy()
         else:

@@ -164,9 +164,6 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
             "Records of the event topic that were removed before the stream read them."
         ),
     },
-    ("stream", "counter", "rows", ("kind",)): {
-        "tidemark_stream_output_rows_total": "Rows written, by kind of topic.",
-    },
     ("stream", "gauge", "seconds", ()): {
         "tidemark_stream_end_to_end_age_seconds": (
             "Age of the oldest event of the last batch when the batch ended."
@@ -177,9 +174,6 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
         "tidemark_stream_offsets_behind_average": (
             "Offsets behind the newest event, averaged over the partitions."
         ),
-    },
-    ("stream", "gauge", "groups", ()): {
-        "tidemark_stream_state_rows": "Groups with state.",
     },
     ("stream", "gauge", "bytes", ()): {
         "tidemark_stream_state_memory_bytes": "Memory used by the state store.",
@@ -301,24 +295,12 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("broker", "gauge", "replicas", _BROKER): {
         "tidemark_broker_replicas": "Replicas assigned to the broker.",
         "tidemark_broker_out_of_sync_replicas": "Assigned replicas that are not in sync.",
-        "tidemark_broker_jmx_offline_replicas": "Replicas on failed log directories, by JMX.",
     },
     ("broker", "gauge", "partitions", _BROKER): {
         "tidemark_broker_leaders": "Partitions led by the broker.",
         "tidemark_broker_preferred_leaders": "Partitions with the broker as preferred leader.",
-        "tidemark_broker_checkpoint_behind_partitions": (
-            "Replicas with a high watermark above the one in the broker's checkpoint file. Absent "
-            "while its log directories are not read."
-        ),
-        "tidemark_broker_unflushed_partitions": (
-            "Replicas with records from their recovery point on: not known to be flushed. Absent "
-            "while its log directories are not read."
-        ),
         "tidemark_broker_fetcher_failed_partitions": (
             "Partitions that the broker's fetchers gave up after an error, by JMX."
-        ),
-        "tidemark_broker_jmx_under_replicated_partitions": (
-            "Under-replicated partitions led by the broker, by JMX."
         ),
     },
     ("broker", "gauge", "partitions", ("kafka_cluster", "broker", "effect")): {
@@ -366,12 +348,10 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
             "Records between the high watermarks in the checkpoint file and the live ones, over "
             "its replicas."
         ),
-        "tidemark_broker_checkpoint_behind_records_max": "The same of the replica with the most.",
         "tidemark_broker_unflushed_records": (
             "Records from the recovery points to the log ends, over its replicas: not known to be "
             "flushed."
         ),
-        "tidemark_broker_unflushed_records_max": "The same of the replica with the most.",
         "tidemark_broker_fetcher_lag_records_max": (
             "Largest distance of the broker's fetchers from a leader's high watermark, by JMX."
         ),
@@ -382,15 +362,9 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
     ("broker", "counter", "shrinks", _BROKER): {
         "tidemark_isr_shrinks_total": "Removals of the broker from an in-sync set.",
         "tidemark_isr_shrinks_led_total": "Removals from in-sync sets led by the broker.",
-        "tidemark_broker_jmx_isr_shrinks_total": (
-            "Shrinks of in-sync sets requested by the broker as leader, by JMX."
-        ),
     },
     ("broker", "counter", "expands", _BROKER): {
         "tidemark_isr_expands_total": "Additions of the broker to an in-sync set.",
-        "tidemark_broker_jmx_isr_expands_total": (
-            "Expansions of in-sync sets requested by the broker as leader, by JMX."
-        ),
     },
     ("broker", "gauge", "operations", ("kafka_cluster", "broker", "purgatory")): {
         "tidemark_broker_purgatory_operations": (
@@ -420,9 +394,6 @@ _TABLE: Final[dict[tuple[Tier, Kind, str, tuple[str, ...]], dict[str, str]]] = {
             "1 while JMX and Tidemark's own samples exclude each other for 30 s, by figure: "
             "isr_shrinks. Else 0."
         ),
-    },
-    ("broker", "gauge", "fetches per second", _BROKER): {
-        "tidemark_broker_fetcher_rate_min": "Fetch rate of the broker's slowest fetcher, by JMX.",
     },
     ("broker", "gauge", "threads", _BROKER): {
         "tidemark_broker_fetcher_dead_threads": "Fetcher threads that ended by an error, by JMX.",

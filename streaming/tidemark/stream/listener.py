@@ -78,15 +78,11 @@ class StreamMetrics:
             "tidemark_stream_batch_duration_seconds", BATCH_SECONDS
         )
         self.records = registry.counter("tidemark_stream_input_records_total")
-        self.rows = registry.counter("tidemark_stream_output_rows_total")
         self.age_seconds = registry.gauge("tidemark_stream_end_to_end_age_seconds")
         self.behind = registry.gauge("tidemark_stream_offsets_behind_average")
-        self.state_rows = registry.gauge("tidemark_stream_state_rows")
         self.state_bytes = registry.gauge("tidemark_stream_state_memory_bytes")
         self.last_batch = registry.gauge("tidemark_stream_last_batch_timestamp_seconds")
         self.overtaken = registry.counter("tidemark_stream_overtaken_records_total")
-        for kind in KINDS:
-            self.rows.labels(kind)
 
 
 class Listener(StreamingQueryListener):
@@ -126,8 +122,6 @@ class Listener(StreamingQueryListener):
         counts = {kind: int(written[kind]) if written is not None else 0 for kind in KINDS}
         metrics.batch_seconds.observe(progress.batchDuration / 1000)
         metrics.records.inc(read["records"])
-        for kind, count in counts.items():
-            metrics.rows.labels(kind).inc(count)
         metrics.age_seconds.set(age)
         metrics.behind.set(
             sum(
@@ -135,7 +129,6 @@ class Listener(StreamingQueryListener):
                 for source in progress.sources
             )
         )
-        metrics.state_rows.set(sum(operator.numRowsTotal for operator in progress.stateOperators))
         metrics.state_bytes.set(
             sum(operator.memoryUsedBytes for operator in progress.stateOperators)
         )
