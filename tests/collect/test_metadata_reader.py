@@ -13,8 +13,7 @@ from tidemark.collect.codecs.metadata_image import (
     TopicMetadata,
 )
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
-from tidemark.collect.connect.connection import NoAnswerError
-from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.connect.connection import Network, NoAnswerError
 from tidemark.collect.metadata import metadata_reader as module
 from tidemark.collect.metadata.admin_queries import Configurations, Quorum, QuorumReplica
 from tidemark.collect.metadata.inventory import Inventory
@@ -26,9 +25,9 @@ class FakeQuorum:
     """A reader whose brokers all give `answer` for the quorum."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.loop = EventLoop()
-        cluster = Cluster(name="c")
-        self.reader = MetadataReader(self.loop, {}, Inventory(cluster, 1), cluster, Collect())
+        network, cluster = Network({}), Cluster(name="c")
+        self.loop = network.loop
+        self.reader = MetadataReader(network, Inventory(cluster, 1), cluster, Collect())
         self.answer: Quorum | NoAnswerError | None = Quorum(100, 7, {})
         self.at = 0.0
 
@@ -120,7 +119,7 @@ def test_eligible_replicas_are_read_again_only_where_they_may_have_changed(
     topics = {name: TopicMetadata(None, 0, {0: both}) for name in ("same", "elected", "shrunk")}
     inventory.apply([MetadataImage(1, 0.0, "c", 1, {}, topics)])
     inventory.set_eligible({(name, 0): EligibleReplicas([], [], 4, (2, 1)) for name in topics})
-    reader = MetadataReader(EventLoop(), {}, inventory, cluster, Collect())
+    reader = MetadataReader(Network({}), inventory, cluster, Collect())
     asked: list[set[str]] = []
     monkeypatch.setattr(reader, "choose", lambda _: [None])
     monkeypatch.setattr(reader, "_list_reassignments", lambda *_: None)
@@ -146,8 +145,8 @@ def test_a_configuration_that_was_not_answered_is_read_again_in_the_next_pass(
     inventory = Inventory(cluster, 1)
     topic = TopicMetadata(None, 0, {0: PartitionMetadata(1, 4, (1, 2), (1, 2), 0)})
     inventory.apply([MetadataImage(1, 0.0, "c", 1, {}, {"orders": topic})])
-    loop = EventLoop()
-    reader = MetadataReader(loop, {}, inventory, cluster, Collect())
+    network = Network({})
+    reader = MetadataReader(network, inventory, cluster, Collect())
     asked: list[int] = []
     is_silent = True
 
@@ -168,7 +167,7 @@ def test_a_configuration_that_was_not_answered_is_read_again_in_the_next_pass(
 
     def start_pass(now: float) -> None:
         reader.start_queries(live, now, images_due=False)
-        loop.run(loop.wait, [reader._running["configurations"]], 1.0)
+        network.loop.run(network.loop.wait, [reader._running["configurations"]], 1.0)
 
     start_pass(100.0)
     start_pass(101.0)

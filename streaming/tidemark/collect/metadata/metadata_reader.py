@@ -19,8 +19,7 @@ from tidemark.collect.codecs.metadata_image import (
     Reassignment,
     TopicPartition,
 )
-from tidemark.collect.connect.connection import BrokerConnection, ConnectionPool, NoAnswerError
-from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.connect.connection import BrokerConnection, Network, NoAnswerError
 from tidemark.collect.metadata.admin_queries import (
     Quorum,
     read_configurations,
@@ -63,8 +62,7 @@ class MetadataReader:
 
     def __init__(
         self,
-        loop: EventLoop,
-        options: dict[str, Any],
+        network: Network,
         inventory: Inventory,
         cluster: Cluster,
         settings: Collect,
@@ -78,13 +76,13 @@ class MetadataReader:
         self.deleted: set[str] = set()
         self.refusals = Refusals()
         self._decoder = MetadataDecoder()
-        self._loop = loop
+        self._loop = network.loop
         self._inventory = inventory
         self._settings = settings
-        self._connections = ConnectionPool(loop, options)
+        self._connections = network.pool()
         # DescribeQuorum has connections of its own: a broker without a controller delays it and all
         # behind it.
-        self._quorum_connections = ConnectionPool(loop, options)
+        self._quorum_connections = network.pool()
         self._bootstrap = [
             self._connections.get(-1 - i, *parse_address(server))
             for i, server in enumerate(cluster.bootstrap_servers)
