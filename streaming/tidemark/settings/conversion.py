@@ -7,12 +7,14 @@ So a key is shown only near an option's name, without what follows.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
 import msgspec
 from msgspec import Struct, inspect
+
+from tidemark.settings.environment import variables
 
 _MESSAGE: Final = re.compile(r"(.*?)(?: - at (`key` in )?`\$(.*)`)?", re.DOTALL)
 _STEP: Final = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
@@ -76,17 +78,10 @@ def _unknown_field(key: str, kind: type[Struct], section: inspect.Type) -> str:
     fields = [each.name for each in section.fields]
     if near := near_key(key, fields):
         return f"unknown field{near}"
-    same = [path for path in _options(kind) if path.endswith(f".{key}")]
+    same = [".".join(path) for _, path, _ in variables(kind) if path[1:] and path[-1] == key]
     if len(same) == 1:
         return f"unknown field `{key}`; did you mean `{same[0]}`?"
     return f"unknown field; there are {', '.join(fields)}"
-
-
-def _options(kind: type[Struct], prefix: str = "") -> Iterator[str]:
-    for option in msgspec.structs.fields(kind):
-        yield f"{prefix}{option.name}"
-        if isinstance(option.type, type) and issubclass(option.type, Struct):
-            yield from _options(option.type, f"{prefix}{option.name}.")
 
 
 def _locate(kind: type[Struct], path: str) -> tuple[str, inspect.Type]:
