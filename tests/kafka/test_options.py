@@ -59,12 +59,12 @@ def test_a_version_is_a_tuple_and_null_is_the_default() -> None:
         ({**PLAIN, "sasl_mechanism": 5}, "client.sasl_mechanism must be one of PLAIN, "),
         (
             {"security_protocoll": "SSL"},
-            "an option of kafka-python: `security_protocoll`",
+            "option of kafka-python `security_protocoll`",
         ),
         ({"security_protocoll": "SSL"}, "did you mean `security_protocol`?"),
         (
             {"key_serializer": "x"},
-            "not an option of kafka-python: remove what docs/",
+            "unknown option of kafka-python; remove what docs/",
         ),
         ({"api_version": 2.5}, "client.api_version must be a list of numbers, such as [2, 5]"),
         ({"api_version": [-1, 5]}, "client.api_version must be a list of numbers"),

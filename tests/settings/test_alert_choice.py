@@ -111,8 +111,8 @@ def test_a_part_that_matches_nothing_is_a_warning(tmp_path: Path) -> None:
     assert [line[:60] for line in warnings] == [
         "notify.receivers[0].alerts[1] adds nothing: its alerts are t",
         "notify.receivers[0].alerts[2] adds nothing: KafkaIsrChurn is",
-        "notify.receivers[0].clusters[1] matches no cluster of this c",
         "notify.maintenance[0].clusters[0] matches no cluster of this",
+        "notify.receivers[0].clusters[1] matches no cluster of this c",
     ]
     shown = tidemark("check-config", "--config", str(tmp_path / "tidemark.yaml"))
     assert shown.out.startswith("ok: ")

@@ -75,7 +75,7 @@ def test_check_config_reads_the_path_of_the_file_from_the_environment(
         (
             "kafka: {client: {security_protocl: SSL}}",
             (
-                "client: not an option of kafka-python: `security_protocl`; "
+                "client: unknown option of kafka-python `security_protocl`; "
                 "did you mean `security_protocol`?"
             ),
         ),

@@ -77,8 +77,8 @@ def _client_options(connection: Connection) -> dict[str, Any]:
         is_file = key not in KNOWN and key.endswith("_file")
         name = key.removesuffix("_file") if is_file else key
         if name not in KNOWN:
-            near = near_key(name, KNOWN) or "remove what docs/guide.md does not name"
-            raise _error(f"client: not an option of kafka-python: {near}")
+            near = near_key(name, KNOWN) or "; remove what docs/guide.md does not name"
+            raise _error(f"client: unknown option of kafka-python{near}")
         if value is None:
             continue
         if name in BROKEN:

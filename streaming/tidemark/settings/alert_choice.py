@@ -60,21 +60,22 @@ def choice_mistakes(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def choice_warnings(settings: Settings) -> Iterator[str]:
     """One line for each expression of a receiver or a window that matches nothing here."""
-    names = [cluster.name for cluster in settings.clusters]
-    routes = list(routes_of(settings.notify))
-    for path, route in routes:
+    of_clusters = {
+        f"notify.maintenance[{number}].clusters": window.clusters
+        for number, window in enumerate(settings.notify.maintenance)
+    }
+    for path, route in routes_of(settings.notify):
+        of_clusters[f"{path}.clusters"] = route.clusters
         for number, expression in enumerate(route.alerts):
             problem = _nothing([expression], route, settings)
             if problem is not None:
                 yield f"{path}.alerts[{number}] adds nothing: {problem}"
-    windows = settings.notify.maintenance
-    of_clusters = {path: route.clusters for path, route in routes}
-    of_clusters |= {f"notify.maintenance[{n}]": each.clusters for n, each in enumerate(windows)}
+    names = [cluster.name for cluster in settings.clusters]
     for path, expressions in of_clusters.items():
         for number, expression in enumerate(expressions):
             if names and not any(re.fullmatch(expression, name) for name in names):
                 yield (
-                    f"{path}.clusters[{number}] matches no cluster of this configuration "
+                    f"{path}[{number}] matches no cluster of this configuration "
                     f"({', '.join(names)}); this is right where others are watched elsewhere"
                 )
 
