@@ -8,17 +8,17 @@ import pytest
 
 from tests.export.make import NOW, alert, broker_view, cluster_view, key_of, view
 from tests.pages.make import opened, table, views
-from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
-from tidemark.core.records import OpenAlert
-from tidemark_exporters.export.partition_row import PartitionRow
-from tidemark_exporters.pages.health import (
+from tidemark.assess.health import (
     LEVELS,
     RANK,
-    SIGNS,
     STATES,
     broker_state,
     worst_state,
 )
+from tidemark.assess.safe_to_stop import EFFECTS, stop_impacts
+from tidemark.core.records import OpenAlert
+from tidemark_exporters.export.partition_row import PartitionRow
+from tidemark_exporters.pages.html import SIGNS
 from tidemark_exporters.pages.snapshot import TableSnapshot
 
 

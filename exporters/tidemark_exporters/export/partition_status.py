@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tidemark.assess.candidates import LAG_LIMIT_MS, Candidates, candidates_of
+from tidemark.assess.health import judge_replication, observed_states
 from tidemark.assess.risky_configuration import PartitionRisks, partition_risks
 from tidemark.assess.safe_to_stop import Effect, stop_effect
 from tidemark.assess.watermarks import above_log_end
@@ -31,6 +32,8 @@ class Host(NamedTuple):
 class PartitionStatus(NamedTuple):
     """The state of a partition apart from its offsets. Rows share equal ones."""
 
+    # Names of `assess.health`, without those of alerts.
+    states: tuple[str, ...]
     leaderless: bool
     under_replicated: bool
     under_min: bool
@@ -194,21 +197,26 @@ def status_key(view: View, progress: PartitionProgress) -> tuple[object, ...] | 
 
 def judge_status(view: View) -> PartitionStatus:
     assigned, in_sync, leader = view.assigned, view.in_sync_replicas, view.leader
-    under_replicated, under_min, at_min = _judge_replication(view)
+    replication = judge_replication(view)
     blind = view.missed_passes > 0
     preferred = assigned[0] if assigned else None
     followers = [replica for replica in view.replicas if replica.broker != leader]
     effects = _judge_stops(view)
     return PartitionStatus(
         leaderless=view.leaderless,
-        under_replicated=under_replicated,
-        under_min=under_min,
-        at_min=at_min,
+        states=observed_states(view, replication),
+        under_replicated=replication.under_replicated,
+        under_min=replication.under_min,
+        at_min=replication.at_min,
         leader_alone=leader is not None
         and in_sync is not None
         and len(in_sync) == 1 < len(assigned),
         blind=blind,
-        unhealthy=under_replicated or view.leaderless or under_min or blind or bool(view.alerts),
+        unhealthy=replication.under_replicated
+        or view.leaderless
+        or replication.under_min
+        or blind
+        or bool(view.alerts),
         off_preferred=leader is not None and preferred is not None and leader != preferred,
         knows_lag_records=any(replica.lag_records is not None for replica in followers),
         knows_lag_ms=any(replica.lag_ms is not None for replica in followers),
@@ -230,23 +238,6 @@ def judge_status(view: View) -> PartitionStatus:
         reassigning=bool(view.adding or view.removing),
         above_log_end=bool(above_log_end(view)),
     )
-
-
-def _judge_replication(view: View) -> tuple[bool, bool, bool]:
-    """(under-replicated, under the minimum, at the minimum).
-
-    The new replicas of a reassignment do not count as missing.
-    """
-    if view.in_sync_replicas is None:
-        return False, False, False
-    in_sync = len(view.in_sync_replicas)
-    lacking = view.in_sync_replicas != view.assigned and not set(view.assigned) - set(
-        view.adding
-    ) <= set(view.in_sync_replicas)
-    minimum = view.effective_min_in_sync_replicas
-    if minimum is None:
-        return lacking, False, False
-    return lacking, in_sync < minimum, lacking and in_sync == minimum
 
 
 def _judge_stops(view: View) -> dict[int, Effect] | None:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
+from tidemark.assess.health import LEVELS, alert_level
 from tidemark.core.records import Alert, OpenAlert
-from tidemark_exporters.pages.health import LEVELS, alert_level
 from tidemark_exporters.pages.past_alerts import PastAlert
 
 SEVERITIES: Final = ("critical", "warning", "info")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from tidemark.assess.health import states_of
 from tidemark.core.cluster import OWNER_SILENT_SECONDS, ClusterState
 from tidemark.core.events import Batch, Pass
 from tidemark.core.identity import split_key
@@ -18,7 +19,6 @@ from tidemark.reduce.rows import RawRecord, Row
 from tidemark.verbs.top.broker_rows import broker_rows
 from tidemark.verbs.top.elections import ElectionLog
 from tidemark.verbs.top.in_sync_changes import in_sync_changes
-from tidemark.verbs.top.partition_state import worst_state
 from tidemark.verbs.top.snapshot import LatePass, PartitionRow, Snapshot
 
 # A pass is late when it begins more than this many periods after the one before.
@@ -148,7 +148,7 @@ def _partition_row(view: View) -> PartitionRow:
                 records = max(records or 0, replica.lag_records)
             if replica.lag_ms is not None:
                 lag_ms = max(lag_ms or 0.0, replica.lag_ms)
-    return PartitionRow(view, worst_state(view), records, lag_ms)
+    return PartitionRow(view, states_of(view)[0], records, lag_ms)
 
 
 def _sorted_alerts(views: Iterable[View]) -> list[OpenAlert]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tidemark.assess.health import State
 from tidemark.assess.safe_to_stop import StopImpact
 from tidemark.core.records import OpenAlert, View
-from tidemark.verbs.top.partition_state import State
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Final
 
 from rich.text import Text
 
+from tidemark.assess.health import STATES
 from tidemark.core.text import counted, duration, utc
-from tidemark.verbs.top.partition_state import STATES
 from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES
 from tidemark.verbs.top.screens.in_sync import clock
 from tidemark.verbs.top.snapshot import Snapshot
@@ -86,9 +86,9 @@ def _health(snapshot: Snapshot) -> Text:
     if not found:
         line.append("none open", STYLES["ok"])
     line.append("  partitions: ")
-    states = [state for state in STATES if snapshot.counts.get(state.name)]
+    states = [state for state in STATES.values() if snapshot.counts.get(state.name)]
     for number, state in enumerate(states):
-        text = f"{snapshot.counts[state.name]:,} {state.label}"
+        text = f"{snapshot.counts[state.name]:,} {state.text}"
         line.append(", " * bool(number) + text, STYLES[state.level])
     if snapshot.not_shown:
         line.append(

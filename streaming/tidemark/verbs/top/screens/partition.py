@@ -42,7 +42,7 @@ def _heading(row: PartitionRow) -> list[Text]:
     first = Text()
     first.append(row.name, HEADING)
     first.append("  ")
-    first.append(row.state.label, STYLES[row.state.level])
+    first.append(row.state.text, STYLES[row.state.level])
     if view.missed_passes:
         first.append(f"  not seen for {view.missed_passes} passes", STYLES["unknown"])
     leader = "none" if view.leaderless else known(view.leader)

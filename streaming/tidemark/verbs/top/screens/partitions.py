@@ -9,10 +9,10 @@ from typing import Final
 
 from rich.text import Text
 
+from tidemark.assess.health import RANK
 from tidemark.assess.isr_countdown import countdown_text, countdowns
 from tidemark.core.records import ReplicaView, View
 from tidemark.core.text import duration
-from tidemark.verbs.top.partition_state import RANK
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column, lay_out
 from tidemark.verbs.top.screens.list_screen import ListScreen, Order, brokers_text, known
 from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
@@ -68,7 +68,7 @@ def partition_cells(row: PartitionRow) -> Sequence[Cell]:
     view = row.view
     return (
         row.name,
-        (row.state.label, STYLES[row.state.level]),
+        (row.state.text, STYLES[row.state.level]),
         "none" if view.leaderless else known(view.leader),
         brokers_text(view.in_sync_replicas),
         brokers_text(view.assigned),
@@ -148,7 +148,7 @@ PARTITIONS: Final = ListScreen[PartitionRow](
         ),
         Order("name", lambda row: (row.topic, row.number)),
     ),
-    text=lambda row: f"{row.name} {row.state.label} leader {row.view.leader}",
+    text=lambda row: f"{row.name} {row.state.text} leader {row.view.leader}",
     place=lambda row: (row.topic, row.number),
     details=_details,
 )
