@@ -25,7 +25,7 @@ class AtRiskRow(NamedTuple):
     age_ms: float | None
 
 
-def leadership(view: View, now: float) -> dict[str, Any]:
+def leadership(view: View, now: float, lag_threshold_ms: float) -> dict[str, Any]:
     """The variables of leadership.html."""
     made = choose_leader(view) if view.replicas and needs_choice(view) else None
     best = None if made is None else made.best
@@ -33,7 +33,7 @@ def leadership(view: View, now: float) -> dict[str, Any]:
         "death": if_leader_died(view),
         "choice": made,
         "commands": [] if best is None else election_commands(view, best),
-        "countdowns": countdowns(view, now),
+        "countdowns": countdowns(view, now, lag_threshold_ms),
     }
 
 

@@ -146,7 +146,7 @@ def partition(request: PageRequest) -> Context:
         "lost": lost,
         "is_requested": axis is not None,
         "isr": draw_isr(view),
-        **leadership(view, request.snapshot.now),
+        **leadership(view, request.snapshot.now, request.snapshot.lag_threshold(view.topic)),
         **incident(view, [*request.snapshot.open_alerts, *past, *of_brokers], request.snapshot.now),
         "alerts": alerts,
         "past": past[:MAX_PAST_ALERTS],

@@ -72,6 +72,7 @@ class TableSnapshot:
         rows = table.partitions.copy()
         views = [*table.clusters.copy().values(), *table.brokers.copy().values()]
         self.now = now
+        self.lag_threshold = table.lag_threshold
         self._caught_up = caught_up
         self._stale_seconds = stale_seconds
         # Cluster -> time of its last evaluated pass.
@@ -203,7 +204,7 @@ class TableSnapshot:
                 if effect is not None:
                     affected[effect].append(each)
         worst = islice(chain.from_iterable(affected.values()), most)
-        return stop_impacts((each.view for each in worst), broker)
+        return stop_impacts((each.view for each in worst), self.lag_threshold, broker)
 
 
 class SnapshotCache:

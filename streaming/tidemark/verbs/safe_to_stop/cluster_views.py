@@ -15,6 +15,7 @@ class ClusterViews:
     """Takes batches in order, of one or several clusters."""
 
     def __init__(self, detection: Detection) -> None:
+        self.lag_threshold = detection.lag_threshold()
         self._fold = Fold(GroupState(), detection, 0, 1)
         # cluster -> collector -> its newest pass
         self._passes: dict[str, dict[str, Pass]] = {}

@@ -10,7 +10,7 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.assess.candidates import LAG_LIMIT_MS
+from tidemark.assess.candidates import LagThreshold
 from tidemark.collect.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.records import View
@@ -148,22 +148,25 @@ def observe_cluster(
     for done in few_passes(cluster, settings, [".*"]):
         for batch in done.batches:
             found.add(batch)
-        if _is_enough(done, found.views(cluster.name)) and is_done(found, done.seconds):
+        if _is_enough(done, found.views(cluster.name), found.lag_threshold) and is_done(
+            found, done.seconds
+        ):
             break
     for line in refusal_lines(done.refused, (TOPICS, TOPIC_CONFIGURATION, REASSIGNMENTS)):
         click.echo(line, err=True)
     return found
 
 
-def _is_enough(done: FinishedPass, views: list[View]) -> bool:
+def _is_enough(done: FinishedPass, views: list[View], lag_threshold: LagThreshold) -> bool:
     """Whether the passes so far show what can be known."""
     if done.seconds > MAX_SECONDS:
         return True
     if done.number < MIN_PASSES or any(v.effective_min_in_sync_replicas is None for v in views):
         return False
-    return done.seconds * 1000 > LAG_LIMIT_MS + 500 or not any(
+    return not any(
         replica.in_sync and not replica.inferred and (replica.lag_ms or 0.0) > CATCHING_UP_MS
         for view in views
+        if done.seconds * 1000 <= lag_threshold(view.topic) + 500
         for replica in view.replicas
     )
 

@@ -80,7 +80,8 @@ def judge(found: ClusterViews, cluster: str, *brokers: int) -> StopVerdict:
     views, stopped = found.views(cluster), sorted(brokers)
     never_seen = list(_never_seen(found, cluster, views))
     impacts = sorted(
-        stop_impacts(views, *stopped) + never_seen, key=lambda impact: EFFECTS.index(impact.effect)
+        stop_impacts(views, found.lag_threshold, *stopped) + never_seen,
+        key=lambda impact: EFFECTS.index(impact.effect),
     )
     reported = sum(event.partitions or 0 for event in found.passes(cluster))
     named = len(views) + len(never_seen)

@@ -58,6 +58,7 @@ class TopReducer:
 
     def __init__(self, detection: Detection) -> None:
         self._fold = _ObservedFold(detection)
+        self._lag_threshold = detection.lag_threshold()
         self._elections: dict[str, ElectionLog] = {}
         self._unreadable = 0
 
@@ -91,7 +92,7 @@ class TopReducer:
         about = self._fold.cluster_views(cluster)
         log = self._elections.setdefault(cluster, ElectionLog())
         log.note(views)
-        partitions = [_partition_row(view) for view in views]
+        partitions = [_partition_row(view, self._lag_threshold(view.topic)) for view in views]
         not_shown = max(0, sum(event.partitions or 0 for event in passes) - len(views))
         fold = self._fold
         return Snapshot(
@@ -108,6 +109,7 @@ class TopReducer:
                 (view for view in about if view.scope == "broker"),
                 views,
                 not_shown,
+                self._lag_threshold,
             ),
             partitions=partitions,
             alerts=_sorted_alerts([*about, *views]),
@@ -139,7 +141,7 @@ class TopReducer:
         return [] if state is None else state.shrinks
 
 
-def _partition_row(view: View) -> PartitionRow:
+def _partition_row(view: View, lag_threshold_ms: float) -> PartitionRow:
     records: int | None = None
     lag_ms: float | None = None
     for replica in view.replicas:
@@ -148,7 +150,7 @@ def _partition_row(view: View) -> PartitionRow:
                 records = max(records or 0, replica.lag_records)
             if replica.lag_ms is not None:
                 lag_ms = max(lag_ms or 0.0, replica.lag_ms)
-    return PartitionRow(view, states_of(view)[0], records, lag_ms)
+    return PartitionRow(view, states_of(view)[0], records, lag_ms, lag_threshold_ms)
 
 
 def _sorted_alerts(views: Iterable[View]) -> list[OpenAlert]:

@@ -36,7 +36,7 @@ class TopSite:
 
     def __init__(self, settings: Settings, cluster: str, listen: str, own: CollectMetrics) -> None:
         self._settings = settings.export
-        self._table = Table()
+        self._table = Table(settings.detect.lag_threshold())
         self._counters = EventCounters()
         self._counters.add_cluster(cluster)
         self._renderer = Renderer(settings.export)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidemark.assess.health import State
+from tidemark.assess.isr_countdown import Countdown, countdowns
 from tidemark.assess.safe_to_stop import StopImpact
 from tidemark.core.records import OpenAlert, View
 
@@ -45,6 +46,13 @@ class PartitionRow:
     state: State
     lag_records: int | None
     lag_ms: float | None
+    # Of its topic.
+    lag_threshold_ms: float
+
+    @property
+    def countdowns(self) -> list[Countdown]:
+        """Its followers that leave the in-sync set soon."""
+        return countdowns(self.view, self.view.at, self.lag_threshold_ms)
 
     @property
     def topic(self) -> str:

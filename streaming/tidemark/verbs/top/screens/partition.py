@@ -25,7 +25,7 @@ MAX_BAR: Final = 120
 def partition_lines(snapshot: Snapshot, row: PartitionRow, width: int) -> list[Text]:
     """The whole page of one partition, longer than most terminals."""
     view = row.view
-    lines = [*_heading(row), *countdown_lines(view, width)]
+    lines = [*_heading(row), *countdown_lines(row, width)]
     lines += [Text(), *replica_lines(view, width)]
     lines += _section("logs", _drawing(view, width))
     lines += _section(
