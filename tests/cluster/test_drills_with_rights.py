@@ -31,8 +31,8 @@ from tidemark.drill.pipeline import CLUSTER_NAME, Pipeline
 from tidemark.jvm.jars import KAFKA_VERSION
 from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster
-from tidemark.verbs.acls import DESCRIBE_ONLY, FULL, Grant, command
-from tidemark.verbs.rights import APIS, answered
+from tidemark.verbs.check_config.acls import DESCRIBE_ONLY, FULL, Grant, command
+from tidemark.verbs.check_config.rights import APIS, answered
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

@@ -134,7 +134,7 @@ def configuration() -> Iterator[Room]:
     from tidemark.kafka.command_config import client_of, parse_properties
     from tidemark.kafka.error_message import error_message
     from tidemark.settings import load_settings
-    from tidemark.verbs.check_files import check_files
+    from tidemark.verbs.check_config.check_files import check_files
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "c.yaml"

@@ -13,8 +13,9 @@ from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.run import tidemark
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.detect.thresholds import Detection
+from tidemark.observations import few_passes
 from tidemark.settings import Cluster, Collect
-from tidemark.verbs import few_passes, risks
+from tidemark.verbs.check_config import risks
 from tidemark.verbs.choose_leader import command as choose
 from tidemark.verbs.safe_to_stop import command
 

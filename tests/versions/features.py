@@ -10,7 +10,7 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.events import BrokerState, Event, Observation, Pass
 from tidemark.core.records import Alert
 from tidemark.local.cluster import Place
-from tidemark.verbs.recording import read_lines
+from tidemark.observations.recorded_lines import read_lines
 
 LIST_PARTITION_REASSIGNMENTS: Final = 45
 NO: Final = "no"

@@ -13,7 +13,7 @@ from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import Pass
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.observations.cluster_views import ClusterViews
 from tidemark.verbs.safe_to_stop.verdict import judge
 from tidemark.verbs.top.reducer import TopReducer
 

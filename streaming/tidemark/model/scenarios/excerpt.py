@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from tidemark.core.step_table import EPOCHS, Cells, without_epochs, wrap_last_column
 from tidemark.core.text import table
-from tidemark.model.scenarios.layout import EPOCHS, Cells, without_epochs, wrap_last_column
 
 LAST_COLUMN: Final = "what happens"
 GAP: Final = "      "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from textwrap import wrap
 
+from tidemark.core.step_table import WIDTH, fit, legend
 from tidemark.model.drawing import LEGEND, LabelledLog, draw_logs
 from tidemark.model.log import Log, first_difference
 from tidemark.model.replica_manager.delayed import DelayedFetch, reader_name
@@ -12,7 +13,6 @@ from tidemark.model.replica_manager.purgatory import low_watermark
 from tidemark.model.replica_manager.state import Broker, ClusterModel, broker_list, record_names
 from tidemark.model.replica_manager.transactions import last_stable_offset
 from tidemark.model.scenarios.excerpt import without
-from tidemark.model.scenarios.layout import WIDTH, fit, legend
 from tidemark.model.scenarios.run import RunStep, ScenarioRun
 from tidemark.model.scenarios.scenario import Scenario
 

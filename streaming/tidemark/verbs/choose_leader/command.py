@@ -13,11 +13,9 @@ from tidemark.assess import leader_choice
 from tidemark.assess.election_commands import Command, election_commands
 from tidemark.assess.leader_choice import LeaderChoice
 from tidemark.collect.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.records import View
-from tidemark.detect.thresholds import Detection
-from tidemark.kafka.client import choose_connection
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import topic_name
+from tidemark.command_line.completion import complete_topics
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
@@ -25,14 +23,16 @@ from tidemark.kafka.command_options import (
     load_with,
     refuse_both,
 )
-from tidemark.kafka.completion import complete_topics
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.records import View
+from tidemark.detect.thresholds import Detection
+from tidemark.kafka.client import choose_connection
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
+from tidemark.observations.recorded_views import choose_recorded, read_recording
 from tidemark.settings import Cluster, Collect, Settings
-from tidemark.verbs.arguments import topic_name
 from tidemark.verbs.choose_leader.report import as_text, document
 from tidemark.verbs.choose_leader.stored_view import read_stored_view, with_earlier_samples
-from tidemark.verbs.few_passes import MIN_PASSES, few_passes, live_cluster, refusal_lines
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
-from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
 
 FINDING: Final = 3
 # The lineages of replicas and min.insync.replicas take a few passes, or cannot be read.

@@ -15,8 +15,8 @@ from tidemark.model.replica_manager.model_state import stopped_replicas, to_mode
 from tidemark.model.scenarios.run import ScenarioRun
 from tidemark.model.scenarios.scenario import Scenario
 from tidemark.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, Constants
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
+from tidemark.observations.line_reducer import LineReducer
+from tidemark.observations.recorded_lines import Line
 
 ORIGIN: Final = 1.7e9
 # Seconds between two passes, one after each step.

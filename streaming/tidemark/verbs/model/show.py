@@ -8,10 +8,10 @@ import shutil
 import click
 
 from tidemark.core.errors import ConfigError
+from tidemark.core.step_table import MIN_LAST_COLUMN_WIDTH, WIDTH
 from tidemark.model.protocols import PROTOCOLS
 from tidemark.model.scenarios import SCENARIOS
 from tidemark.model.scenarios.excerpt import columns, excerpt, parse_ranges, side_by_side, without
-from tidemark.model.scenarios.layout import MIN_LAST_COLUMN_WIDTH, WIDTH
 from tidemark.model.scenarios.render import (
     draw_cluster,
     introduction,

@@ -7,11 +7,11 @@ from typing import Final
 
 import click
 
+from tidemark.core.alert_records import place
 from tidemark.core.records import Alert, DeadLetter, ReplicaView, View, decode_record
 from tidemark.core.text import duration, utc
+from tidemark.observations.line_reducer import unreadable_letter
 from tidemark.reduce.rows import Row
-from tidemark.verbs.alert_records import place
-from tidemark.verbs.replay.reducer import unreadable_letter
 
 WIDTH: Final = 16
 LEGEND: Final = (

@@ -12,11 +12,9 @@ import msgspec
 
 from tidemark.assess.candidates import LagThreshold
 from tidemark.collect.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.records import View
-from tidemark.core.text import duration
-from tidemark.detect.thresholds import Detection
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import FiniteRange
+from tidemark.command_line.completion import complete_brokers
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
@@ -24,18 +22,20 @@ from tidemark.kafka.command_options import (
     load_with,
     refuse_both,
 )
-from tidemark.kafka.completion import complete_brokers
-from tidemark.settings import Cluster, Collect
-from tidemark.verbs.arguments import FiniteRange
-from tidemark.verbs.few_passes import (
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.records import View
+from tidemark.core.text import duration
+from tidemark.detect.thresholds import Detection
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.few_passes import (
     MIN_PASSES,
     FinishedPass,
     few_passes,
     live_cluster,
     refusal_lines,
 )
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
-from tidemark.verbs.safe_to_stop.recorded import choose_recorded, read_recording
+from tidemark.observations.recorded_views import choose_recorded, read_recording
+from tidemark.settings import Cluster, Collect
 from tidemark.verbs.safe_to_stop.verdict import StopVerdict, as_text, conclusion, judge
 
 VERB: Final = "safe-to-stop"

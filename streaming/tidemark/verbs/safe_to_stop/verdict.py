@@ -12,7 +12,7 @@ from tidemark.assess.safe_to_stop import EFFECTS, StopImpact, stop_impacts
 from tidemark.core.events import OK
 from tidemark.core.records import View
 from tidemark.core.text import counted, duration, table
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.observations.cluster_views import ClusterViews
 
 # At most so many partitions of a range are named.
 MAX_NAMED: Final = 1_000

@@ -14,10 +14,10 @@ from tidemark.core.identity import group_of
 from tidemark.core.records import Alert, DeadLetter
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
+from tidemark.observations.alerts import alerts_of_topic
+from tidemark.observations.line_reducer import LineReducer, unreadable_letter
+from tidemark.observations.recorded_lines import check_sources, read_lines
 from tidemark.settings import Settings
-from tidemark.verbs.inspect.losses_command import alerts_of_topic
-from tidemark.verbs.recording import check_sources, read_lines
-from tidemark.verbs.replay.reducer import LineReducer, unreadable_letter
 
 
 class Wanted(NamedTuple):

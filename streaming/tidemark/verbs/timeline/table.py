@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from tidemark.assess.incident.changes import age, brokers
 from tidemark.assess.incident.step import KnownReplica, Step
 from tidemark.assess.incident.texts import happenings
+from tidemark.core.step_table import EPOCHS, fit, legend
 from tidemark.core.text import utc
-from tidemark.model.scenarios.layout import EPOCHS, fit, legend
 
 # What a narrow table omits, in this order. The last column has it in words.
 OMITTED_FIRST: Final = ("cut", "HW seen", EPOCHS, "ISR")

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from tidemark.command_line.log_drawing import draw_logs
 from tidemark.core.events import Observation, Replica
 from tidemark.core.records import View
 from tidemark.core.text import duration
-from tidemark.verbs.inspect.drawing import draw_logs
 from tidemark.verbs.top.screens import alerts, elections, in_sync
 from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES, Cell, lay_out
 from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text, known

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from tidemark.core.errors import TidemarkError, WireError
 from tidemark.core.records import DeadLetter, Record, decode_record
 from tidemark.detect.thresholds import Detection
+from tidemark.observations.recorded_lines import STDIN, Line, unreadable
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import Destination, RawRecord, Row, dead_letter_row
-from tidemark.verbs.recording import STDIN, Line, unreadable
 
 
 class LineReducer:

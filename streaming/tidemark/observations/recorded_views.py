@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
+from tidemark.command_line.options import require_one
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ConfigError, WireError
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.few_passes import require_one
-from tidemark.verbs.recording import check_sources, read_lines, unreadable
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.recorded_lines import check_sources, read_lines, unreadable
 
 
 def read_recording(source: str, detection: Detection, verb: str) -> ClusterViews:

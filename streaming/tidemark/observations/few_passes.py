@@ -11,8 +11,8 @@ import msgspec
 from tidemark.collect.cluster_choice import select_clusters
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.refusals import ASKED, refusal_line
+from tidemark.command_line.options import require_one
 from tidemark.core.codec import decode_batch
-from tidemark.core.errors import ConfigError
 from tidemark.core.events import Batch
 from tidemark.kafka.client import check_reachable
 from tidemark.kafka.client_log import quiet_client_logs
@@ -50,14 +50,6 @@ def refusal_lines(refused: Mapping[str, tuple[str, ...]], whats: Collection[str]
     return [
         refusal_line(what, refused[what]) for what in ASKED if what in whats and what in refused
     ]
-
-
-def require_one(clusters: list[str]) -> None:
-    """Raises ConfigError for several names."""
-    if len(clusters) > 1:
-        raise ConfigError(
-            f"there are several clusters; choose one with --cluster: {', '.join(clusters)}."
-        )
 
 
 def few_passes(
