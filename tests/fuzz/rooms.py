@@ -225,7 +225,8 @@ def logs() -> Iterator[Room]:
     from tidemark.collect.metadata_log.batches import read_batches
     from tidemark.collect.metadata_log.records import decode_record
     from tidemark.kafka.unpacking import UnreadableRecordsError
-    from tidemark.verbs.audit.batches import DamagedLogError, record_digests, split_batches
+    from tidemark.record_log.batches import DamagedLogError, split_batches
+    from tidemark.verbs.audit.comparison import record_digests
 
     parsers: list[Call] = [
         formats.parse_offsets,

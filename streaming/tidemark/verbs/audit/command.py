@@ -27,6 +27,7 @@ from tidemark.command_line.progress import progress_bar
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
 from tidemark.observations.few_passes import live_cluster
+from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
 from tidemark.verbs.audit.brokers import BrokerSource
 from tidemark.verbs.audit.folders import FolderSource
@@ -35,7 +36,6 @@ from tidemark.verbs.audit.partition_audit import PartitionReport
 from tidemark.verbs.audit.publish import publish_findings
 from tidemark.verbs.audit.report import as_text, document, events
 from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
-from tidemark.verbs.audit.source import Place
 from tidemark.verbs.audit.windows import Window, sample, whole
 
 FINDING: Final = 3

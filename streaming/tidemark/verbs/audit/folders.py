@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from tidemark.core.errors import ConfigError
-from tidemark.verbs.audit.segments import end_of, heads, segments_of
-from tidemark.verbs.audit.source import Partition, Place, Position
+from tidemark.record_log.segments import Place, end_of, heads, segments_of
+from tidemark.verbs.audit.source import Partition, Position
 
 # A folder such as `orders-0`. Those that are moved, deleted or unknown to the controller end with
 # -future, -delete or -stray.
@@ -170,7 +170,7 @@ class FolderSource:
                 )
                 if found is None:
                     continue
-                if found.damage is not None:
+                if found.batch is None:
                     return f"{path}, byte {found.position}: {found.damage}"
                 log.seek(found.position)
                 self._cursors[place, broker] = _Cursor(base, found.position, offset)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidemark.core.text import counted
-from tidemark.verbs.audit.batches import (
+from tidemark.record_log.batches import (
     MAX_BATCH_BYTES,
     Batch,
     DamagedLogError,

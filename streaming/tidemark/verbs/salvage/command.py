@@ -19,8 +19,8 @@ from tidemark.command_line.options import (
 )
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
+from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
-from tidemark.verbs.audit.source import Place
 from tidemark.verbs.salvage.folders import saved_folders
 from tidemark.verbs.salvage.lost_range import LostRange, ranges_of
 from tidemark.verbs.salvage.produce import Target, check_target

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tidemark.assess.losses import Loss
-from tidemark.verbs.audit.source import Place
+from tidemark.record_log.segments import Place
 
 
 class LostRange(NamedTuple):

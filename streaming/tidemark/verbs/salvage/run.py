@@ -11,8 +11,8 @@ import click
 from tidemark.command_line.progress import progress_bar
 from tidemark.core.text import counted
 from tidemark.observations.few_passes import live_cluster
+from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
-from tidemark.verbs.audit.source import Place
 from tidemark.verbs.salvage import forms
 from tidemark.verbs.salvage.lost_range import LostRange
 from tidemark.verbs.salvage.produce import ORIGIN, Sender, Target
