@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.core.cluster import OWNER_SILENT_SECONDS
+from tidemark.core.cluster import OWNER_SILENT_SECONDS, ClusterState
 from tidemark.core.events import Batch, Pass
 from tidemark.core.identity import split_key
 from tidemark.core.records import View
@@ -11,31 +11,49 @@ from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 
 
-class ClusterViews:
-    """Takes batches in order, of one or several clusters."""
+class PassFold(Fold):
+    """Folds as the stream does, and notes the newest pass of each collector, by cluster."""
 
     def __init__(self, detection: Detection) -> None:
+        super().__init__(GroupState(), detection, 0, 1)
+        self.passes: dict[str, dict[str, Pass]] = {}
+
+    def _pass(self, batch: Batch, cluster: ClusterState, event: Pass) -> None:
+        newest = self.passes.setdefault(batch.cluster, {})
+        before = newest.get(batch.collector)
+        if before is None or event.ended_at > before.ended_at:
+            newest[batch.collector] = event
+            self._note(batch.cluster, before, event)
+        super()._pass(batch, cluster, event)
+
+    def _note(self, cluster: str, before: Pass | None, event: Pass) -> None:
+        """Of a collector, a newer pass than the one before."""
+
+
+class ClusterViews:
+    """What `fold` knows of one or several clusters. Its memory grows with the partitions only."""
+
+    def __init__(self, detection: Detection, fold: PassFold | None = None) -> None:
         self.lag_threshold = detection.lag_threshold()
-        self._fold = Fold(GroupState(), detection, 0, 1)
-        # cluster -> collector -> its newest pass
-        self._passes: dict[str, dict[str, Pass]] = {}
+        self.fold = fold or PassFold(detection)
 
     def add(self, batch: Batch) -> None:
-        self._fold.batch(batch)
-        self._fold.rows.clear()
-        newest = self._passes.setdefault(batch.cluster, {})
-        for event in batch.events:
-            if isinstance(event, Pass):
-                newest[batch.collector] = event
+        """Takes batches in order."""
+        self.fold.batch(batch)
+        self.fold.rows.clear()
 
     @property
     def clusters(self) -> list[str]:
-        return sorted(self._passes)
+        return sorted(self.fold.passes)
+
+    def ended_at(self, cluster: str) -> float:
+        """When the newest pass ended, Unix seconds; 0 before the first one."""
+        return max((p.ended_at for p in self.fold.passes.get(cluster, {}).values()), default=0.0)
 
     def passes(self, cluster: str) -> list[Pass]:
         """The newest pass of each collector that is alive."""
-        passes = self._passes.get(cluster, {}).values()
-        newest = max((event.ended_at for event in passes), default=0.0)
+        newest = self.ended_at(cluster)
+        passes = self.fold.passes.get(cluster, {}).values()
         return [event for event in passes if newest - event.ended_at <= OWNER_SILENT_SECONDS]
 
     def outcomes(self, cluster: str) -> dict[int, str]:
@@ -48,15 +66,14 @@ class ClusterViews:
 
     def cluster_views(self, cluster: str) -> list[View]:
         """The views of the cluster itself and of its brokers."""
-        return self._fold.cluster_views(cluster)
+        return self.fold.cluster_views(cluster)
 
     def views(self, cluster: str) -> list[View]:
         """The newest view of each partition, by topic and number."""
-        passes = self.passes(cluster)
-        now = max((event.ended_at for event in passes), default=0.0)
-        all_missed = any(event.missed == "all" for event in passes)
-        keys = sorted(self._fold.keys(f"{cluster}/"), key=split_key)
-        views = [self._fold.view(key, now) for key in keys]
-        for view in views:
-            view.missed_passes = max(view.missed_passes, int(all_missed))
+        now = self.ended_at(cluster)
+        keys = sorted(self.fold.keys(f"{cluster}/"), key=split_key)
+        views = [self.fold.view(key, now) for key in keys]
+        if any(event.missed == "all" for event in self.passes(cluster)):
+            for view in views:
+                view.missed_passes = max(view.missed_passes, 1)
         return views

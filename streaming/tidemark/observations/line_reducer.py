@@ -16,8 +16,8 @@ from tidemark.reduce.rows import Destination, RawRecord, Row, dead_letter_row
 class LineReducer:
     """Reduces line by line. In dead letters `partition` is the source and `offset` the line - 1."""
 
-    def __init__(self, detection: Detection) -> None:
-        self._fold = Fold(GroupState(), detection, 0, 1)
+    def __init__(self, detection: Detection, fold: Fold | None = None) -> None:
+        self._fold = fold or Fold(GroupState(), detection, 0, 1)
         # Of lines: whether there was one, and whether one could be read.
         self._noted = self._readable = False
 
