@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from tidemark.assess.health import HEALTHY, RANK
+from tidemark.assess.health import HEALTHY, RANK, SEVERITIES
 from tidemark.assess.risky_configuration import KINDS
 from tidemark.core.records import Alert
-from tidemark_exporters.pages.alerts import SEVERITIES, A, label_of, select_alerts
+from tidemark_exporters.pages.alerts import A, label_of, select_alerts
 from tidemark_exporters.pages.api_items import (
     MAX_IMPACTS,
     BrokerResource,

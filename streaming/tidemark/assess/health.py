@@ -13,6 +13,8 @@ from tidemark.core.events import CONTROLLED_SHUTDOWN, OK
 from tidemark.core.records import Alert, OpenAlert, View
 
 Level = Literal["critical", "warning", "unknown", "info", "ok"]
+# Of alerts, worst first.
+SEVERITIES: Final = ("critical", "warning", "info")
 LEVELS: Final[tuple[Level, ...]] = ("critical", "warning", "unknown", "info", "ok")
 
 
@@ -127,6 +129,11 @@ def severity_level(severity: str | None) -> Level:
 
 def alert_level(alert: Alert | OpenAlert) -> Level:
     return severity_level(alert.labels.get("severity"))
+
+
+def severity_rank(alert: Alert | OpenAlert) -> int:
+    """Sorts the worst first."""
+    return LEVELS.index(alert_level(alert))
 
 
 def broker_state(

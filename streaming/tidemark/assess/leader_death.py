@@ -54,6 +54,15 @@ def records_of(lost: OffsetRange | None) -> int:
     return 0 if lost is None or lost.end is None else lost.end - lost.start
 
 
+def range_text(offsets: OffsetRange | None) -> str:
+    """`12 [5, 17)`, `from 17 on`, `none`."""
+    if offsets is None:
+        return "none"
+    if offsets.end is None:
+        return f"from {offsets.start} on"
+    return f"{records_of(offsets)} [{offsets.start}, {offsets.end})"
+
+
 def deaths(views: Iterable[View], brokers: Collection[int]) -> list[tuple[View, LeaderDeath]]:
     """Partitions that lose records, or become unavailable, if these brokers died together now.
 

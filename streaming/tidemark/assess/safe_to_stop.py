@@ -23,6 +23,13 @@ Effect = Literal["offline", "under_min_isr", "last_copy", "unknown"]
 # Worst first. A partition with an unknown minimum can be under it: worse than a last copy.
 EFFECTS: Final[tuple[Effect, ...]] = ("offline", "under_min_isr", "unknown", "last_copy")
 
+EFFECT_TEXTS: Final[dict[Effect, str]] = {
+    "offline": "offline",
+    "under_min_isr": "under min ISR",
+    "unknown": "unknown",
+    "last_copy": "down to a last copy",
+}
+
 
 class StopEffect(NamedTuple):
     effect: Effect

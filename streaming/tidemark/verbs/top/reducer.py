@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from tidemark.assess.health import states_of
+from tidemark.assess.health import severity_rank, states_of
 from tidemark.core.events import Pass
 from tidemark.core.partition import Shrink
 from tidemark.core.records import OpenAlert, View
@@ -20,7 +20,6 @@ from tidemark.verbs.top.snapshot import LatePass, PartitionRow, Snapshot
 
 # A pass is late when it begins more than this many periods after the one before.
 LATE_PERIODS: Final = 1.2
-SEVERITIES: Final = ("critical", "warning", "info")
 
 
 class _PassLog(PassFold):
@@ -121,10 +120,4 @@ def _partition_row(view: View, lag_threshold_ms: float) -> PartitionRow:
 def _sorted_alerts(views: Iterable[View]) -> list[OpenAlert]:
     """Worst severity first, then newest first."""
     alerts = {alert.fingerprint: alert for view in views for alert in view.alerts}
-    return sorted(alerts.values(), key=_severity_and_age)
-
-
-def _severity_and_age(alert: OpenAlert) -> tuple[int, float]:
-    severity = alert.labels["severity"]
-    rank = SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
-    return rank, -alert.starts_at
+    return sorted(alerts.values(), key=lambda alert: (severity_rank(alert), -alert.starts_at))

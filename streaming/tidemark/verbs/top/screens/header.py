@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.text import Text
 
-from tidemark.assess.health import STATES
+from tidemark.assess.health import SEVERITIES, STATES
 from tidemark.core.text import counted, duration, utc
 from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES
 from tidemark.verbs.top.screens.in_sync import clock
@@ -18,7 +18,6 @@ MAX_PARTITIONS: Final = 20_000
 # Without a pass for this many periods, the screen is old.
 OLD_PERIODS: Final = 2.0
 OLD_MS: Final = 2_000.0
-_SEVERITIES: Final = ("critical", "warning", "info")
 
 
 def header_lines(snapshot: Snapshot, now: float, width: int, *, paused: bool) -> list[Text]:
@@ -79,7 +78,7 @@ def _health(snapshot: Snapshot) -> Text:
     """Open alerts by severity, then partitions by their worst state."""
     severities = [alert.labels["severity"] for alert in snapshot.alerts]
     line = Text("alerts: ")
-    found = [s for s in _SEVERITIES if s in severities]
+    found = [s for s in SEVERITIES if s in severities]
     for number, severity in enumerate(found):
         text = f"{severities.count(severity)} {severity}"
         line.append(", " * bool(number) + text, STYLES[severity])
