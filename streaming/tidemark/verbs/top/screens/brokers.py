@@ -11,9 +11,9 @@ from rich.text import Text
 
 from tidemark.assess.safe_to_stop import EFFECT_TEXTS, EFFECTS
 from tidemark.core.events import OK
-from tidemark.core.text import duration
+from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
-from tidemark.verbs.top.screens.list_screen import ListScreen, Order, known
+from tidemark.verbs.top.screens.list_screen import ListScreen, Order
 from tidemark.verbs.top.snapshot import BrokerRow, Snapshot
 
 COLUMNS: Final = (

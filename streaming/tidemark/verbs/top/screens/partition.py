@@ -9,10 +9,10 @@ from rich.text import Text
 from tidemark.command_line.log_drawing import draw_logs
 from tidemark.core.events import Observation, Replica
 from tidemark.core.records import View
-from tidemark.core.text import duration
+from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens import alerts, elections, in_sync
 from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES, Cell, lay_out
-from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text, known
+from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text
 from tidemark.verbs.top.screens.partitions import countdown_lines, replica_lines
 from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
 

@@ -12,9 +12,9 @@ from rich.text import Text
 from tidemark.assess.health import RANK
 from tidemark.assess.isr_countdown import countdown_text
 from tidemark.core.records import ReplicaView, View
-from tidemark.core.text import duration
+from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column, lay_out
-from tidemark.verbs.top.screens.list_screen import ListScreen, Order, brokers_text, known
+from tidemark.verbs.top.screens.list_screen import ListScreen, Order, brokers_text
 from tidemark.verbs.top.snapshot import PartitionRow, Snapshot
 
 COLUMNS: Final = (
