@@ -73,7 +73,7 @@ class Exporter:
         self._serve_metrics = serve_metrics
         self._on_ready = on_ready
         self.metrics = ExportMetrics()
-        self.table = Table()
+        self.table = Table(settings.detect.lag_threshold())
         self._counters = EventCounters()
         self._failures = self.metrics.failures
         self._renderer = Renderer(settings.export, self._failures)

@@ -25,8 +25,8 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, decode_record
 from tidemark.settings import Cluster
-from tidemark.verbs.acls import DESCRIBE_ONLY, FULL, Grant, command
-from tidemark.verbs.rights import APIS, answered
+from tidemark.verbs.check_config.acls import DESCRIBE_ONLY, FULL, Grant, command
+from tidemark.verbs.check_config.rights import APIS, answered
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.jars import KAFKA_VERSION
 from tidemark_lab.drills import run

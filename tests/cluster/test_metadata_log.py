@@ -28,9 +28,9 @@ from tidemark.core.events import BrokerState, MetadataChange
 from tidemark.core.records import Alert
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.thresholds import Detection
+from tidemark.observations.line_reducer import LineReducer
+from tidemark.observations.recorded_lines import Line
 from tidemark.settings import Cluster, Collect
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
 from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]

@@ -15,7 +15,7 @@ from tests.verbs.run import tidemark
 from tidemark.collect.metadata.refusals import ASKED, QUORUM, RECORDS, TOPICS
 from tidemark.core.events import Batch, Observation, Pass, Replica
 from tidemark.settings import Cluster, Settings, Topics
-from tidemark.verbs import acls, rights
+from tidemark.verbs.check_config import acls, rights
 
 SCRAM = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "o'neil"}
 CLUSTER = Cluster(name="orders", bootstrap_servers=["k:9093"], client=SCRAM)

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import click
 
+from tidemark.command_line.options import config_option, load_long_running, log_options
 from tidemark.core.errors import TidemarkError
 from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
-from tidemark.kafka.command_options import config_option, load_long_running, log_options
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.stream import prepare as preparation

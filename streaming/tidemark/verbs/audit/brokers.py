@@ -23,8 +23,9 @@ from tidemark.collect.metadata.read_metadata import read_metadata_of
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import OK
 from tidemark.kafka.client import checked_options
+from tidemark.record_log.segments import Place
 from tidemark.settings import Cluster, parse_address
-from tidemark.verbs.audit.source import Partition, Place, Position
+from tidemark.verbs.audit.source import Partition, Position
 
 ANSWER_SECONDS: Final = 10.0
 DEBUG_REPLICA: Final = -2

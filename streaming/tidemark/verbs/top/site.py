@@ -35,7 +35,8 @@ class TopSite:
     """
 
     def __init__(self, settings: Settings, cluster: str, listen: str, own: CollectMetrics) -> None:
-        self._table = Table()
+
+        self._table = Table(settings.detect.lag_threshold())
         self._counters = EventCounters()
         self._counters.add_cluster(cluster)
         self._renderer = Renderer(settings.export)

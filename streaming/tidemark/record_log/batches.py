@@ -1,4 +1,4 @@
-"""Record batches as they lie in a log segment, and the records in them. Pure.
+"""Record batches, as they are sent and as they lie in a log segment. Pure.
 
 Mirrors FileRecords, DefaultRecordBatch (magic 2) and AbstractLegacyRecordBatch (magic 0 and 1).
 Followers append the leader's batches byte for byte, so equal batches have equal bytes.
@@ -6,30 +6,16 @@ Followers append the leader's batches byte for byte, so equal batches have equal
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from kafka.record.default_records import DefaultRecordBatch
-from kafka.record.legacy_records import LegacyRecordBatch
 from kafka.record.util import calc_crc32, calc_crc32c
-
-from tidemark.kafka.unpacking import (
-    DamagedRecordsError,
-    UnreadableRecordsError,
-    check_gzip_size,
-    check_installed,
-    name_of,
-    unpack,
-)
 
 # Base offset, length, partition leader epoch (in magic 0 and 1 the CRC), magic.
 _HEAD: Final = Struct(">qiib")
 # CRC, attributes, last offset delta (magic 2).
 _TAIL: Final = Struct(">Ihi")
 _CRC: Final = Struct(">I")
-_SIZE: Final = Struct(">i")
 # Producer id, producer epoch, base sequence.
 _PRODUCER: Final = Struct(">qhi")
 _PRODUCER_AT: Final = 43
@@ -37,10 +23,15 @@ _OVERHEAD: Final = 12
 _MAGIC_AT: Final = 16
 _CRC_AT: Final = 17
 _ATTRIBUTES_AT: Final = 21
-_CODEC_AT: Final = 22
-# A batch of magic 2 without records; the smallest message of magic 0.
+# The bits of the attributes, of which magic 0 and 1 have only the first.
+_COMPRESSION: Final = 0x07
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+# A batch of magic 2 without records; the smallest messages of magic 0 and 1.
 _SMALLEST: Final = {0: 26, 1: 34, 2: 61}
-_COMPRESSION: Final = 7
+# The head of any batch, up to its records; the smallest batch of all.
+HEAD_BYTES: Final = _SMALLEST[2]
+SMALLEST_BYTES: Final = _SMALLEST[0]
 # No larger batch is read. Brokers take 1 MiB by default (message.max.bytes).
 MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
 
@@ -63,7 +54,10 @@ class Producer(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One batch. Magic 0 and 1 have no leader epoch. `crc` is the one written in the batch."""
+    """One batch. Magic 0 and 1 have no leader epoch. `crc` is the one written in the batch.
+
+    `data` may be its head only, HEAD_BYTES of it: then it has neither records nor an actual CRC.
+    """
 
     base_offset: int
     last_offset: int
@@ -77,6 +71,25 @@ class Batch(NamedTuple):
         if self.magic == 2:
             return int(calc_crc32c(self.data[_ATTRIBUTES_AT:]))
         return int(calc_crc32(self.data[_MAGIC_AT:]))
+
+    @property
+    def attributes(self) -> int:
+        """The low byte, which has all that is known."""
+        return self.data[_CRC_AT if self.magic < 2 else _ATTRIBUTES_AT + 1]
+
+    @property
+    def codec(self) -> int:
+        """0: not compressed."""
+        return self.attributes & _COMPRESSION
+
+    @property
+    def is_control(self) -> bool:
+        """Whether its records are markers."""
+        return self.magic == 2 and bool(self.attributes & _CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.magic == 2 and bool(self.attributes & _TRANSACTIONAL)
 
     def producer(self) -> Producer | None:
         """None where the producer has no id, and in magic 0 and 1."""
@@ -141,61 +154,6 @@ def parse_batch(data: bytes, position: int, size: int, next_offset: int) -> Batc
             base_offset, base_offset + delta, None if epoch < 0 else epoch, crc, 2, content
         )
     (crc,) = _CRC.unpack_from(data, position + _OVERHEAD)
-    first = last = base_offset
-    if content[_CRC_AT] & _COMPRESSION:
-        # A compressed message has the offset of its last record.
-        first = min(next_offset, last)
-    return Batch(first, last, None, crc, magic, content)
-
-
-def records(batch: Batch) -> Iterator[Any]:
-    """kafka-python's DefaultRecord or LegacyRecord of each. Raises UnreadableRecordsError."""
-    try:
-        yield from _legacy_records(batch) if batch.magic < 2 else DefaultRecordBatch(_plain(batch))
-    except UnreadableRecordsError:
-        raise
-    except Exception as error:
-        # kafka-python's parser raises errors of many types over damaged bytes.
-        reason = f"its records are damaged ({type(error).__name__})"
-        raise DamagedRecordsError(reason) from None
-
-
-def record_digests(batch: Batch) -> dict[int, bytes]:
-    """A digest of timestamp, key, value and headers for each record of a batch, by offset.
-
-    Raises UnreadableRecordsError.
-    """
-    return {record.offset: _digest(record) for record in records(batch)}
-
-
-def _digest(record: Any) -> bytes:
-    parts = (record.timestamp, record.key, record.value, record.headers)
-    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
-
-
-def _plain(batch: Batch) -> bytes:
-    """A batch of magic 2 without compression."""
-    codec = batch.data[_CODEC_AT] & _COMPRESSION
-    if codec == 0:
-        return batch.data
-    head = bytearray(batch.data[: _SMALLEST[2]])
-    head[_CODEC_AT] &= ~_COMPRESSION
-    return bytes(head) + unpack(batch.data[_SMALLEST[2] :], codec)
-
-
-def _legacy_records(batch: Batch) -> LegacyRecordBatch:
-    """A message of magic 0 or 1: kafka-python unpacks its value."""
-    codec = batch.data[_CRC_AT] & _COMPRESSION
-    if codec:
-        name = name_of(codec)
-        check_installed(name)
-        if name == "gzip":
-            # Other codecs are bounded by the size of a batch, or by their library.
-            check_gzip_size(batch.data[_legacy_value_at(batch) :])
-    return LegacyRecordBatch(batch.data, batch.magic)
-
-
-def _legacy_value_at(batch: Batch) -> int:
-    key_at = _CRC_AT + 1 + 8 * batch.magic
-    (key_size,) = _SIZE.unpack_from(batch.data, key_at)
-    return int(key_at + 8 + max(key_size, 0))
+    batch = Batch(base_offset, base_offset, None, crc, magic, content)
+    # A compressed message has the offset of its last record.
+    return batch._replace(base_offset=min(next_offset, base_offset)) if batch.codec else batch

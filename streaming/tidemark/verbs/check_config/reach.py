@@ -12,8 +12,8 @@ from tidemark.collect.sources.jmx.figures import ScrapeError
 from tidemark.core.errors import TidemarkError
 from tidemark.kafka.client import check_reachable
 from tidemark.settings import Cluster, Settings
-from tidemark.verbs.rights import api_lines, own_topic_lines, sees_all_topics
-from tidemark.verbs.risks import examine, risk_lines
+from tidemark.verbs.check_config.rights import api_lines, own_topic_lines, sees_all_topics
+from tidemark.verbs.check_config.risks import examine, risk_lines
 
 
 class Reached(msgspec.Struct):

@@ -9,10 +9,10 @@ from tidemark.assess.risky_configuration import MEANINGS, RiskCount, list_risks,
 from tidemark.collect.metadata.refusals import ASKED
 from tidemark.core.records import View
 from tidemark.core.text import counted
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.few_passes import MIN_PASSES, few_passes
 from tidemark.settings import Cluster, Settings
-from tidemark.verbs.few_passes import MIN_PASSES, few_passes
-from tidemark.verbs.rights import answered
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.verbs.check_config.rights import answered
 
 # A configuration may be unreadable for lack of a right: stop waiting for it.
 MAX_SECONDS: Final = 6.0

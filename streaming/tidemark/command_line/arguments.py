@@ -1,13 +1,17 @@
-"""Types of flags and arguments that several verbs share. A wrong value is one line, exit 2."""
+"""Flags and arguments that several verbs read. A wrong value is one line, exit 2."""
 
 from __future__ import annotations
 
 import math
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
 
+from tidemark.core.errors import ConfigError
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -36,3 +40,17 @@ def topic_name(text: str) -> str:
         # click would drop the text of a ValueError.
         raise click.BadParameter(f"{text!r} is no topic; {cure}.")
     return text
+
+
+def parse_since(text: str, now: float, option: str = "--since") -> float:
+    """Unix seconds of `24h`, `90m` or `7d` before `now`, or of an ISO 8601 time (default UTC)."""
+    age = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    try:
+        if age is not None:
+            return now - timedelta(**{_UNITS[age[2]]: int(age[1])}).total_seconds()
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            f"{option} {text}: give an age (90m, 24h, 7d) or a time (2026-11-21T14:00:00Z)."
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+import click
 import msgspec
 
 from tidemark.collect.cluster_choice import select_clusters
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.metadata.refusals import ASKED, refusal_line
+from tidemark.command_line.options import require_one
 from tidemark.core.codec import decode_batch
-from tidemark.core.errors import ConfigError
 from tidemark.core.events import Batch
 from tidemark.kafka.client import check_reachable
 from tidemark.kafka.client_log import quiet_client_logs
+from tidemark.observations.cluster_views import ClusterViews
 from tidemark.settings import Cluster, Collect, Settings
 
 # The first pass starts reads that only a later pass reports: minimum in-sync replicas, eligible
@@ -45,21 +47,6 @@ def live_cluster(settings: Settings, bootstrap: str | None, name: str | None) ->
     return clusters[0]
 
 
-def refusal_lines(refused: Mapping[str, tuple[str, ...]], whats: Collection[str]) -> list[str]:
-    """What a verb cannot know, and the right that it lacks."""
-    return [
-        refusal_line(what, refused[what]) for what in ASKED if what in whats and what in refused
-    ]
-
-
-def require_one(clusters: list[str]) -> None:
-    """Raises ConfigError for several names."""
-    if len(clusters) > 1:
-        raise ConfigError(
-            f"there are several clusters; choose one with --cluster: {', '.join(clusters)}."
-        )
-
-
 def few_passes(
     cluster: Cluster, settings: Collect, topics: list[str], without: Sequence[str] = ()
 ) -> Iterator[FinishedPass]:
@@ -84,3 +71,31 @@ def few_passes(
             passes.loop.run(passes.loop.sleep, PAUSE_SECONDS)
     finally:
         passes.close()
+
+
+def observe_views(
+    cluster: Cluster,
+    settings: Settings,
+    topics: str,
+    whats: Collection[str],
+    is_enough: Callable[[FinishedPass, ClusterViews], bool],
+) -> ClusterViews:
+    """The views of all topics that match, after as many passes as it takes until `is_enough`.
+
+    Reports on standard error what brokers refuse of `whats`.
+    """
+    found = ClusterViews(settings.detect)
+    for done in few_passes(cluster, settings.collect, [topics]):
+        for batch in done.batches:
+            found.add(batch)
+        if is_enough(done, found):
+            break
+    report_refusals(done.refused, whats)
+    return found
+
+
+def report_refusals(refused: Mapping[str, tuple[str, ...]], whats: Collection[str]) -> None:
+    """What a verb cannot know, and the right that it lacks, on standard error."""
+    for what in ASKED:
+        if what in whats and what in refused:
+            click.echo(refusal_line(what, refused[what]), err=True)

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from tidemark.core.errors import TidemarkError, WireError
 from tidemark.core.records import DeadLetter, Record, decode_record
 from tidemark.detect.thresholds import Detection
+from tidemark.observations.recorded_lines import STDIN, Line, unreadable
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import Destination, RawRecord, Row, dead_letter_row
-from tidemark.verbs.recording import STDIN, Line, unreadable
 
 
 class LineReducer:
     """Reduces line by line. In dead letters `partition` is the source and `offset` the line - 1."""
 
-    def __init__(self, detection: Detection) -> None:
-        self._fold = Fold(GroupState(), detection, 0, 1)
+    def __init__(self, detection: Detection, fold: Fold | None = None) -> None:
+        self._fold = fold or Fold(GroupState(), detection, 0, 1)
         # Of lines: whether there was one, and whether one could be read.
         self._noted = self._readable = False
 

@@ -9,16 +9,16 @@ from typing import Any, Final, TypeVar
 import click
 from msgspec.structs import replace
 
+from tidemark.command_line.completion import complete_clusters
 from tidemark.core.errors import ConfigError
 from tidemark.kafka.client_log import LEVELS as CLIENT_LOG_LEVELS
 from tidemark.kafka.client_log import show_client_log
-from tidemark.kafka.completion import complete_clusters
 from tidemark.logs import FORMATS, LEVELS, configure_logs
 from tidemark.settings import Settings, load_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 # Key of click's context: the options of `log_options`, by their path in the configuration.
-_FLAGS: Final = "tidemark.kafka.command_options"
+_FLAGS: Final = "tidemark.command_line.options"
 
 config_option = click.option(
     "--config",
@@ -107,3 +107,11 @@ def refuse_both(source: str | None, bootstrap: str | None) -> None:
     """Raises ConfigError where both a recording and brokers are given."""
     if source is not None and bootstrap is not None:
         raise ConfigError("--from reads a recording; leave out --bootstrap.")
+
+
+def require_one(clusters: list[str]) -> None:
+    """Raises ConfigError for several names."""
+    if len(clusters) > 1:
+        raise ConfigError(
+            f"there are several clusters; choose one with --cluster: {', '.join(clusters)}."
+        )

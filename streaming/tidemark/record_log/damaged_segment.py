@@ -13,13 +13,12 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from tidemark.verbs.audit.batches import DamagedLogError, batch_size, parse_batch
-from tidemark.verbs.audit.segments import CUT, Head, heads
+from tidemark.record_log.batches import Batch, DamagedLogError, batch_size, parse_batch
+from tidemark.record_log.segments import CUT, Head, heads
 
 _MAGIC: Final = re.compile(rb"(?s)(?=(?:.{16})\x02)")
 _CHUNK: Final = 1024 * 1024
 _SMALLEST: Final = 61
-_CRC: Final = {0: slice(12, 16), 1: slice(12, 16), 2: slice(17, 21)}
 # Bytes whose CRC a search computes, for each segment: it takes about 0.2 s per MiB.
 MAX_SEARCHED_BYTES: Final = 64 * 1024 * 1024
 # What a place that is no batch counts for.
@@ -36,16 +35,11 @@ class Fault(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The head of a batch. `length` is that of the segment."""
+    """The head of a batch: its place in the segment, the size of the batch."""
 
-    base_offset: int
-    last_offset: int
-    magic: int
-    crc: int
+    batch: Batch
     position: int
     size: int
-    length: int
-    data: bytes
 
 
 def whole_heads(log: BinaryIO, path: Path, base: int, end: int) -> Iterator[Found | Fault]:
@@ -76,38 +70,45 @@ class _Segment:
     def stretch(self, position: int) -> Generator[Found | Fault, None, int | None]:
         """Batches from a byte on up to damage. Returns where to continue, None at the end."""
         for head in heads(self._log, position):
-            if head.damage is not None:
+            if head.batch is None:
                 return (yield from self._after_damage(head))
-            found = self._found(head)
-            if not self._next_offset <= found.base_offset <= found.last_offset < self._end:
+            batch = parse_batch(head.batch.data, 0, head.size, self._next_offset)
+            found = Found(batch, head.position, head.size)
+            if not self._next_offset <= batch.base_offset <= batch.last_offset < self._end:
                 yield from self._out_of_order(found)
                 continue
             if self.held is not None:
                 yield self.held
-            self.held, self._expected = found, self._next_offset
-            self._next_offset = found.last_offset + 1
+            self._hold(found, self._next_offset)
         return None
+
+    def _hold(self, found: Found, expected: int) -> None:
+        self.held, self._expected = found, expected
+        self._next_offset = found.batch.last_offset + 1
 
     def _out_of_order(self, found: Found) -> Iterator[Found | Fault]:
         """Drops the batch before it where that one is wrong, and otherwise this one."""
-        held = self.held
-        fits = self._expected <= found.base_offset <= found.last_offset < self._end
-        if held is not None and fits and self._is_wrong(held):
-            reason = f"offset {held.base_offset} or its size is wrong: {found.base_offset} follows"
+        held, first, last = self.held, found.batch.base_offset, found.batch.last_offset
+        if (
+            held is not None
+            and self._expected <= first <= last < self._end
+            and self._is_wrong(held)
+        ):
+            reason = f"offset {held.batch.base_offset} or its size is wrong: {first} follows"
             yield Fault(self._path, held.position, reason, found.position)
-            self.held, self._next_offset = found, found.last_offset + 1
+            self._hold(found, self._expected)
         else:
-            reason = f"offset {found.base_offset} follows offset {self._next_offset - 1}"
-            if found.last_offset >= self._end:
-                reason = f"offset {found.last_offset} belongs to a later segment"
+            reason = f"offset {first} follows offset {self._next_offset - 1}"
+            if last >= self._end:
+                reason = f"offset {last} belongs to a later segment"
             yield Fault(self._path, found.position, reason, found.position + found.size)
 
     def _is_wrong(self, held: Found) -> bool:
         """Whether it left a gap, or has another CRC than the one written in it."""
-        return held.base_offset > self._expected or not self._has_right_crc(held)
+        return held.batch.base_offset > self._expected or not self._has_right_crc(held)
 
     def _after_damage(self, head: Head) -> Generator[Found | Fault, None, int | None]:
-        start, reason = head.position, str(head.damage)
+        start, reason = head.position, head.damage
         if self.held is not None and not self._has_right_crc(self.held):
             # Its size may be wrong, and what follows is then no damage.
             start, reason = self.held.position, "its CRC is not the one written in it"
@@ -169,20 +170,3 @@ class _Segment:
             if chunk.strip(b"\0"):
                 return False
         return True
-
-    def _found(self, head: Head) -> Found:
-        base_offset, magic = int.from_bytes(head.data[:8], "big"), head.data[16]
-        if magic < 2 and head.data[17] & 7:
-            # A compressed message has the offset of its last record.
-            base_offset = min(self._next_offset, base_offset)
-        crc = int.from_bytes(head.data[_CRC[magic]], "big")
-        return Found(
-            base_offset,
-            head.last_offset,
-            magic,
-            crc,
-            head.position,
-            head.size,
-            self.length,
-            head.data,
-        )

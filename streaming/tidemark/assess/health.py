@@ -1,4 +1,4 @@
-"""The health of partitions, brokers and clusters as named states: one table for pages and API.
+"""The health of partitions, brokers and clusters as named states, worst first.
 
 A partition that the last passes did not observe is `blind`: its old view says nothing about now.
 Its open alerts still count.
@@ -10,19 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from tidemark.core.events import CONTROLLED_SHUTDOWN, OK
-from tidemark.core.records import Alert, OpenAlert
-from tidemark_exporters.export.partition_row import PartitionRow
+from tidemark.core.records import Alert, OpenAlert, View
 
 Level = Literal["critical", "warning", "unknown", "info", "ok"]
+# Of alerts, worst first.
+SEVERITIES: Final = ("critical", "warning", "info")
 LEVELS: Final[tuple[Level, ...]] = ("critical", "warning", "unknown", "info", "ok")
-# Colour is never the only sign of a level.
-SIGNS: Final[dict[Level, str]] = {
-    "critical": "✕",
-    "warning": "!",
-    "unknown": "?",
-    "info": "i",
-    "ok": "✓",
-}
 
 
 class State(NamedTuple):
@@ -32,6 +25,11 @@ class State(NamedTuple):
     level: Level
     label: str
     meaning: str
+
+    @property
+    def text(self) -> str:
+        """The label within a sentence."""
+        return self.label[:1].lower() + self.label[1:]
 
 
 # Worst first.
@@ -72,24 +70,51 @@ _STATE_OF_ALERT: Final = {
 _LEVEL_OF_SEVERITY: Final[dict[str, Level]] = {"critical": "critical", "warning": "warning"}
 
 
-def partition_states(row: PartitionRow, alerts: Sequence[OpenAlert]) -> list[State]:
+class Replication(NamedTuple):
+    """How many of its replicas a partition has in sync; all false where that is not known."""
+
+    under_replicated: bool = False
+    under_min: bool = False
+    # Under-replicated, with exactly the minimum.
+    at_min: bool = False
+
+
+def judge_replication(view: View) -> Replication:
+    """The new replicas of a reassignment do not count as missing."""
+    in_sync, minimum = view.in_sync_replicas, view.effective_min_in_sync_replicas
+    if in_sync is None:
+        return Replication()
+    lacking = in_sync != view.assigned and not set(view.assigned) - set(view.adding) <= set(in_sync)
+    if minimum is None:
+        return Replication(lacking)
+    return Replication(lacking, len(in_sync) < minimum, lacking and len(in_sync) == minimum)
+
+
+def observed_states(view: View, replication: Replication) -> tuple[str, ...]:
+    """The names of a partition's states without those of its alerts; of a healthy one none."""
+    if view.missed_passes:
+        return ("blind",)
+    is_unknown = view.in_sync_replicas is None or (view.leader is None and not view.leaderless)
+    flags = (
+        ("offline", view.leaderless),
+        ("under_min_isr", replication.under_min),
+        ("at_min_isr", replication.at_min),
+        ("under_replicated", replication.under_replicated),
+        ("unknown", is_unknown),
+    )
+    return tuple(name for name, is_set in flags if is_set)
+
+
+def partition_states(observed: Sequence[str], alerts: Sequence[OpenAlert]) -> list[State]:
     """Every state of a partition with these open alerts, worst first; else `healthy` alone."""
-    status = row.status
-    if not (alerts or status.unhealthy or status.stop_unknown or status.leader is None):
+    if not (observed or alerts):
         return _ONLY_HEALTHY
-    names = {_state_of_alert(alert) for alert in alerts}
-    if status.blind:
-        names.add("blind")
-    else:
-        flags = (
-            ("offline", status.leaderless),
-            ("under_min_isr", status.under_min),
-            ("at_min_isr", status.at_min),
-            ("under_replicated", status.under_replicated),
-            ("unknown", status.stop_unknown or (status.leader is None and not status.leaderless)),
-        )
-        names.update(name for name, is_set in flags if is_set)
-    return _ranked(names) if names else _ONLY_HEALTHY
+    return _ranked({*observed, *map(_state_of_alert, alerts)})
+
+
+def states_of(view: View) -> list[State]:
+    """The states of a partition by its view and the alerts in it, worst first."""
+    return partition_states(observed_states(view, judge_replication(view)), view.alerts)
 
 
 def worst_state(states: Iterable[State]) -> State:
@@ -104,6 +129,11 @@ def severity_level(severity: str | None) -> Level:
 
 def alert_level(alert: Alert | OpenAlert) -> Level:
     return severity_level(alert.labels.get("severity"))
+
+
+def severity_rank(alert: Alert | OpenAlert) -> int:
+    """Sorts the worst first."""
+    return LEVELS.index(alert_level(alert))
 
 
 def broker_state(

@@ -25,9 +25,9 @@ from tidemark.core.errors import ClusterError
 from tidemark.core.events import Batch, BrokerState, Observation, Pass
 from tidemark.kafka.client import explain, make_admin
 from tidemark.settings import Cluster, Settings
-from tidemark.verbs.acls import CLUSTER, FULL, Grant, command, verb_grants
-from tidemark.verbs.acls import TOPICS as ALL_TOPICS
-from tidemark.verbs.own_topics import size_lines
+from tidemark.verbs.check_config.acls import CLUSTER, FULL, Grant, command, verb_grants
+from tidemark.verbs.check_config.acls import TOPICS as ALL_TOPICS
+from tidemark.verbs.check_config.own_topics import size_lines
 
 # Metadata of a topic that is not there: "unknown topic" to who may describe it, else "denied".
 ABSENT_TOPIC: Final = "tidemark-asks-for-its-rights"

@@ -1,12 +1,9 @@
-"""`tidemark check-config` and `tidemark version`."""
+"""`tidemark check-config`."""
 
 from __future__ import annotations
 
 import json
 import os
-import platform
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +11,9 @@ import click
 import msgspec
 
 import tidemark.settings
-from tidemark import __version__
+from tidemark.command_line.completion import complete_receivers
+from tidemark.command_line.options import command_config_option, config_option, load_with
 from tidemark.core.errors import ConfigError, TidemarkError
-from tidemark.kafka.command_options import command_config_option, config_option, load_with
-from tidemark.kafka.completion import complete_receivers
 from tidemark.settings import Settings
 from tidemark.settings.alert_choice import choice_warnings
 from tidemark.settings.environment import misspelt_variables
@@ -76,7 +72,7 @@ def check_config(
         click.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
         return
     # `tidemark version` also works without kafka-python.
-    from tidemark.verbs.check_files import check_files
+    from tidemark.verbs.check_config.check_files import check_files
 
     settings = load_with(config, command_config)
     # The stream takes no properties file: its Kafka client is not the one that they configure.
@@ -127,7 +123,7 @@ class _Report:
             click.echo(line, err=err)
 
     def show_acls(self, settings: Settings) -> None:
-        from tidemark.verbs.acls import all_commands
+        from tidemark.verbs.check_config.acls import all_commands
 
         self.document["acls"] = []
         for line in all_commands(settings):
@@ -135,7 +131,7 @@ class _Report:
             self._echo(line)
 
     def show_reach(self, settings: Settings) -> None:
-        from tidemark.verbs.reach import raise_failures, reach
+        from tidemark.verbs.check_config.reach import raise_failures, reach
 
         found = []
         self.document["reach"] = []
@@ -165,20 +161,3 @@ def _require_receiver(settings: Settings, name: str) -> None:
             f"--test-receiver: there is no receiver `{name}`; "
             f"there are: {', '.join(names) or 'none'}."
         )
-
-
-@click.command("version")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def version(as_json: bool) -> None:
-    """Print the versions that a bug report needs."""
-    found: dict[str, str | None] = {"tidemark": __version__, "python": platform.python_version()}
-    for package in ("pyspark", "kafka-python"):
-        try:
-            found[package] = version_of(package)
-        except PackageNotFoundError:
-            found[package] = None
-    if as_json:
-        click.echo(json.dumps(found))
-        return
-    for name, number in found.items():
-        click.echo(f"{name} {number or 'not installed'}")

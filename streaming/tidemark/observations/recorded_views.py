@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from tidemark.core.codec import salvage_batch
-from tidemark.core.errors import ConfigError, WireError
+from tidemark.command_line.options import require_one
+from tidemark.core.errors import ConfigError
+from tidemark.core.records import DeadLetter
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.few_passes import require_one
-from tidemark.verbs.recording import check_sources, read_lines, unreadable
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.line_reducer import LineReducer, unreadable_letter
+from tidemark.observations.recorded_lines import check_sources, read_lines
 
 
 def read_recording(source: str, detection: Detection, verb: str) -> ClusterViews:
@@ -19,18 +20,11 @@ def read_recording(source: str, detection: Detection, verb: str) -> ClusterViews
     """
     check_sources([source])
     found = ClusterViews(detection)
+    reducer = LineReducer(detection, found.fold)
     for line in read_lines([source]):
-        try:
-            if line.fault is not None:
-                raise WireError(line.fault)
-            batch, bad = salvage_batch(line.data)
-            found.add(batch)
-            errors = [event.error for event in bad]
-        except WireError as unreadable_line:
-            errors = [unreadable_line]
-        for error in errors:
-            text = unreadable(source, line.number, error.field, error)
-            click.echo(f"{verb}: {text}", err=True)
+        for letter in reducer.records(line, "dead_letters"):
+            if isinstance(letter, DeadLetter):
+                click.echo(f"{verb}: {unreadable_letter(letter, [source])}", err=True)
     if not found.clusters:
         raise ConfigError(
             f"{source} holds no pass over a cluster; "

@@ -12,28 +12,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from tidemark.verbs.audit.batches import DamagedLogError, batch_size
+from tidemark.record_log.batches import (
+    HEAD_BYTES,
+    SMALLEST_BYTES,
+    Batch,
+    DamagedLogError,
+    batch_size,
+    parse_batch,
+)
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
-# The head of a batch of magic 2 up to its records, and the smallest batch of all (magic 0).
-HEAD_BYTES: Final = 61
-_SMALLEST_BYTES: Final = 26
-_MAGIC_AT: Final = 16
-_LAST_DELTA: Final = slice(23, 27)
+# A topic and the number of a partition.
+Place = tuple[str, int]
 CUT: Final = "the file ends within a batch"
 
 
 class Head(NamedTuple):
-    """A batch in a segment. `damage`: there is none; the last offset is then beyond all.
-
-    `data` is its beginning, HEAD_BYTES of it, fewer where the batch is smaller.
+    """A batch in a segment, by its first HEAD_BYTES. `damage`: why there is none; its last offset
+    is then beyond all.
     """
 
     position: int
     size: int
-    last_offset: int
-    damage: str | None = None
-    data: bytes = b""
+    batch: Batch | None
+    damage: str = ""
+
+    @property
+    def last_offset(self) -> int:
+        return sys.maxsize if self.batch is None else self.batch.last_offset
 
 
 def segments_of(folder: Path) -> list[tuple[int, Path]]:
@@ -52,16 +58,13 @@ def heads(log: BinaryIO, position: int) -> Iterator[Head]:
         log.seek(position)
         data = log.read(HEAD_BYTES)
         try:
-            size = batch_size(data, 0) if len(data) >= _SMALLEST_BYTES else None
+            size = batch_size(data, 0) if len(data) >= SMALLEST_BYTES else None
             if size is None or position + size > length:
                 raise DamagedLogError(0, CUT)
+            yield Head(position, size, parse_batch(data, 0, size, 0))
         except DamagedLogError as damage:
-            yield Head(position, 0, sys.maxsize, damage.reason)
+            yield Head(position, 0, None, damage.reason)
             return
-        last_offset = int.from_bytes(data[:8], "big")
-        if data[_MAGIC_AT] == 2:
-            last_offset += int.from_bytes(data[_LAST_DELTA], "big")
-        yield Head(position, size, last_offset, None, data[:size])
         position += size
 
 
@@ -70,7 +73,7 @@ def end_of(base: int, path: Path) -> tuple[int, str | None]:
     end = base
     with path.open("rb") as log:
         for head in heads(log, 0):
-            if head.damage is not None:
+            if head.batch is None:
                 return end, f"{path}, byte {head.position}: {head.damage}"
             end = max(end, head.last_offset + 1)
     return end, None
