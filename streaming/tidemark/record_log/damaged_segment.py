@@ -72,7 +72,10 @@ class _Segment:
         for head in heads(self._log, position):
             if head.batch is None:
                 return (yield from self._after_damage(head))
-            batch = parse_batch(head.batch.data, 0, head.size, self._next_offset)
+            batch = head.batch
+            if batch.magic < 2:
+                # It may begin at an offset that only the batch before it shows.
+                batch = parse_batch(batch.data, 0, head.size, self._next_offset)
             found = Found(batch, head.position, head.size)
             if not self._next_offset <= batch.base_offset <= batch.last_offset < self._end:
                 yield from self._out_of_order(found)
