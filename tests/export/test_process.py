@@ -215,7 +215,8 @@ def test_a_ready_exporter_serves_its_views(make: Callable[..., Exporter]) -> Non
 def test_opening_topics_that_hangs_is_not_healthy_and_waiting_for_kafka_is(
     make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exporter, now = make({}, {}), [time.monotonic()]
+    # A whole number: fractions would not add up to exactly the bound.
+    exporter, now = make({}, {}), [float(round(time.monotonic()))]
     exporter._opened.clear()
     seen: list[list[str]] = []
     monkeypatch.setattr("time.monotonic", lambda: now[0])
