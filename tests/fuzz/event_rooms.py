@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests import version_1
 from tests.conftest import ROOT
 from tests.fuzz.room import Room
 from tests.verbs.recordings import trace
@@ -20,8 +21,7 @@ DATA = ROOT / "tests" / "testdata"
 @contextmanager
 def events() -> Iterator[Room]:
     """Records of the event topic, as the stream folds them: nothing may be raised at all."""
-    from tidemark.core.codec import decode_batch, encode_batch
-    from tidemark.core.compact_events import COMPACT_VERSION
+    from tidemark.core.codec import decode_batch
     from tidemark.detect.thresholds import Detection
     from tidemark.reduce.group import fold_group
     from tidemark.reduce.rows import RawRecord
@@ -36,23 +36,21 @@ def events() -> Iterator[Room]:
         # What it left behind is read again in the next batch.
         fold_group(state, [RawRecord(0, 102, 1e9 + 32, lines[22])], Detection(), 0, 1)
 
-    compact = [encode_batch(decode_batch(line), COMPACT_VERSION) for line in lines]
-    yield Room([*lines, *compact], call, ())
+    old = [version_1.encode_batch(decode_batch(line)) for line in lines]
+    yield Room([*lines, *old], call, ())
 
 
 @contextmanager
 def event_codec() -> Iterator[Room]:
-    """Records of the event topic in both versions: what is decoded is encoded to the same."""
+    """Records of the event topic: what is decoded is encoded to the same."""
     from tidemark.core.codec import decode_batch, encode_batch
-    from tidemark.core.compact_events import COMPACT_VERSION
 
     def call(data: bytes) -> None:
         found = decode_batch(data)
-        again = decode_batch(encode_batch(found, COMPACT_VERSION))
-        assert again.events == found.events, "another batch in version 2"
+        again = decode_batch(encode_batch(found))
+        assert again.events == found.events, "another batch"
 
-    batches = [decode_batch(line) for line in trace("unclean")]
-    yield Room([encode_batch(each, COMPACT_VERSION) for each in batches], call, (WireError,))
+    yield Room(trace("unclean"), call, (WireError,))
 
 
 @contextmanager

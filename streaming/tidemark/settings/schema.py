@@ -118,8 +118,6 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     # A folder for events that wait while the event topic is away, and its bound. Null: in memory.
     spool_directory: str | None = None
     spool_bytes: Annotated[int, Meta(ge=MIN_SPOOL_BYTES, le=MAX_INT)] = 256 * 1024 * 1024
-    # The form of the events: 2 takes a third of the bytes, once every reader understands it.
-    event_version: Literal[1, 2] = 1
     # Between two readings of the checkpoint files, with --log-dirs.
     checkpoint_seconds: PositiveFloat = 5.0
     # The time between two reads of a JMX endpoint, and for a whole answer.

@@ -199,7 +199,7 @@ def end_offsets(settings: Settings) -> dict[int, int]:
 def send_empty_batches(settings: Settings) -> None:
     """One to each partition of the event topic. Raises ClusterError."""
     empty = Batch(
-        v=1, cluster=SENDER, collector=SENDER, collector_epoch=0, pass_number=0, events=[]
+        v=2, cluster=SENDER, collector=SENDER, collector_epoch=0, pass_number=0, events=[]
     )
     value = encode_batch(empty)
     send_to_topic(
