@@ -12,7 +12,6 @@ from typing import Any
 import pyspark
 import pytest
 from msgspec import structs
-from pyspark.accumulators import AccumulatorServer
 
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Settings, Stream, Topics
@@ -98,26 +97,6 @@ def test_rocksdb_has_hadoops_own_local_files(store: str, reads: bool) -> None:
 )
 def test_the_folder_of_a_local_checkpoint(checkpoint: str, folder: str | None) -> None:
     assert session.local_folder(checkpoint) == (None if folder is None else Path(folder))
-
-
-@pytest.mark.parametrize(
-    ("error", "said"), [(EOFError(), False), (ConnectionResetError(), False), (KeyError("a"), True)]
-)
-def test_a_lost_jvm_leaves_no_traceback_of_accumulators(
-    error: Exception,
-    said: bool,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # As it was, at the end of the test.
-    monkeypatch.setattr(AccumulatorServer, "handle_error", AccumulatorServer.handle_error)
-    session.silence_accumulators()
-    server: Any = object.__new__(AccumulatorServer)
-    try:
-        raise error
-    except Exception:
-        server.handle_error(None, ("127.0.0.1", 1))
-    assert ("Traceback" in capsys.readouterr().err) is said
 
 
 def test_a_local_run_has_a_jvm_for_small_tasks() -> None:

@@ -19,7 +19,6 @@ from tidemark.kafka.command_options import config_option, load_long_running, log
 from tidemark.kafka.error_message import error_message
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
-from tidemark.stream import prepare as preparation
 from tidemark.stream.failures import spark_errors
 from tidemark.stream.health import (
     ATTEMPT_SECONDS,
@@ -28,7 +27,7 @@ from tidemark.stream.health import (
     StreamHealth,
 )
 from tidemark.stream.query import watch
-from tidemark.stream.session import start_session
+from tidemark.stream.session import prepare_java, start_session
 from tidemark.stream.start import import_packages, start_worker
 from tidemark.stream.start_checks import check_start
 from tidemark.stream.step_over import step_over
@@ -55,8 +54,7 @@ RUN: Final = "to go on from the checkpoint"
 @click.option(
     "--prepare",
     is_flag=True,
-    help="Only fetch the connector's jars and archive Spark's classes, so that each later start of "
-    "a local run is shorter.",
+    help="Only fetch the jars of Spark's Kafka connector, where they are not there yet.",
 )
 def stream(
     config: Path | None,
@@ -68,7 +66,8 @@ def stream(
     """Fold events into views and alerts with Spark Structured Streaming."""
     settings = load_long_running(config, flags={"stream.checkpoint": checkpoint})
     if prepare:
-        click.echo(preparation.prepare(settings))
+        jars = prepare_java(settings)
+        click.echo(f"Spark's Kafka connector: {len(jars)} jars in {jars[0].parent}")
         return
     run(settings, once, from_checkpoint)
 
