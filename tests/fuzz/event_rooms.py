@@ -10,12 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests import version_1
-from tests.conftest import ROOT
 from tests.fuzz.room import Room
 from tests.verbs.recordings import trace
 from tidemark.core.errors import TidemarkError, WireError
-
-DATA = ROOT / "tests" / "testdata"
 
 
 @contextmanager
@@ -90,10 +87,10 @@ def spool() -> Iterator[Room]:
 def state() -> Iterator[Room]:
     """The stream's state in a checkpoint."""
     from tidemark.core.partition import decode_state
+    from tidemark.detect.thresholds import Detection
+    from tidemark.reduce.group import fold_group
     from tidemark.reduce.group_state import decode_group
-
-    groups = [path.read_bytes() for path in sorted((DATA / "state").glob("*.bin"))]
-    partitions = [each for blob in groups for each in decode_group(blob).partitions.values()]
+    from tidemark.reduce.rows import RawRecord
 
     def call(data: bytes) -> None:
         if data[:1] == b"G":
@@ -102,5 +99,10 @@ def state() -> Iterator[Room]:
         else:
             decode_state(data[1:])
 
-    seeds = [*(b"G" + blob for blob in groups), *(b"P" + blob for blob in partitions[:20])]
+    groups = []
+    for name in ("unclean", "kip101_modern"):
+        records = [RawRecord(0, place, 1e9, line) for place, line in enumerate(trace(name))]
+        groups.append(fold_group(None, records, Detection(), 0, 1)[0])
+    partitions = [each for blob in groups for each in decode_group(blob).partitions.values()]
+    seeds = [*(b"G" + blob for blob in groups), *(b"P" + blob for blob in partitions)]
     yield Room(seeds, call, (TidemarkError,))

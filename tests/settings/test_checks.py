@@ -168,7 +168,6 @@ def test_wrong_options_are_named_in_one_line(text: str, message: str, tmp_path: 
             "; write a whole number from 0 to below 2147483648.",
         ),
         ("topics: {prefix: ''}", "; write 1 to 100 letters, digits, `.`, `_` and `-`."),
-        ("topics: {event_topic_suffix: ' '}", "; write at most 50 letters, digits, `.`, `_` and"),
         ("clusters: [{name: 'a b'}]", "; write 1 to 100 letters, digits, `.`, `_` and `-`."),
         ("collect: {collector: ''}", "; write 1 to 100 characters."),
         ("stream: {checkpoint: ''}", "; write 1 or more characters."),

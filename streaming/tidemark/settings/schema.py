@@ -74,14 +74,12 @@ class Topics(Struct, kw_only=True, forbid_unknown_fields=True):
 
     prefix: Name = "tidemark"
     partitions: Annotated[int, Meta(ge=1, le=1024)] = 16
-    # Another number of partitions needs another event topic.
-    event_topic_suffix: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{0,50}$")] = ""
     replication_factor: Annotated[int, Meta(ge=1, le=32)] = 3
     min_in_sync_replicas: Annotated[int, Meta(ge=1, le=32)] = 2
 
     @property
     def replica_state(self) -> str:
-        return f"{self.prefix}.replica-state{self.event_topic_suffix}"
+        return f"{self.prefix}.replica-state"
 
     @property
     def partition_views(self) -> str:

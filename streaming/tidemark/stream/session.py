@@ -64,16 +64,9 @@ def is_submitted(environ: Mapping[str, str]) -> bool:
 
 
 def spark_settings(
-    settings: Settings,
-    jars: Iterable[Path],
-    daemon: bool,
-    submitted: bool,
-    reads_rocksdb: bool = False,
+    settings: Settings, jars: Iterable[Path], daemon: bool, submitted: bool
 ) -> dict[str, str]:
-    """All Spark settings of the job. `stream.spark` wins, except over what the checkpoint fixes.
-
-    `reads_rocksdb`: the state of another checkpoint, which may be RocksDB's, is taken over.
-    """
+    """All Spark settings of the job. `stream.spark` wins, except over what the checkpoint fixes."""
     stream = settings.stream
     given = {key: value for key, value in stream.spark.items() if not key.startswith("kafka.")}
     conf = {
@@ -89,8 +82,7 @@ def spark_settings(
         **RETAINED,
     }
     if local_folder(stream.checkpoint) is not None:
-        rocksdb = reads_rocksdb or stream.store_provider == "rocksdb"
-        conf |= LOCAL_ROCKSDB if rocksdb else LOCAL_CHECKPOINT
+        conf |= LOCAL_ROCKSDB if stream.store_provider == "rocksdb" else LOCAL_CHECKPOINT
     if daemon:
         conf["spark.python.daemon.module"] = DAEMON
     if not submitted:
@@ -192,14 +184,12 @@ def daemon_usable(settings: Settings, submitted: bool, environ: Mapping[str, str
     return answer.returncode == 0
 
 
-def start_session(
-    settings: Settings, environ: Mapping[str, str], reads_rocksdb: bool = False
-) -> SparkSession:
+def start_session(settings: Settings, environ: Mapping[str, str]) -> SparkSession:
     """Starts the JVM, unless spark-submit did, and Spark in it. Raises TidemarkError, one line."""
     submitted = is_submitted(environ)
     jars = [] if submitted else prepare_java(settings)
     daemon = daemon_usable(settings, submitted, environ)
-    conf = spark_settings(settings, jars, daemon, submitted, reads_rocksdb)
+    conf = spark_settings(settings, jars, daemon, submitted)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
