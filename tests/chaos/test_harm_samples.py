@@ -6,7 +6,7 @@ from tidemark.core.events import Batch, Event, Observation, Pass, Replica
 
 def batch(number: int, *events: Event) -> Batch:
     return Batch(
-        v=1, cluster="c", collector="k", collector_epoch=1, pass_number=number, events=[*events]
+        v=2, cluster="c", collector="k", collector_epoch=1, pass_number=number, events=[*events]
     )
 
 

@@ -31,7 +31,7 @@ def test_each_group_has_its_partitions_every_pass_and_every_broker() -> None:
         ),
     ]
     batch = Batch(
-        v=1, cluster=CLUSTER, collector="k", collector_epoch=1, pass_number=1, events=events
+        v=2, cluster=CLUSTER, collector="k", collector_epoch=1, pass_number=1, events=events
     )
     groups = dict(split(batch, GROUPS))
     assert sorted(groups) == list(range(GROUPS))
