@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from tidemark.kafka.client import close_producer
+from tidemark.kafka.client import Producer, close_producer
 from tidemark_lab.brokers.cluster import Place
 
 # Enough for a day at the demo's rate; the file goes on when memory is full.
@@ -130,7 +130,7 @@ class LoadProducer:
 
     def __enter__(self) -> Self:
         """Returns when the producer knows the cluster. Raises KafkaError when it is unreachable."""
-        self._producer = KafkaProducer(
+        self._producer = Producer(
             bootstrap_servers=self._bootstrap_servers,
             acks="all",
             enable_idempotence=False,

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from kafka import KafkaProducer
-
-from tidemark.kafka.client import close_producer
+from tidemark.kafka.client import Producer, close_producer
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.wire import Wire
 
@@ -25,7 +23,7 @@ _HELD_SECONDS: Final = 0.5
 def play_rounds(stage: Stage) -> None:
     """Broker 2, the only follower, is paused and in sync, and the load is idle."""
     servers = stage.cluster.bootstrap_servers[_LEADER - 1]
-    one, every = (KafkaProducer(bootstrap_servers=servers, **_of(acks)) for acks in (1, "all"))
+    one, every = (Producer(bootstrap_servers=servers, **_of(acks)) for acks in (1, "all"))
     with ThreadPoolExecutor(1) as pool:
         try:
             with Wire(stage, _LEADER, _PLACE) as leader, Wire(stage, _LEADER, _PLACE) as parked:

@@ -1,4 +1,4 @@
-"""The short way to an observation gives what the long way gives, of any answers."""
+"""What the observer keeps from pass to pass changes no observation, of any answers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMetadata, Reassignment
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
 from tidemark.collect.observe.observer import Observer
+from tidemark.collect.observe.quiet import QuietState, _of_leader, is_unchanged, quiet_state
 from tidemark.collect.sample.request_plan import BrokerPlan
 from tidemark.collect.watched.broker_answers import Lineage, RequestTimes
 from tidemark.collect.watched.watched_partition import WatchedPartition
-from tidemark.core.events import OK, TIMED_OUT, Observation
+from tidemark.core.events import OK, TIMED_OUT, Observation, Replica
 
 BROKERS = (1, 2, 3)
 # Mostly one value: that answers agree is the usual case.
@@ -84,33 +86,32 @@ def watch(metadata: PartitionMetadata) -> WatchedPartition:
 
 @given(st.data())
 @settings(max_examples=150)
-def test_both_ways_give_the_same_observations(data: st.DataObject) -> None:
+def test_what_is_kept_between_passes_gives_what_is_made_anew(data: st.DataObject) -> None:
     draw = data.draw
     replicas = draw(st.permutations(BROKERS))[: draw(st.sampled_from([1, 2, 3, 3]))]
     in_sync = tuple(replicas[: draw(st.sampled_from([3, 3, 1]))])
     metadata = PartitionMetadata(replicas[0], 2, tuple(replicas), in_sync, 0)
-    short, long = watch(metadata), watch(metadata)
+    kept, anew = watch(metadata), watch(metadata)
     eligible = draw(st.sampled_from([EligibleReplicas(), EligibleReplicas([], [], 2, in_sync)]))
     reassignment = draw(st.sampled_from([Reassignment()] * 5 + [Reassignment((4,), (2,))]))
     due = {} if draw(st.integers(0, 5)) else {replicas[0]: 1}
     plans = {}
-    for watched in (short, long):
+    for watched in (kept, anew):
         watched.eligible, watched.reassignment = eligible, reassignment
         watched.lineage.reads_left = dict(due)
         plans[id(watched)] = [BrokerPlan(broker, [watched]) for broker in replicas]
     for number in range(draw(st.integers(1, 3))):
-        filled = [draw(fill(plan)) for plan in plans[id(short)]]
+        filled = [draw(fill(plan)) for plan in plans[id(kept)]]
         found: list[Observation | None] = []
         rests = []
-        for watched in (short, long):
+        for watched in (kept, anew):
             for plan, answers in zip(plans[id(watched)], filled, strict=True):
                 give(plan, answers)
             observer = Observer({}, lambda monotonic: monotonic + 1e9, 100.0, 30.0)
-            if watched is long:
-                observer._steady.observe = lambda *_: None  # type: ignore[method-assign]
-                watched.is_settled = False
+            if watched is anew:
+                watched._without_samples, watched.is_settled = None, False
             found.append(observer.observe(watched, 101.0 + number))
-            state = (watched.quiet_state, watched.due_at, watched.log_end_offsets)
+            state = (watched.quiet_state is None, watched.due_at, watched.log_end_offsets)
             reads = (watched.has_unsent, watched.lineage.reads_left)
             rests.append((*state, *reads, observer.found_stale, observer.thinned))
         assert found[0] == found[1]
@@ -137,3 +138,44 @@ def test_a_settled_partition_is_observed_again_after_any_change() -> None:
     assert observe(8, 104.0) is None
     watched.update(watched.metadata._replace(in_sync=(1,)))
     assert observe(8, 105.0) is not None
+
+
+QUIET = Observation(
+    topic="t",
+    partition=0,
+    observed_at=1.0,
+    leader=1,
+    leader_epoch=3,
+    replicas=[1],
+    in_sync_replicas=[1],
+    samples=[Replica(broker=1, log_end_offset=7, high_watermark=7, leader_epoch=3)],
+    committed=7,
+)
+# Times, what the ends of the logs let expect, and what is sent seldom.
+OF_NO_ACCOUNT = {
+    *("leader_log_end_offset_before", "leader_log_end_offset_after", "leader_before_at"),
+    *("leader_after_at", "lineage", "lineage_complete_from", "compacted", "throttled_replicas"),
+    *("unclean_leader_election", "requested_ms", "answered_ms", "size_bytes"),
+}
+
+
+def test_every_other_field_of_a_quiet_observation_is_news() -> None:
+    """Also one that is added: the fields come from the events, and none is named by the rule."""
+    before = quiet_state(QUIET, "metadata")
+    assert is_unchanged(quiet_state(replace(QUIET), "metadata"), before)
+    assert not is_unchanged(quiet_state(QUIET, "newer metadata"), before)
+    fields = Observation.__struct_fields__
+    ignored = set()
+    for field in fields[fields.index("samples") + 1 :]:
+        changed = replace(QUIET)
+        setattr(changed, field, "news")
+        state: QuietState | None = ("metadata", _of_leader(changed), changed.samples)
+        ignored |= {field} if is_unchanged(state, before) else set()
+    for field in Replica.__struct_fields__:
+        sample = replace(QUIET.samples[0])
+        setattr(sample, field, "news")
+        changed = replace(QUIET, samples=[sample])
+        # Another error or end is not quiet.
+        state = quiet_state(changed, "metadata")
+        ignored |= {field} if is_unchanged(state, before) else set()
+    assert ignored == OF_NO_ACCOUNT
