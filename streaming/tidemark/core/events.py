@@ -163,6 +163,11 @@ class Observation(
     unclean_leader_election: bool | None = None
     throttled_replicas: Brokers | None = None
 
+    @property
+    def metadata_read_at(self) -> float:
+        """When the metadata was read, at the latest."""
+        return self.observed_at if self.metadata_at is None else self.metadata_at
+
 
 class MetadataChange(
     Struct,

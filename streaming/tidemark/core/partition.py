@@ -7,6 +7,7 @@ has its bound, named here or where it is filled. Times are Unix seconds.
 
 from __future__ import annotations
 
+import copy
 from typing import Final
 
 import msgspec
@@ -158,6 +159,11 @@ class PartitionState(Struct, array_like=True, gc=False):
         return None
 
     @property
+    def by_broker(self) -> dict[int, ReplicaState]:
+        """The replicas that were sampled, by their brokers."""
+        return {replica.broker: replica for replica in self.replicas}
+
+    @property
     def settled(self) -> list[int]:
         """Assigned replicas without those that a reassignment still adds (Partition.scala)."""
         return [broker for broker in self.assigned if broker not in self.adding]
@@ -209,13 +215,21 @@ class PartitionState(Struct, array_like=True, gc=False):
         return [] if self.sparse is None else self.sparse.resets
 
 
+def copy_to_change(state: PartitionState) -> PartitionState:
+    """A copy whose table of committed records may change too; all else is replaced, not changed."""
+    after = copy.copy(state)
+    after.committed = [copy.copy(entry) for entry in state.committed]
+    return after
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[PartitionState] = msgspec.msgpack.Decoder(PartitionState)
+_HEAD: Final = bytes((STATE_VERSION,))
 
 
 def encode_state(state: PartitionState) -> bytes:
     """Version byte and msgpack."""
-    return bytes((STATE_VERSION,)) + _encoder.encode(state)
+    return _HEAD + _encoder.encode(state)
 
 
 def decode_state(blob: bytes) -> PartitionState:

@@ -1,4 +1,4 @@
-"""In-sync sets over time: which broker left, under which leader and why."""
+"""Leader, assignment and in-sync set over time: which broker left, under which leader and why."""
 
 from __future__ import annotations
 
@@ -30,9 +30,92 @@ _RECORDED: Final = {
     "leader": ShrinkCause.LEADER_SHRINK,
     "reassignment": ShrinkCause.REASSIGNMENT,
 }
-
+# So long a record of the metadata log counts more than a broker's image of the same leader epoch.
+RECORD_SECONDS: Final = 60.0
 # A broker's image shows a record this much before or after the collector reads it, by two clocks.
 SAME_SHRINK_SECONDS: Final = 5.0
+
+
+def apply_metadata(
+    after: PartitionState,
+    before: PartitionState,
+    event: Observation,
+    cluster: ClusterState | None,
+) -> None:
+    """What brokers show of the partition, which may be old."""
+    after.leader, after.leader_epoch = event.leader, event.leader_epoch
+    after.leaderless = event.leaderless or _has_no_leader(event)
+    unnamed = event.leader is None and not event.leaderless
+    if unnamed and event.leader_epoch is not None and event.leader_epoch == before.leader_epoch:
+        # An epoch has one leader, or none, from its beginning to its end. A pass that cannot name
+        # the leader has seen no other.
+        after.leader, after.leaderless = before.leader, before.leaderless
+    if event.effective_min_in_sync_replicas is not None:
+        after.effective_min_in_sync_replicas = event.effective_min_in_sync_replicas
+    if _is_outdated(before, event):
+        # The metadata log is exact and newer than this image, which has no newer epoch.
+        after.leader, after.leaderless = before.leader, before.leaderless
+        return
+    apply_assignment(after, event)
+    _apply_eligible(after, before, event)
+    members, at = event.in_sync_replicas, event.observed_at
+    if members is not None:
+        apply_in_sync(
+            after, before, members, at, lambda b: sampled_cause(before, event, b, cluster)
+        )
+
+
+def _apply_eligible(after: PartitionState, before: PartitionState, event: Observation) -> None:
+    """The eligible leader replicas, which a second request reads.
+
+    They are unknown where an election may lie between the two answers, and remain known as long as
+    the leader epoch and the in-sync set that they belong to.
+    """
+    is_one_moment = not any(
+        sample.leader_epoch is not None and sample.leader_epoch > (event.leader_epoch or 0)
+        for sample in event.samples
+    )
+    if event.eligible_leader_replicas is not None and is_one_moment:
+        after.eligible_leader_replicas = event.eligible_leader_replicas
+        after.last_known_eligible_leader_replicas = event.last_known_eligible_leader_replicas
+    elif event.in_sync_replicas is not None and (
+        (event.leader_epoch, event.in_sync_replicas)
+        != (before.leader_epoch, before.in_sync_replicas)
+    ):
+        after.eligible_leader_replicas = after.last_known_eligible_leader_replicas = None
+
+
+def _is_outdated(before: PartitionState, event: Observation) -> bool:
+    """Whether a broker's image is older than the newest record of the metadata log.
+
+    Within one leader epoch only time decides. A broker that is cut off from the controller shows an
+    old image for long, so a record that is not old itself counts more.
+    """
+    record = before.metadata_position
+    if record is None or event.leader_epoch != before.leader_epoch:
+        return False
+    return event.metadata_read_at <= record.at + RECORD_SECONDS
+
+
+def _has_no_leader(event: Observation) -> bool:
+    """Whether one broker names no leader, where metadata has no epochs, and no replica can lead.
+
+    The brokers of all replicas refuse connections, so no other broker is needed to prove it.
+    """
+    return (
+        event.leader is None
+        and event.leader_epoch is None
+        and bool(event.metadata_from)
+        and {s.broker for s in event.samples if s.error == REFUSED} >= set(event.replicas) > set()
+    )
+
+
+def apply_assignment(after: PartitionState, event: Observation | MetadataChange) -> None:
+    """The assigned replicas, and those that a reassignment adds and removes."""
+    if event.replicas:
+        after.assigned = event.replicas
+        _limit_minimum(after)
+    after.adding, after.removing = event.adding, event.removing
 
 
 def apply_in_sync(
@@ -54,7 +137,7 @@ def apply_in_sync(
         after.shrinks = [*before.shrinks, *shrinks][-MAX_SHRINKS:]
 
 
-def limit_minimum(after: PartitionState) -> None:
+def _limit_minimum(after: PartitionState) -> None:
     """No partition needs more replicas in sync than it has (Partition.effectiveMinIsr)."""
     minimum = after.effective_min_in_sync_replicas
     if minimum is not None and after.assigned:
