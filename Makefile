@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 PYTHON ?= python3
-# Images of Python set it. Then each process of the demo and the benches would compile all imports.
+# Images of Python set it. Then each process of the demo and the benchmarks would compile all imports.
 unexport PYTHONDONTWRITEBYTECODE
 bin := .venv/bin
 ROUNDS ?= 1
@@ -42,7 +42,7 @@ chaos: setup ## Injects benign and harmful faults into real brokers for 15 minut
 	@$(bin)/python -m tests.chaos $(CHAOS_ARGS)
 	@$(bin)/python -m tests.chaos --hostile $(CHAOS_ARGS)
 
-bench: setup ## Runs the benchmarks, writes bench-results.json and docs/performance.md
+bench: setup ## Runs the benchmarks, writes bench-results.json and docs/performance.*
 	@$(bin)/python -m tests.bench
 
 mutation: setup ## Mutates the evolution of states and the loss detectors, counts the mutants that no test kills
@@ -86,7 +86,7 @@ dashboards: setup ## Regenerates dashboards, rule files and docs/metrics.md
 schema: setup ## Regenerates the JSON Schemas of the events and of the configuration
 	@$(bin)/python -m tests.schema
 
-docs: setup ## Regenerates the model's parts of docs/replication.md, and the tables of versions, drills and performance
+docs: setup ## Regenerates the model's parts of docs/replication, and the tables of versions, drills and performance
 	@$(bin)/python -m tests.docs.replication
 	@$(bin)/python -m tests.docs.versions
 	@$(bin)/python -m tests.docs.drills

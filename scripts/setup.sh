@@ -25,7 +25,7 @@ case "$(java_version)" in
   17 | 21) ;;
   *) locks+=(requirements/java.lock) ;;
 esac
-digest=$(cat "$0" pyproject.toml "${locks[@]}" | cat - <(echo "$version ${locks[*]}") |
+digest=$(cat "$0" pyproject.toml lab/pyproject.toml "${locks[@]}" | cat - <(echo "$version ${locks[*]}") |
   sha256sum | cut -d ' ' -f 1)
 [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ] && exit 0
 
@@ -49,5 +49,5 @@ for lock in "${locks[@]}"; do
   echo "setup: installing from $lock"
   "${pip[@]}" --require-hashes -r "$lock"
 done
-"${pip[@]}" --no-deps --no-build-isolation -e .
+"${pip[@]}" --no-deps --no-build-isolation -e . -e lab
 echo "$digest" >"$stamp"

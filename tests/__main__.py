@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 from tests.sections import BACKGROUND, STAGES, TIMED
-from tidemark.local.process import ChildProcess
+from tidemark_lab.brokers.process import ChildProcess
 
 OUTCOMES = ("failed", "passed", "skipped", "errors")
 # Pytest's exit codes: 0 all passed, 1 a test failed, 5 no test was selected.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +22,9 @@ _KEY: Final = re.compile(r"( *)([a-z_]+):")
 
 def configuration_schema() -> dict[str, Any]:
     """The committed file's content."""
-    schema = dedented(msgspec.json.schema(Settings))
+    text = json.dumps(dedented(msgspec.json.schema(Settings)))
+    # JavaScript's expressions have no `\Z`, and its `$` matches nothing before a line end.
+    schema = json.loads(text.replace(r"\\Z", "$"))
     definitions = schema.pop("$defs")
     root = definitions.pop("Settings")
     client = _client()

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.conftest import ROOT
-from tidemark.jvm.jars import jmx_agent_jar
+from tidemark_lab.brokers.jars import jmx_agent_jar
 
 RULES = ROOT / "deploy" / "jmx" / "tidemark-jmx-exporter.yaml"
 

@@ -34,11 +34,15 @@ export JAVA_HOME SPARK_HOME PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON
 
 case $master in
   local*)
-    # A local run listens on this machine only.
+    # A local run listens on this machine only, for this user: Spark makes the secret itself.
     SPARK_LOCAL_IP=127.0.0.1
     export SPARK_LOCAL_IP
+    case $master in
+      local-cluster*) authenticate=false ;;
+      *) authenticate=true ;;
+    esac
     set -- --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 \
-      --conf spark.ui.enabled=false "$here/main.py" "$@"
+      --conf spark.ui.enabled=false --conf "spark.authenticate=$authenticate" "$here/main.py" "$@"
     ;;
   *) set -- "$here/main.py" "$@" ;;
 esac

@@ -40,6 +40,7 @@ TICK_SECONDS: Final = 1.0
 ENDS_SECONDS: Final = 10.0
 # The pause after a refresh, as a multiple of its duration: at most a tenth of one core.
 PAUSE_PER_REFRESH: Final = 10.0
+REFRESH_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 8.0
 # A reader that has not gone round for so long hangs: riding out an outage takes less.
 STUCK_SECONDS: Final = 120.0
@@ -72,7 +73,7 @@ class Exporter:
         self._serve_metrics = serve_metrics
         self._on_ready = on_ready
         self.metrics = ExportMetrics()
-        self.table = Table()
+        self.table = Table(settings.detect.lag_threshold())
         self._counters = EventCounters()
         self._failures = self.metrics.failures
         self._renderer = Renderer(settings.export, self._failures)
@@ -237,7 +238,7 @@ class Exporter:
             now = time.monotonic()
             if self._serve_metrics and now >= next_refresh:
                 pause = self._refresh() * PAUSE_PER_REFRESH
-                next_refresh = now + max(self._settings.export.refresh_seconds, pause)
+                next_refresh = now + max(REFRESH_SECONDS, pause)
             if now >= next_tick:
                 if not self._waiting:
                     with self._failures.guard("tick", "all receivers"):

@@ -6,6 +6,7 @@ Exit status: 0 success, 1 runtime error, 2 wrong usage or configuration, 3 findi
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import os
 import sys
 from difflib import get_close_matches
@@ -13,8 +14,8 @@ from difflib import get_close_matches
 import click
 
 from tidemark import __version__
-from tidemark.core.errors import TidemarkError
-from tidemark.core.extras import missing_package
+from tidemark.core.errors import ConfigError, TidemarkError
+from tidemark.core.extras import LAB_WHEEL, missing_package
 
 # verb -> module:command, and the line of `tidemark --help`, which imports no verb
 COMMANDS = {
@@ -60,39 +61,40 @@ COMMANDS = {
         "Read lost records from saved logs, and send them to a topic.",
     ),
     "ack": ("tidemark.verbs.ack.command:ack", "Close an event alert."),
-    "model": (
-        "tidemark.verbs.model.command:model",
-        "Step through Kafka's replication protocols and search them for violations.",
-    ),
-    "demo": (
-        "tidemark.demo.command:demo",
-        "Inject faults into a local cluster and check the alerts.",
-    ),
-    "drill": (
-        "tidemark.drill.command:drill",
-        "Inject faults into local brokers and compare alerts with their disks.",
-    ),
     "assets": (
         "tidemark.verbs.assets:assets",
         "Write the dashboards, rules and documentation that come with it.",
     ),
-    "check-config": ("tidemark.verbs.config:check_config", "Check the configuration."),
-    "version": ("tidemark.verbs.config:version", "Print the versions that a bug report needs."),
+    "check-config": (
+        "tidemark.verbs.check_config.command:check_config",
+        "Check the configuration.",
+    ),
+    "version": ("tidemark.verbs.version:version", "Print the versions that a bug report needs."),
 }
+# The verbs of the distribution kafka-tidemark-lab, which are its entry points.
+LAB_COMMANDS = {
+    "model": "Step through Kafka's replication protocols and search them for violations.",
+    "demo": "Inject faults into a local cluster and check the alerts.",
+    "drill": "Inject faults into local brokers and compare alerts with their disks.",
+}
+HELP_LINES = {name: line for name, (_, line) in COMMANDS.items()} | LAB_COMMANDS
 
 
 class LazyGroup(click.Group):
     """Imports a command on use: a machine needs only the dependencies of its own commands."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(HELP_LINES)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in HELP_LINES:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         try:
-            command = getattr(importlib.import_module(module), attribute)
+            if cmd_name in LAB_COMMANDS:
+                command = _lab_command(cmd_name)
+            else:
+                module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+                command = getattr(importlib.import_module(module), attribute)
         except ModuleNotFoundError as error:
             raise missing_package(cmd_name, error) from None
         assert isinstance(command, click.Command)
@@ -102,15 +104,25 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Names the near verb of one that does not exist."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = get_close_matches(args[0], COMMANDS, n=1)
+        if args and args[0] not in HELP_LINES and not args[0].startswith("-"):
+            close = get_close_matches(args[0], HELP_LINES, n=1)
             hint = f" Did you mean `{close[0]}`?" if close else ""
             raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl(list(HELP_LINES.items()))
+
+
+def _lab_command(verb: str) -> object:
+    """A verb of the laboratory. Raises ConfigError where it is not installed."""
+    for entry in importlib.metadata.entry_points(group="tidemark.verbs", name=verb):
+        return entry.load()
+    raise ConfigError(
+        f"`tidemark {verb}` is part of the laboratory, which is not installed. Install its wheel "
+        f"beside this one: pip install {LAB_WHEEL}; in a checkout: `make setup`."
+    )
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -151,9 +163,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(f"tidemark: {known}", err=True)
         sys.exit(known.exit_code)
     except TidemarkError as error:
-        from tidemark.kafka.error_message import error_message
-
-        click.echo(f"tidemark: {error_message(error)}", err=True)
+        click.echo(f"tidemark: {error}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of the output is gone (`| head`). Without this Python reports it again at exit.

@@ -13,20 +13,20 @@ from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any, NamedTuple
 
-from tests.bench.row import Row, with_bar
+from tests.bench.row import Row, with_target
 from tests.processes import cpu_seconds, descendants
 from tests.soak.sampling import pss_mb
 from tidemark.collect.collection_pass import PassRunner
 from tidemark.collect.collector import Collector
-from tidemark.collect.kafka_publisher import KafkaPublisher
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.pack import EventRecord
-from tidemark.collect.publish import Publisher
+from tidemark.collect.publish.kafka_publisher import KafkaPublisher
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.publisher import Publisher
 from tidemark.garbage_collector import DueCollections
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import BROKERS, LocalCluster
 from tidemark.settings import Cluster, Collect, Connection, Settings, Topics
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 
 SIZES = (1_000, 3_000)
 GROUPS = 16
@@ -46,7 +46,7 @@ PAUSE_SECONDS = 1.0
 # Of a broker. With less, 3,000 partitions under load keep it collecting garbage.
 HEAP_MB = {1_000: 256, 3_000: 1_024}
 # Of a pass on brokers without load.
-WALL_BARS_MS = {1_000: 60.0, 3_000: 150.0}
+WALL_TARGETS_MS = {1_000: 60.0, 3_000: 150.0}
 
 
 class Case(NamedTuple):
@@ -57,10 +57,10 @@ class Case(NamedTuple):
     publishes: bool
 
     @property
-    def bar_us(self) -> float | None:
+    def target_us(self) -> float | None:
         """CPU of the collector, for a replica and pass."""
-        bars = {(10, False): 5.0, (1, False): 8.0, (10, True): 8.0, (1, True): 12.0}
-        return bars.get((self.moves, self.publishes))
+        targets = {(10, False): 5.0, (1, False): 8.0, (10, True): 8.0, (1, True): 12.0}
+        return targets.get((self.moves, self.publishes))
 
     @property
     def name(self) -> str:
@@ -169,14 +169,18 @@ def case_rows(case: Case, found: Measured) -> Iterator[Row]:
         how=f"CPU of the collector's process for a replica and pass; {how}",
         kind="cpu",
     )
-    yield row if case.bar_us is None else with_bar(row, case.bar_us)
+    yield row if case.target_us is None else with_target(row, case.target_us)
     wall = Row(
         name=f"collect: pass over {case.name}",
         value=1e3 * found.seconds,
         unit="ms",
         how=f"median by the clock; {how}",
     )
-    yield wall if case.moves or case.publishes else with_bar(wall, WALL_BARS_MS[case.partitions])
+    yield (
+        wall
+        if case.moves or case.publishes
+        else with_target(wall, WALL_TARGETS_MS[case.partitions])
+    )
     if case.moves == 1 and case.publishes:
         yield Row(
             name=f"collect: resident memory, {case.partitions:,} x 3",
@@ -188,10 +192,10 @@ def case_rows(case: Case, found: Measured) -> Iterator[Row]:
         name=f"collect: the brokers' CPU, {case.name}",
         value=1e3 * found.brokers.seconds,
         unit="ms a pass",
+        error=1e3 * found.brokers.doubt,
         how=(
             f"of all three, above that of the same load while the collector waits, {len(WINDOWS)} "
-            f"windows of {PART_SECONDS:g} s with and without it in turn; standard error "
-            f"{1e3 * found.brokers.doubt:.0f} ms; {how}"
+            f"windows of {PART_SECONDS:g} s with and without it in turn; {how}"
         ),
         kind="cpu",
     )

@@ -23,8 +23,8 @@ def rows() -> Iterator[Row]:
             name=f"detection: {row['scene']}, {row['alert']}",
             value=seconds,
             unit="s",
-            bar=f"<= {row['allowed_seconds']:g} s",
+            target=f"<= {row['allowed_seconds']:g} s",
             met=seconds <= row["allowed_seconds"],
             how="one run of the demo; since a probe (every 200 ms) first saw the condition; "
-            "bar: 2 passes + 2 s + hysteresis",
+            "target: 2 passes + 2 s + hysteresis",
         )

@@ -8,18 +8,18 @@ import time
 from collections.abc import Iterator
 
 from tests.bench.row import Row
-from tidemark.model.invariants import INVARIANTS
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.search import check
-from tidemark.model.state import Constants
+from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.search import check
+from tidemark_lab.model.state import Constants
 
 # The largest search with default options. A process of its own gives a peak of its own.
 AT_THE_CAP = """
 import resource
-from tidemark.model.invariants import INVARIANTS
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.search import check
-from tidemark.model.state import Constants
+from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.search import check
+from tidemark_lab.model.state import Constants
 verdict = check(PROTOCOLS["kip-966"], Constants(replicas=3), [INVARIANTS["StrongIsr"]])
 assert verdict.states == 1_000_000, verdict.states
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
@@ -41,7 +41,7 @@ def rows() -> Iterator[Row]:
         name="model: slowest whole space of two replicas",
         value=slowest,
         unit="s",
-        bar="< 10 s",
+        target="< 10 s",
         met=slowest < 10,
         how=f"every invariant that holds, each of the five protocols; {how}",
     )
@@ -56,7 +56,7 @@ def rows() -> Iterator[Row]:
         name="model: counterexample of kip-279",
         value=seconds,
         unit="s",
-        bar="< 60 s",
+        target="< 60 s",
         met=seconds < 60,
         how=how,
     )
@@ -64,7 +64,7 @@ def rows() -> Iterator[Row]:
         name="model: states a second",
         value=rate,
         unit="1/s",
-        bar=">= 50,000",
+        target=">= 50,000",
         met=rate >= 50_000,
         how=how,
     )
@@ -76,7 +76,7 @@ def rows() -> Iterator[Row]:
         name="model: memory at the cap",
         value=megabytes,
         unit="MiB",
-        bar="< 1,024 MiB",
+        target="< 1,024 MiB",
         met=megabytes < 1024,
         how="kip-966, 3 replicas, 1,000,000 states; peak resident size of the process",
     )

@@ -20,11 +20,11 @@ from kafka import TopicPartition
 
 from tests.bench.bench_stream import GROUPS, _Run, _settings
 from tests.bench.moving_passes import EPOCH_AFTER, MovingPasses
-from tests.bench.row import Row, with_bar
+from tests.bench.row import Row, with_target
 from tidemark.core.records import View, decode_record
 from tidemark.kafka.client import make_consumer
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Settings
+from tidemark_lab.brokers.cluster import LocalCluster
 
 PERIOD_SECONDS = 5.0
 LOADS = (
@@ -161,7 +161,7 @@ def _loaded(cluster: LocalCluster, folder: Path, load: MovingPasses) -> Iterator
         ("p99", quantiles(delays, n=100)[98], P99_SECONDS),
     ):
         row = Row(name=f"output: {name}, {load.name}", value=value, unit="s", kind="wall", how=how)
-        yield with_bar(row, limit)
+        yield with_target(row, limit)
     yield Row(
         name=f"output: median batch, {load.name}",
         value=median(batches),
@@ -197,7 +197,7 @@ def _idle(cluster: LocalCluster, folder: Path) -> Iterator[Row]:
         kind="wall",
         how=how,
     )
-    yield with_bar(batch, IDLE_SECONDS)
+    yield with_target(batch, IDLE_SECONDS)
     yield Row(
         name="output: p50 of a few records", value=median(delays), unit="s", kind="wall", how=how
     )

@@ -114,7 +114,7 @@ def rows() -> Iterator[Row]:
             name=f"pages: {name}",
             value=used,
             unit="CPU s",
-            bar="< 0.3 s",
+            target="< 0.3 s",
             met=used < 0.3,
             how=how,
         )

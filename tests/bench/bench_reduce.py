@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.row import Row, with_bar
+from tests.bench.row import Row, with_target
 from tests.stream.synthetic import SyntheticPasses
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import fold_group
@@ -49,7 +49,7 @@ def rows() -> Iterator[Row]:
         unit="1/s",
         how=f"`tidemark replay FILE --json`; {how}",
     )
-    yield with_bar(replaying, REPLAYED_A_SECOND, at_least=True)
+    yield with_target(replaying, REPLAYED_A_SECOND, at_least=True)
     yield Row(
         name="reduce: state of a healthy partition", value=len(blob) / PARTITIONS, unit="B", how=how
     )

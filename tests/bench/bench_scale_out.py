@@ -13,8 +13,8 @@ from tests.bench.bench_stream import GROUPS, _Run
 from tests.bench.row import Row
 from tests.bench.stream_load import Publisher, Shape, settings_of
 from tests.stream.standalone import on, standalone
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Settings
+from tidemark_lab.brokers.cluster import LocalCluster
 
 SHAPE = Shape(10_000, 10)
 WORKERS = {1: "one worker", 2: "two workers"}

@@ -65,7 +65,7 @@ def rows() -> Iterator[Row]:
         name="sizes: state of a partition that moves",
         value=state,
         unit="B",
-        bar="<= 400 B",
+        target="<= 400 B",
         met=state <= 400,
         how=f"{size}; the state of a group as Spark keeps it and the checkpoint stores it",
     )

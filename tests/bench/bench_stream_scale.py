@@ -21,14 +21,14 @@ from statistics import median
 import msgspec
 
 from tests.bench.bench_stream import _Run
-from tests.bench.row import Row, with_bar
+from tests.bench.row import Row, with_target
 from tests.bench.same_events import same_events
 from tests.bench.stream_load import Publisher, Shape, backlog_from, folder_sizes, settings_of
 from tests.soak.sampling import stream_memory
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.signals import exit_on
 from tidemark.settings import Settings
 from tidemark.stream.prepare import prepare
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.signals import exit_on
 
 PASSES = 5
 SMALLEST, LARGEST = Shape(1_000, 1), Shape(100_000, 1)
@@ -37,16 +37,16 @@ SHAPES = (
     Shape(10_000, 10),
     Shape(100_000, 10),
     LARGEST,
-    # What the other state store costs; without bars.
+    # What the other state store costs; without targets.
     Shape(100_000, 10, store="rocksdb"),
     Shape(100_000, 10, store="changelog"),
 )
 # µs per observation of a backlog, whole job.
-BARS = {Shape(10_000, 10): 60.0, Shape(100_000, 10): 60.0, LARGEST: 30.0}
+TARGETS = {Shape(10_000, 10): 60.0, Shape(100_000, 10): 60.0, LARGEST: 30.0}
 # Per observation, at the largest size to at the smallest.
-RATIO_BAR = 1.3
+RATIO_TARGET = 1.3
 # Bytes written to the checkpoint, to those of the state of the partitions that were observed.
-WRITTEN_BAR = 2.0
+WRITTEN_TARGET = 2.0
 
 
 def rows(shapes: tuple[Shape, ...] = SHAPES) -> Iterator[Row]:
@@ -64,7 +64,7 @@ def rows(shapes: tuple[Shape, ...] = SHAPES) -> Iterator[Row]:
             largest / smallest,
             "×",
             "both backlogs above",
-            RATIO_BAR,
+            RATIO_TARGET,
         )
 
 
@@ -83,7 +83,7 @@ def _measured(cluster: LocalCluster, folder: Path, shape: Shape) -> Iterator[Row
             1e6 * used / observed,
             "µs",
             f"a backlog of {observed:,} observations in {batches} batches; {shape.how}",
-            BARS.get(shape._replace(version=2)),
+            TARGETS.get(shape._replace(version=2)),
         )
         next_pass = backlog_from(shape.passes, next_pass).stop
         yield from _one_at_a_time(publisher, shape, next_pass, Path(settings.stream.checkpoint))
@@ -133,7 +133,7 @@ def _one_at_a_time(
             median(ratios),
             "×",
             f"new files to the state of the partitions that were observed; {how}",
-            WRITTEN_BAR,
+            WRITTEN_TARGET,
         )
 
 
@@ -163,7 +163,7 @@ def _restarted(settings: Settings, folder: Path, shape: Shape, number: int) -> R
 
 def _row(name: str, value: float, unit: str, how: str, limit: float | None = None) -> Row:
     row = Row(name=name, value=value, unit=unit, how=how)
-    return row if limit is None else with_bar(row, limit)
+    return row if limit is None else with_target(row, limit)
 
 
 def main() -> None:

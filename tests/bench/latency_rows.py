@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
-from tests.bench.row import Row, with_bar
+from tests.bench.row import Row, with_target
 from tests.bench.usual_stack import TEXT, UNDER_REPLICATED
 from tests.bench.watched_faults import Outcome
 from tidemark.core.identity import alert_name
-from tidemark.demo.expected_alerts import (
+from tidemark.detect import DETECTORS as ALL_DETECTORS
+from tidemark.detect.thresholds import Thresholds
+from tidemark_lab.demo.expected_alerts import (
     EXTRA_PASSES,
     EXTRA_SECONDS,
     ExpectedAlert,
     allowed_seconds,
 )
-from tidemark.detect import DETECTORS as ALL_DETECTORS
-from tidemark.detect.thresholds import Thresholds
 
 # `collect`'s default up to 2,000 partitions.
 PASS_SECONDS: Final = 1.0
@@ -30,7 +30,7 @@ BASIS: Final = "one cluster, both pipelines at once, Kafka's own timeouts"
 # Alerts of Tidemark whose condition the probe dates.
 DETECTORS: Final = ("FOLLOWER_LAG", "BROKER_DOWN", "HW_STALLED", "OFFLINE")
 DETECTOR_OF: Final = {alert_name(detector): detector for detector in ALL_DETECTORS}
-# The bar, beside the hysteresis of the detector.
+# The target, beside the hysteresis of the detector.
 ALLOWED_SECONDS: Final = EXTRA_PASSES * PASS_SECONDS + EXTRA_SECONDS
 
 
@@ -127,10 +127,10 @@ def _from_detectable(
         unit="s",
         kind="wall",
         how=f"the longest of {len(found)} in {runs} runs, from the moment when a probe first saw "
-        f"the condition{_early_text(found)}; bar: 2 passes, 2 s and the detector's hysteresis; "
+        f"the condition{_early_text(found)}; target: 2 passes, 2 s and the detector's hysteresis; "
         f"{TIDEMARK}",
     )
-    yield with_bar(row, allowed)
+    yield with_target(row, allowed)
 
 
 def _early_text(seconds: Sequence[float]) -> str:
@@ -196,10 +196,10 @@ def _pooled(outcomes: Sequence[Outcome]) -> Iterator[Row]:
         value=p99([each.beyond for each in found]),
         unit="s",
         kind="wall",
-        how=f"the same without the hysteresis of the alert's own detector; bar: 2 passes and 2 s; "
-        f"{how}",
+        how="the same without the hysteresis of the alert's own detector; target: 2 passes and "
+        f"2 s; {how}",
     )
-    yield with_bar(row, ALLOWED_SECONDS)
+    yield with_target(row, ALLOWED_SECONDS)
     yield Row(
         name="latency: all faults, number",
         value=float(len(found)),

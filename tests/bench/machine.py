@@ -31,8 +31,8 @@ def describe_machine() -> str:
 def reference_ms() -> float:
     """CPU milliseconds of a fixed piece of work, the least of some rounds.
 
-    It is of the kind that most rooms measure: arrays of JSON to objects, and look-ups among more of
-    them than a processor's inner caches hold.
+    It is of the kind that most benchmarks measure: arrays of JSON to objects, and look-ups among
+    more of them than a processor's inner caches hold.
     """
     entries = [[number % 20, number, number * 7919 % 10**6, 1.5, True] for number in range(ENTRIES)]
     data, least = msgspec.json.encode(entries), float("inf")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.stream.synthetic import BROKERS, CLUSTER, COLLECTOR, COLLECTOR_EPOCH, STARTED_AT
-from tidemark.collect.pack import EventRecord, Packer
+from tidemark.collect.publish.pack import EventRecord, Packer
 from tidemark.core.events import OK, BrokerAnswer, Observation, Pass, Replica
 from tidemark.core.identity import group_of
 from tidemark.core.records import view_key

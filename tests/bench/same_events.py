@@ -45,7 +45,7 @@ BATCH_RECORDS = 200
 
 
 def same_events(settings: Settings, shape: Shape, folder: Path) -> Iterator[Row]:
-    """Rows without a bar, beside those of the whole job over the same topic."""
+    """Rows without a target, beside those of the whole job over the same topic."""
     counted, microseconds = counted_in_spark(settings, folder)
     how = f"all {counted:,} observations of the topic; {shape.how}"
     yield Row(

@@ -1,4 +1,4 @@
-"""What the benches of the whole stream publish, and a running stream that folds it."""
+"""What the benchmarks of the whole stream publish, and a running stream that folds it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 from tests.bench.bench_stream import GROUPS, _Run
 from tests.bench.moving_passes import MovingPasses
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics
+from tidemark_lab.brokers.cluster import LocalCluster
 
 PERIOD_SECONDS = 5.0
 # Published as one backlog each: to warm the JVM up, and to measure.

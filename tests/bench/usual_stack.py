@@ -19,8 +19,8 @@ from tests.conftest import ROOT
 from tests.delivery.services import RealAlertmanager, ask_prometheus, free_port
 from tests.parts import Parts
 from tidemark.core.errors import TidemarkError
-from tidemark.demo.services import start_prometheus
-from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
+from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver
+from tidemark_lab.demo.services import start_prometheus
 
 JMX_RULES: Final = ROOT / "tests" / "bench" / "usual_stack.yaml"
 PROGRAMS: Final = ("prometheus", "prometheus-alertmanager")

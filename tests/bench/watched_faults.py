@@ -21,19 +21,19 @@ from tests.parts import Parts
 from tests.soak.first_posts import first_posts
 from tests.soak.sampling import NEWEST_PASS, metric
 from tidemark.core.errors import TidemarkError
-from tidemark.demo.scenes import open_alerts
-from tidemark.demo.services import FRESH_SECONDS, STEADY_SECONDS, Services
 from tidemark.jvm.jars import connector_jars
 from tidemark.jvm.java import find_java
 from tidemark.kafka.topics import topic_specifications
-from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.faults import Crash, Fault, Pause, SlowFollower, wait_until
-from tidemark.local.layout import CONTROLLER
-from tidemark.local.load_producer import LoadProducer
-from tidemark.local.ports import free_ports
-from tidemark.local.probe import Probe
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import load_settings
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.layout import CONTROLLER
+from tidemark_lab.brokers.load_producer import LoadProducer
+from tidemark_lab.brokers.ports import free_ports
+from tidemark_lab.brokers.probe import Probe
+from tidemark_lab.brokers.receiver import WebhookReceiver
+from tidemark_lab.demo.scenes import open_alerts
+from tidemark_lab.demo.services import FRESH_SECONDS, STEADY_SECONDS, Services
+from tidemark_lab.faults.node_faults import Crash, Fault, Pause, SlowFollower, wait_until
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = 12

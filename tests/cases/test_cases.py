@@ -16,8 +16,8 @@ import pytest
 from tests.conftest import ROOT
 from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
+from tidemark.observations.line_reducer import LineReducer
+from tidemark.observations.recorded_lines import Line
 
 CASES = ROOT / "tests" / "testdata" / "cases"
 LOSS, UNCLEAN = "KafkaCommittedDataLoss", "KafkaUncleanElection"

@@ -34,9 +34,9 @@ from tests.chaos.truth import Truth, parse_truth
 from tests.chaos.unclean_elections import judge_elections, unclean_elections
 from tests.runs import exit_code
 from tidemark.core.text import counted, utc
-from tidemark.jvm.jars import KAFKA_VERSION
-from tidemark.local.layout import Layout
-from tidemark.local.versions import VERSIONS
+from tidemark_lab.brokers.jars import KAFKA_VERSION
+from tidemark_lab.brokers.layout import Layout
+from tidemark_lab.brokers.versions import VERSIONS
 
 EVENTS, ACKNOWLEDGED, DISK, TRUTH, HARM_TRUTH, TABLE = (
     "events.jsonl.gz",

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tidemark.local.cluster import Place
-from tidemark.local.replica_logs import (
+from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.replica_logs import (
     RECOVERY_POINTS,
     batches,
     log_folder,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tests.chaos.harm_samples import Samples
 from tests.chaos.harm_truth import HarmTruth, LostRecord
 from tidemark.core.records import Alert
-from tidemark.local.cluster import Place
+from tidemark_lab.brokers.cluster import Place
 
 LOSS = "KafkaCommittedDataLoss"
 NEVER_SAMPLED = "never sampled"

@@ -16,9 +16,9 @@ from tests.chaos.harms import (
     ZombieLeader,
 )
 from tests.chaos.plan import Topic
-from tidemark.local.cluster import BROKERS, LocalCluster, Place
-from tidemark.local.faults import Fault
-from tidemark.local.topic_faults import DeleteRecords
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
+from tidemark_lab.faults.node_faults import Fault
+from tidemark_lab.faults.topic_faults import DeleteRecords
 
 _UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 # Two replicas, every pair of brokers in both orders.

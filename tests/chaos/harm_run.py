@@ -17,11 +17,11 @@ from tests.chaos.harm_truth import Deletion, HarmRecord, HarmTruth, Ledger, Logs
 from tests.chaos.harms import World
 from tests.chaos.run import Collector
 from tidemark.core.errors import ClusterError
-from tidemark.local.cluster import LocalCluster, Place
-from tidemark.local.faults import Fault, run_fault, wait_until
-from tidemark.local.layout import CONTROLLER
-from tidemark.local.load_producer import LoadProducer
-from tidemark.local.topic_faults import DeleteRecords
+from tidemark_lab.brokers.cluster import LocalCluster, Place
+from tidemark_lab.brokers.layout import CONTROLLER
+from tidemark_lab.brokers.load_producer import LoadProducer
+from tidemark_lab.faults.node_faults import Fault, run_fault, wait_until
+from tidemark_lab.faults.topic_faults import DeleteRecords
 
 RECORDS_PER_SECOND = 240
 RECORD_BYTES = 60

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from tests.histories.oracle import Oracle
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch, Observation, Pass
-from tidemark.local.cluster import Place
-from tidemark.verbs.recording import read_lines
+from tidemark.observations.recorded_lines import read_lines
+from tidemark_lab.brokers.cluster import Place
 
 
 class Reading(NamedTuple):

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tests.chaos.disk import Log
-from tidemark.jvm.jars import KAFKA_VERSION
-from tidemark.local.cluster import Place
-from tidemark.local.load_producer import AcknowledgedRecord
+from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.jars import KAFKA_VERSION
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord
 
 
 class HarmRecord(NamedTuple):

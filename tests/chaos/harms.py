@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.chaos.disk import cut_logs, wipe_logs
-from tidemark.local.broker_socket import fetch_metadata
-from tidemark.local.cluster import BROKERS, LocalCluster, Place
-from tidemark.local.faults import Fault
-from tidemark.local.layout import CONTROLLER
+from tidemark_lab.brokers.broker_socket import fetch_metadata
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
+from tidemark_lab.brokers.layout import CONTROLLER
+from tidemark_lab.faults.node_faults import Fault
 
 # What an unflushed page cache holds here.
 MOST_RECORDS: Final = 60

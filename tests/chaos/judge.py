@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert
 from tidemark.core.text import counted, utc
-from tidemark.local.faults import ControlledRestart, FaultRecord, Pause, RollingRestart
-from tidemark.local.topic_faults import PreferredElection, Reassignment
+from tidemark_lab.faults.node_faults import ControlledRestart, FaultRecord, Pause, RollingRestart
+from tidemark_lab.faults.topic_faults import PreferredElection, Reassignment
 
 # Planned work: no ticket.
 SILENT = (ControlledRestart.name, RollingRestart.name, PreferredElection.name, Reassignment.name)

@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tidemark.local.cluster import BROKERS, LocalCluster, Place
-from tidemark.local.faults import (
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
+from tidemark_lab.brokers.load_producer import LoadProducer
+from tidemark_lab.faults.node_faults import (
     CollectorRestart,
     ControlledRestart,
     ControllerRestart,
@@ -17,8 +18,7 @@ from tidemark.local.faults import (
     Restartable,
     RollingRestart,
 )
-from tidemark.local.load_producer import LoadProducer
-from tidemark.local.topic_faults import (
+from tidemark_lab.faults.topic_faults import (
     Compaction,
     DeleteRecords,
     IdleTopics,

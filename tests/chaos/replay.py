@@ -12,9 +12,9 @@ from tidemark.core.events import Batch, BrokerState, Event, Pass
 from tidemark.core.identity import group_of
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
+from tidemark.observations.recorded_lines import read_lines
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
-from tidemark.verbs.recording import read_lines
 
 # The default of `topics.partitions`. In one group, as `tidemark replay` folds, the result is the
 # same only where nothing is counted over partitions.

@@ -13,10 +13,10 @@ from pathlib import Path
 from tests.chaos.plan import LOADED, Plan
 from tests.chaos.truth import Truth, compare_records
 from tidemark.core.errors import ClusterError
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.faults import run_fault, wait_until
-from tidemark.local.load_producer import LoadProducer, read_partitions
-from tidemark.local.process import ChildProcess
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.load_producer import LoadProducer, read_partitions
+from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.faults.node_faults import run_fault, wait_until
 
 CLUSTER_NAME = "chaos"
 RECORDS_PER_SECOND = 180

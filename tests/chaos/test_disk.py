@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.disk import DiskReader, Stored, cut_logs, wipe_logs
-from tidemark.local.replica_logs import batches, read_checkpoint
+from tidemark_lab.brokers.replica_logs import batches, read_checkpoint
 
 PLACE = ("t", 0)
 

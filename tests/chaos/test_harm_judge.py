@@ -21,7 +21,7 @@ from tests.chaos.harm_judge import (
 from tests.chaos.harm_samples import LeaderRead, Reading, Samples
 from tests.chaos.harm_truth import HarmRecord, HarmTruth, LostRecord
 from tidemark.core.records import Alert
-from tidemark.local.cluster import Place
+from tidemark_lab.brokers.cluster import Place
 
 PLACE = ("t", 0)
 # Records 5 to 9 of epoch 0, acknowledged at 20 to 24; a fault at 30 loses them.

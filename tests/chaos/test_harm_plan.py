@@ -8,8 +8,8 @@ import pytest
 
 from tests.chaos.harm_plan import PLACES, TRIMMED, HarmPlan, replicas
 from tests.chaos.harms import Harm
-from tidemark.local.faults import Fault
-from tidemark.local.topic_faults import DeleteRecords
+from tidemark_lab.faults.node_faults import Fault
+from tidemark_lab.faults.topic_faults import DeleteRecords
 
 KINDS = {
     "crash": 3,

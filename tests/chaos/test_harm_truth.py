@@ -9,8 +9,8 @@ from tests.chaos.harm_truth import (
     LostRecord,
     parse_harm_truth,
 )
-from tidemark.local.cluster import Place
-from tidemark.local.load_producer import AcknowledgedRecord
+from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord
 
 PLACE = ("t", 0)
 

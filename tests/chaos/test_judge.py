@@ -4,7 +4,7 @@ import pytest
 
 from tests.chaos.judge import Caused, allowed_warnings, failures, join, names, table, totals
 from tidemark.core.records import Alert
-from tidemark.local.faults import FaultRecord
+from tidemark_lab.faults.node_faults import FaultRecord
 
 
 def fault(name: str, begin: float = 100.0, held: float = 5.0, broker: int = 2) -> FaultRecord:

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from tests.chaos.plan import LOADED, PLACES, Plan, assignments
-from tidemark.local.faults import Fault
-from tidemark.local.load_producer import AcknowledgedRecord
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord
+from tidemark_lab.faults.node_faults import Fault
 
 KINDS = {
     "controlled restart": 1,

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from tests.chaos.truth import Truth, compare_records, parse_truth
-from tidemark.local.faults import FaultRecord
-from tidemark.local.load_producer import AcknowledgedRecord, StoredPartition, record_key
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord, StoredPartition, record_key
+from tidemark_lab.faults.node_faults import FaultRecord
 
 PLACE = ("t", 0)
 

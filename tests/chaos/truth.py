@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tidemark.local.cluster import Place
-from tidemark.local.faults import FaultRecord
-from tidemark.local.load_producer import AcknowledgedRecord, StoredPartition, record_key
-from tidemark.local.topic_faults import Compaction, DeleteRecords, Recreation, RetentionShrink
+from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord, StoredPartition, record_key
+from tidemark_lab.faults.node_faults import FaultRecord
+from tidemark_lab.faults.topic_faults import Compaction, DeleteRecords, Recreation, RetentionShrink
 
 
 @dataclass

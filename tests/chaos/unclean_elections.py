@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tests.chaos.harm_samples import InSync, Samples
 from tests.chaos.harm_truth import HarmTruth
 from tidemark.core.records import Alert
-from tidemark.local.cluster import Place
+from tidemark_lab.brokers.cluster import Place
 
 # Brokers learn of an election after the controller, a busy one some seconds later.
 LEARNT_SECONDS = 5.0

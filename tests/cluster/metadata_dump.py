@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.collect.metadata_log.encoding import BY_TYPE
-from tidemark.jvm.jars import broker_jars
 from tidemark.jvm.java import find_java
+from tidemark_lab.brokers.jars import broker_jars
 
 _LINE: Final = re.compile(r"\| offset: (\d+) .*? payload: (\{.*\})$")
 _TYPES: Final = {

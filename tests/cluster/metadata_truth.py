@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.metadata_dump import dump
-from tidemark.collect.metadata_log.batches import read_batches
-from tidemark.collect.metadata_log.changes import decode_batch
-from tidemark.collect.metadata_log.records import (
+from tidemark.collect.sources.metadata_log.batches import read_batches
+from tidemark.collect.sources.metadata_log.changes import decode_batch
+from tidemark.collect.sources.metadata_log.records import (
     NO_LEADER_CHANGE,
     OtherRecord,
     PartitionChangeRecord,
@@ -20,10 +20,10 @@ from tidemark.collect.metadata_log.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from tidemark.collect.metadata_log.tail import MetadataLogTail
+from tidemark.collect.sources.metadata_log.tail import MetadataLogTail
 from tidemark.core.events import MetadataChange, PartitionDeleted
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster
+from tidemark_lab.brokers.cluster import LocalCluster
 
 # (partition epoch, leader epoch, leader, in-sync set, replicas, recovering, eligible replicas)
 State = tuple[int, int, int | None, list[int], list[int], bool, list[int] | None]

@@ -17,9 +17,9 @@ from kafka.admin import (
 )
 
 from tests.documented_rights import Right, rights_of_verbs
-from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.layout import CONTROLLER
-from tidemark.local.ports import free_ports
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.layout import CONTROLLER
+from tidemark_lab.brokers.ports import free_ports
 
 _TOPIC: Final = {
     "describe": ACLOperation.DESCRIBE,

@@ -25,8 +25,8 @@ from kafka.admin import (
 
 from tests.certificates import Authority
 from tests.cluster.token_endpoint import AUDIENCE, ISSUER, TokenEndpoint
-from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.ports import free_ports
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.ports import free_ports
 
 LISTENERS: Final = {"SCRAM": "SASL_SSL", "OAUTH": "SASL_SSL", "MTLS": "SSL"}
 # User -> listener. `describe` has fewer rights than the others.

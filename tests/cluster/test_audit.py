@@ -17,9 +17,9 @@ from kafka import TopicPartition
 from tests.cluster.verification_tool import unmatched_partitions
 from tests.verbs.audit.plant import change_batch, change_byte
 from tidemark.kafka.client import make_admin, make_producer
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection
 from tidemark.verbs.audit.command import audit
+from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

@@ -24,13 +24,13 @@ from tests.cluster.metadata_truth import (
 from tests.conftest import ROOT
 from tests.jmx_agent import RULES, jmx_agent
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.inventory import Inventory
-from tidemark.collect.jmx.endpoint import scrape
-from tidemark.collect.jmx.figures import FIGURES, FigureReader, ScrapeError
-from tidemark.collect.log_directories.directory import HIGH_WATERMARKS
-from tidemark.collect.log_directories.formats import parse_offsets
-from tidemark.collect.log_directories.sidecar import LogDirectoriesReader
-from tidemark.collect.metadata_log.folder import FOLDER, MetadataFolder
+from tidemark.collect.metadata.inventory import Inventory
+from tidemark.collect.sources.jmx.endpoint import scrape
+from tidemark.collect.sources.jmx.figures import FIGURES, FigureReader, ScrapeError
+from tidemark.collect.sources.log_directories.directory import HIGH_WATERMARKS
+from tidemark.collect.sources.log_directories.formats import parse_offsets
+from tidemark.collect.sources.log_directories.sidecar import LogDirectoriesReader
+from tidemark.collect.sources.metadata_log.folder import FOLDER, MetadataFolder
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import (
@@ -43,11 +43,11 @@ from tidemark.core.events import (
 )
 from tidemark.kafka.client import make_admin, make_producer
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.layout import CONTROLLER
-from tidemark.local.ports import free_ports
 from tidemark.settings import Cluster, Collect, Connection, JmxEndpoint, Topics
 from tidemark.verbs.inspect.command import observe_topic
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.layout import CONTROLLER
+from tidemark_lab.brokers.ports import free_ports
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -27,11 +27,11 @@ from tidemark.core.events import Batch, Observation, Pass
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.kafka.topic_reader import TopicReader
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.broker_socket import fetch_metadata
-from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.load_producer import LoadProducer
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Connection, Settings, Topics
+from tidemark_lab.brokers.broker_socket import fetch_metadata
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.load_producer import LoadProducer
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 

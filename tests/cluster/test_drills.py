@@ -11,9 +11,9 @@ from tests.chaos.replay import replay
 from tests.conftest import missing
 from tidemark.core.errors import TidemarkError
 from tidemark.core.records import Record, decode_record
-from tidemark.drill.drills.table import DRILLS
-from tidemark.drill.run import ALERTS, EVENTS, run_drill
-from tidemark.local.versions import kafka_version
+from tidemark_lab.brokers.versions import kafka_version
+from tidemark_lab.drills.run import ALERTS, EVENTS, run_drill
+from tidemark_lab.drills.schedules.table import DRILLS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -20,19 +20,19 @@ from tests.cluster.secure_brokers import (
     secure_listeners,
 )
 from tests.drill.rights import names, with_describe_alone
-from tidemark.collect.refusals import TOPICS
+from tidemark.collect.metadata.refusals import TOPICS
 from tidemark.core.codec import decode_batch
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, decode_record
-from tidemark.drill import run
-from tidemark.drill.drills.table import DRILLS
-from tidemark.drill.judge import Result
-from tidemark.drill.pipeline import CLUSTER_NAME, Pipeline
-from tidemark.jvm.jars import KAFKA_VERSION
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster
-from tidemark.verbs.acls import DESCRIBE_ONLY, FULL, Grant, command
-from tidemark.verbs.rights import APIS, answered
+from tidemark.verbs.check_config.acls import DESCRIBE_ONLY, FULL, Grant, command
+from tidemark.verbs.check_config.rights import APIS, answered
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.jars import KAFKA_VERSION
+from tidemark_lab.drills import run
+from tidemark_lab.drills.judge import Result
+from tidemark_lab.drills.pipeline import CLUSTER_NAME, Pipeline
+from tidemark_lab.drills.schedules.table import DRILLS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.collect.kafka_publisher import KafkaPublisher
-from tidemark.collect.pack import EventRecord
-from tidemark.collect.spool import Spool
+from tidemark.collect.publish.kafka_publisher import KafkaPublisher
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.spool import Spool
 from tidemark.kafka.topic_reader import TopicReader
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Settings
+from tidemark_lab.brokers.cluster import LocalCluster
 
 OUTAGE_SECONDS = float(os.environ.get("OUTAGE_SECONDS", "45"))
 RECOVERY_SECONDS = 30.0

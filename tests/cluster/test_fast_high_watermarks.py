@@ -21,16 +21,16 @@ import pytest
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Pass
 from tidemark.core.records import Alert, decode_record
-from tidemark.demo.loss_comparison import LossComparison, compare_loss
 from tidemark.detect.thresholds import Detection
-from tidemark.local.broker_socket import fetch_metadata
-from tidemark.local.cluster import LocalCluster, Place
-from tidemark.local.faults import wait_until
-from tidemark.local.load_producer import LoadProducer, read_partitions
-from tidemark.local.process import ChildProcess
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
+from tidemark_lab.brokers.broker_socket import fetch_metadata
+from tidemark_lab.brokers.cluster import LocalCluster, Place
+from tidemark_lab.brokers.load_producer import LoadProducer, read_partitions
+from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.demo.loss_comparison import LossComparison, compare_loss
+from tidemark_lab.faults.node_faults import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

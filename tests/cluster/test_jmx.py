@@ -19,18 +19,18 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 
 from tests.jmx_agent import jmx_agent
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.jmx.source import JmxSource
+from tidemark.collect.sources.jmx.source import JmxSource
 from tidemark.core.codec import decode_batch
 from tidemark.core.jmx import NodeJmx
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection, Thresholds
-from tidemark.local.broker_socket import BrokerSocket
-from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.layout import CONTROLLER
-from tidemark.local.ports import free_ports
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.settings import Cluster, Collect, JmxEndpoint
+from tidemark_lab.brokers.broker_socket import BrokerSocket
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.layout import CONTROLLER
+from tidemark_lab.brokers.ports import free_ports
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 

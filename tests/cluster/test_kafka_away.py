@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.running_verbs import running
-from tidemark.local.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 

@@ -20,11 +20,11 @@ from tidemark.assess.leader_choice import Choice, OffsetRange, choose_leader
 from tidemark.assess.leader_death import LeaderDeath, if_leader_died
 from tidemark.core.records import View
 from tidemark.detect.thresholds import Detection
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.load_producer import LoadProducer, read_partitions
+from tidemark.observations.cluster_views import ClusterViews
+from tidemark.observations.few_passes import few_passes
 from tidemark.settings import Cluster, Collect
-from tidemark.verbs.few_passes import few_passes
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.load_producer import LoadProducer, read_partitions
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.log_directories.directory import HIGH_WATERMARKS
-from tidemark.collect.log_directories.sidecar import LogDirectoriesReader
+from tidemark.collect.sources.log_directories.directory import HIGH_WATERMARKS
+from tidemark.collect.sources.log_directories.sidecar import LogDirectoriesReader
 from tidemark.core.records import Alert, View, decode_record
 from tidemark.detect.thresholds import Detection, Thresholds
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.faults import wait_until
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Cluster, Collect
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.faults.node_faults import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

@@ -20,18 +20,18 @@ from tests.cluster.metadata_truth import (
     reported_states,
 )
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.inventory import Inventory
-from tidemark.collect.metadata_log.folder import FOLDER, MetadataFolder
-from tidemark.collect.metadata_log.tail import MetadataLogTail
+from tidemark.collect.metadata.inventory import Inventory
+from tidemark.collect.sources.metadata_log.folder import FOLDER, MetadataFolder
+from tidemark.collect.sources.metadata_log.tail import MetadataLogTail
 from tidemark.core.errors import ClusterError
 from tidemark.core.events import BrokerState, MetadataChange
 from tidemark.core.records import Alert
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.thresholds import Detection
-from tidemark.local.cluster import LocalCluster
+from tidemark.observations.line_reducer import LineReducer
+from tidemark.observations.recorded_lines import Line
 from tidemark.settings import Cluster, Collect
-from tidemark.verbs.recording import Line
-from tidemark.verbs.replay.reducer import LineReducer
+from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

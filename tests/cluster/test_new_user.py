@@ -19,7 +19,7 @@ from tests.cluster.token_endpoint import TokenEndpoint
 from tests.conftest import ROOT
 from tests.delivery.services import free_port
 from tidemark.core.extras import WHEEL, install_command
-from tidemark.local.cluster import LocalCluster
+from tidemark_lab.brokers.cluster import LocalCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 
@@ -135,7 +135,7 @@ def walk_through(
     path = walk.folder / "tidemark.yaml"
     path.write_text(text, encoding="utf-8")
     shown = walk.run("tidemark check-config", code=2)[1]
-    assert "sasl_plain_password_file: cannot read /etc/tidemark/kafka-password" in shown
+    assert "sasl_plain_password_file: cannot read the file: No such file" in shown
     text = text.replace("/etc/tidemark/kafka-password", str(authority.folder / "secret"))
     path.write_text(text.replace("/etc/tidemark/kafka-ca.pem", str(authority.certificate)))
     for verb, extra in (("stream", "stream"), ("export", "export")):

@@ -17,8 +17,8 @@ from tests.verbs.run import Output, tidemark
 from tidemark.core.records import encode_record
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Connection, Topics
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 

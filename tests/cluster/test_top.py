@@ -17,8 +17,8 @@ import pytest
 
 from tests.verbs.run import tidemark
 from tests.verbs.top.terminal import TerminalProgram
-from tidemark.local.cluster import BROKERS, LocalCluster
-from tidemark.local.load_producer import LoadProducer
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.load_producer import LoadProducer
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
@@ -27,7 +27,7 @@ FEW = 7
 RECORDS_PER_SECOND = 700
 # For a fault to show, on a busy machine.
 FAULT_SECONDS = 90.0
-# The bars of this verb.
+# The targets of this verb.
 FIRST_SCREEN_SECONDS = 3.0
 CORES = 0.5
 CPU_SECONDS = 20.0

@@ -11,6 +11,7 @@ from pathlib import Path
 from tidemark.jvm.ivy import Coordinates
 from tidemark.jvm.jars import JarSet, fetch_jars
 from tidemark.jvm.java import find_java
+from tidemark_lab.brokers.jars import SUMS
 
 _UNMATCHED = re.compile(r"partition (\S+) has unmatched checksum at offset (\d+)")
 _LAG = re.compile(r"max lag is 0 for partition")
@@ -24,7 +25,7 @@ def unmatched_partitions(
         Coordinates("org.apache.kafka", "kafka_2.13", "2.8.2"),
         Coordinates("org.slf4j", "slf4j-nop", "1.7.36"),
     )
-    jars = fetch_jars(JarSet("verification-tool", roots))
+    jars = fetch_jars(JarSet("verification-tool", roots, SUMS))
     output = folder / "verification.txt"
     with output.open("w") as out:
         tool = subprocess.Popen(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.collect.fake_broker import VERSIONS, FakeBroker, Log
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.pack import EventRecord
+from tidemark.collect.publish.pack import EventRecord
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Event, Observation, Pass
 from tidemark.settings import Cluster, Collect

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.collect.inventory import Inventory
+from tidemark.collect.metadata.inventory import Inventory
 from tidemark.settings import Cluster
 
 

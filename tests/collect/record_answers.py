@@ -20,17 +20,18 @@ from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.consumer import FetchRequest
 
 from tests.conftest import ROOT
-from tidemark.collect.admin_queries import TOPIC_OPTIONS, TOPIC_RESOURCE
-from tidemark.collect.codecs.epoch_end_offset import encode_epoch_end_offsets
 from tidemark.collect.codecs.fetch import BEYOND, FetchTemplate
-from tidemark.collect.codecs.legacy_fetch import encode_legacy_fetch
 from tidemark.collect.codecs.list_offsets import CONSUMER, DEBUG_REPLICA, ListOffsetsTemplate
 from tidemark.collect.codecs.metadata import encode_metadata_request
+from tidemark.collect.codecs.topic_configuration import TOPIC_OPTIONS
 from tidemark.collect.codecs.wire import GroupedPartitions
-from tidemark.jvm.jars import KAFKA_VERSION
-from tidemark.local.broker_socket import fetch_metadata
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.faults import wait_until
+from tidemark.collect.legacy.epoch_end_offset import encode_epoch_end_offsets
+from tidemark.collect.legacy.legacy_fetch import encode_legacy_fetch
+from tidemark.collect.metadata.admin_queries import TOPIC_RESOURCE
+from tidemark_lab.brokers.broker_socket import fetch_metadata
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.jars import KAFKA_VERSION
+from tidemark_lab.faults.node_faults import wait_until
 
 ANSWERS: Final = ROOT / "tests" / "testdata" / "answers.json"
 OLD_VERSION: Final = "0.11.0.3"

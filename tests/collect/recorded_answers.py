@@ -19,9 +19,9 @@ from tests.collect.record_answers import ANSWERS, Answer
 from tidemark.collect.codecs.fetch import decode_fetch
 from tidemark.collect.codecs.list_offsets import decode_list_offsets
 from tidemark.collect.codecs.metadata import METADATA, MetadataDecoder
+from tidemark.collect.codecs.metadata_image import BrokerAddress
 from tidemark.collect.codecs.wire import FETCH, LIST_OFFSETS, RawRequest
-from tidemark.collect.metadata_image import BrokerAddress
-from tidemark.collect.read_metadata import decode_topic
+from tidemark.collect.metadata.read_metadata import decode_topic
 
 # The first version of each API whose header and body have tagged fields.
 FLEXIBLE = {FETCH: 12, LIST_OFFSETS: 6, METADATA: 9}

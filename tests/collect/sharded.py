@@ -12,10 +12,10 @@ from typing import Final
 
 from tests.bench.bench_collect import image
 from tests.collect.virtual_time import TimedBroker, VirtualTime
+from tidemark.collect.codecs.metadata_image import MetadataImage, PartitionMetadata, TopicMetadata
 from tidemark.collect.codecs.wire import RawResponse
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.connection import NoAnswerError
-from tidemark.collect.metadata_image import MetadataImage, PartitionMetadata, TopicMetadata
+from tidemark.collect.connect.connection import NoAnswerError
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import TIMED_OUT, Observation
 from tidemark.core.records import Alert, View, decode_record, view_key

@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
-from tidemark.collect.admin_queries import (
-    TopicConfiguration,
-    decode_configuration,
-    decode_quorum,
-)
-from tidemark.collect.refusals import (
+from tidemark.collect.codecs.topic_configuration import TopicConfiguration, decode_configuration
+from tidemark.collect.metadata.admin_queries import decode_quorum
+from tidemark.collect.metadata.refusals import (
     AUTHORIZATION_ERRORS,
     RefusedError,
     check_authorized,

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsResponse, DescribeLogDirsResponse
 
-from tidemark.collect.admin_queries import ALL_REPLICAS, decode_throttled
-from tidemark.collect.broker_queries import (
+from tidemark.collect.codecs.topic_configuration import ALL_REPLICAS, decode_throttled
+from tidemark.collect.metadata.broker_queries import (
     BROKER_OPTIONS,
     LogDirectories,
     decode_broker_configuration,
     decode_log_directories,
 )
-from tidemark.collect.broker_reports import BrokerReport
-from tidemark.collect.refusals import RefusedError
+from tidemark.collect.metadata.broker_reports import BrokerReport
+from tidemark.collect.metadata.refusals import RefusedError
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Batch, BrokerState

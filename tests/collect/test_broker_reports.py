@@ -8,10 +8,16 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from tests.collect.fake_cluster import FakeCluster, outcomes
-from tidemark.collect.admin_queries import ALL_REPLICAS, TopicConfiguration
+from tidemark.collect.codecs.topic_configuration import ALL_REPLICAS, TopicConfiguration
 from tidemark.collect.collector import Collector
-from tidemark.collect.connection import NoAnswerError
-from tidemark.collect.refusals import NO_TOPIC, RECORDS, TOPICS, refusal_line, refusal_summary
+from tidemark.collect.connect.connection import NoAnswerError
+from tidemark.collect.metadata.refusals import (
+    NO_TOPIC,
+    RECORDS,
+    TOPICS,
+    refusal_line,
+    refusal_summary,
+)
 from tidemark.core.events import BrokerState
 
 

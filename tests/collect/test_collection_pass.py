@@ -6,8 +6,8 @@ from kafka.protocol.metadata import MetadataRequest
 
 from tests.collect.fake_broker import FETCH, LIST_OFFSETS, METADATA, Log
 from tests.collect.fake_cluster import FakeCluster, outcomes, with_versions
-from tidemark.collect.admin_queries import Reassignment
-from tidemark.collect.pack import EventRecord
+from tidemark.collect.codecs.metadata_image import Reassignment
+from tidemark.collect.publish.pack import EventRecord
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Observation, PartitionDeleted, Pass
 from tidemark.settings import Collect
@@ -329,7 +329,7 @@ def test_reassignments_are_listed_again_when_the_replicas_of_a_partition_change(
     async def read(*_: object) -> dict[tuple[str, int], Reassignment]:
         return listed.pop(0)
 
-    monkeypatch.setattr("tidemark.collect.metadata_reader.read_reassignments", read)
+    monkeypatch.setattr("tidemark.collect.metadata.metadata_reader.read_reassignments", read)
     cluster.passes._reader._settings = Collect(metadata_seconds=60.0)
     cluster.topic("t", 7)
     cluster.topics["t"][0] = (1, 0, [1, 2], [1, 2], 0)

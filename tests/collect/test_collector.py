@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tests.collect.fake_cluster import FakeCluster
 from tidemark.collect.collector import Collector
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.pack import EventRecord
+from tidemark.collect.publish.pack import EventRecord
 from tidemark.settings import Cluster, Collect, Settings
 
 

@@ -15,15 +15,15 @@ from kafka.protocol.parser import KafkaProtocol
 
 from tests.collect.fake_broker import EPOCH_END_OFFSETS, FETCH, LIST_OFFSETS, METADATA
 from tests.collect.fake_cluster import FakeCluster, outcomes, with_versions
-from tidemark.collect.codecs.epoch_end_offset import (
+from tidemark.collect.legacy.epoch_end_offset import (
     MAX_VERSION,
     EpochEndOffset,
     decode_epoch_end_offsets,
     encode_epoch_end_offsets,
 )
-from tidemark.collect.codecs.legacy_fetch import decode_legacy_fetch
-from tidemark.collect.leader_epoch_walk import MAX_ROUNDS, LeaderEpochWalk
-from tidemark.collect.newest_epoch import MAX_EPOCH, MAX_SEARCHES, NewestEpoch
+from tidemark.collect.legacy.leader_epoch_walk import MAX_ROUNDS, LeaderEpochWalk
+from tidemark.collect.legacy.legacy_fetch import decode_legacy_fetch
+from tidemark.collect.watched.newest_epoch import MAX_EPOCH, MAX_SEARCHES, NewestEpoch
 from tidemark.core.errors import WireError
 from tidemark.core.events import MAX_LINEAGE, Observation
 

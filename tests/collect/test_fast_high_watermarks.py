@@ -12,7 +12,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from tests.collect.fake_broker import LIST_OFFSETS, VERSIONS, FakeBroker
 from tests.collect.fake_cluster import FakeCluster, outcomes
-from tidemark.collect.event_loop import complete
+from tidemark.collect.connect.event_loop import complete
 from tidemark.core.events import MAX_FAST_SAMPLES, FastHighWatermarks, Observation
 
 FAST = ["fast.*", "t"]

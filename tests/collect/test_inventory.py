@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
-from tidemark.collect.inventory import Inventory, MetadataChanges
-from tidemark.collect.metadata_image import (
+from tidemark.collect.codecs.metadata_image import (
     BrokerAddress,
     MetadataImage,
     PartitionMetadata,
+    Reassignment,
     TopicMetadata,
 )
+from tidemark.collect.codecs.topic_configuration import TopicConfiguration
+from tidemark.collect.metadata.inventory import Inventory, MetadataChanges
 from tidemark.settings import Cluster
 
 NODES = {

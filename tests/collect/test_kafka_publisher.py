@@ -9,10 +9,10 @@ import pytest
 from kafka.errors import KafkaTimeoutError, MessageSizeTooLargeError
 from kafka.future import Future
 
-from tidemark.collect import kafka_publisher
-from tidemark.collect.kafka_publisher import KafkaPublisher
-from tidemark.collect.pack import EventRecord
-from tidemark.collect.spool import Spool
+from tidemark.collect.publish import kafka_publisher
+from tidemark.collect.publish.kafka_publisher import KafkaPublisher
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.spool import Spool
 from tidemark.core.errors import ClusterError
 from tidemark.kafka import attempts
 from tidemark.kafka.topics import TopicMismatchError

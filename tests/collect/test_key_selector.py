@@ -8,7 +8,7 @@ from selectors import EVENT_READ, EVENT_WRITE
 
 import pytest
 
-from tidemark.collect.event_loop import KeySelector
+from tidemark.collect.connect.event_loop import KeySelector
 
 
 @pytest.mark.parametrize("kind", [selectors.DefaultSelector, KeySelector])

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.collect.broker_answers import Lineage
-from tidemark.collect.codecs.epoch_end_offset import EpochEndOffset
-from tidemark.collect.leader_epoch_walk import MAX_ROUNDS, LeaderEpochWalk
-from tidemark.collect.newest_epoch import MAX_SEARCHES, NewestEpoch
+from tidemark.collect.legacy.epoch_end_offset import EpochEndOffset
+from tidemark.collect.legacy.leader_epoch_walk import MAX_ROUNDS, LeaderEpochWalk
+from tidemark.collect.watched.broker_answers import Lineage
+from tidemark.collect.watched.newest_epoch import MAX_SEARCHES, NewestEpoch
 from tidemark.core.events import MAX_LINEAGE
 
 Log = list[tuple[int, int]]

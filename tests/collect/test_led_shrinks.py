@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.collect.led_shrinks import SETTLE_SECONDS, LedShrinks
+from tidemark.collect.metadata.led_shrinks import SETTLE_SECONDS, LedShrinks
 from tidemark.core.events import OK, REFUSED
 
 BOTH = frozenset({2, 3})

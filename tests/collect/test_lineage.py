@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.collect.broker_answers import Lineage
 from tidemark.collect.codecs.fetch import FetchEntry
-from tidemark.collect.lineage import MAX_ROUNDS, walk_epochs
+from tidemark.collect.sample.lineage import MAX_ROUNDS, walk_epochs
+from tidemark.collect.watched.broker_answers import Lineage
 from tidemark.core.events import MAX_LINEAGE
 
 Log = list[tuple[int, int]]

@@ -6,9 +6,9 @@ import pytest
 
 from tests.collect.fake_broker import FETCH, Log
 from tests.collect.fake_cluster import FakeCluster, with_versions
-from tidemark.collect import lineage_schedule
-from tidemark.collect.admin_queries import TopicConfiguration
-from tidemark.collect.lineage_schedule import PASSES_AFTER_CHANGE, LineageSchedule
+from tidemark.collect.codecs.topic_configuration import TopicConfiguration
+from tidemark.collect.watched import lineage_schedule
+from tidemark.collect.watched.lineage_schedule import PASSES_AFTER_CHANGE, LineageSchedule
 from tidemark.core.events import Observation, Replica
 
 Lineage = list[tuple[int, int]]

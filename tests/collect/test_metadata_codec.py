@@ -19,7 +19,7 @@ from tidemark.collect.codecs.metadata import (
     MetadataDecoder,
     encode_metadata_request,
 )
-from tidemark.collect.metadata_image import TopicMetadata
+from tidemark.collect.codecs.metadata_image import TopicMetadata
 from tidemark.core.errors import WireError
 
 VERSIONS = st.integers(MIN_VERSION, MAX_VERSION)

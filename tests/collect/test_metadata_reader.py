@@ -6,23 +6,19 @@ from typing import Any
 
 import pytest
 
-from tidemark.collect import metadata_reader as module
-from tidemark.collect.admin_queries import (
-    Configurations,
-    Quorum,
-    QuorumReplica,
-    TopicConfiguration,
-)
-from tidemark.collect.connection import NoAnswerError
-from tidemark.collect.event_loop import EventLoop
-from tidemark.collect.inventory import Inventory
-from tidemark.collect.metadata_image import (
+from tidemark.collect.codecs.metadata_image import (
     EligibleReplicas,
     MetadataImage,
     PartitionMetadata,
     TopicMetadata,
 )
-from tidemark.collect.metadata_reader import MetadataReader
+from tidemark.collect.codecs.topic_configuration import TopicConfiguration
+from tidemark.collect.connect.connection import NoAnswerError
+from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.metadata import metadata_reader as module
+from tidemark.collect.metadata.admin_queries import Configurations, Quorum, QuorumReplica
+from tidemark.collect.metadata.inventory import Inventory
+from tidemark.collect.metadata.metadata_reader import MetadataReader
 from tidemark.settings import Cluster, Collect
 
 
@@ -51,7 +47,7 @@ class FakeQuorum:
         monkeypatch.setattr(module, "read_quorum", read)
         monkeypatch.setattr(module, "read_fenced", fenced)
         monkeypatch.setattr(
-            "tidemark.collect.metadata_reader.time", Answer(monotonic=lambda: self.at)
+            "tidemark.collect.metadata.metadata_reader.time", Answer(monotonic=lambda: self.at)
         )
 
     def ask(self, broker: int, at: float) -> tuple[int | None, int | None] | None:

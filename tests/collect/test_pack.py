@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tidemark.collect.pack import EventRecord, Packer, missed_ranges
+from tidemark.collect.publish.pack import EventRecord, Packer, missed_ranges
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import MAX_BYTES, MAX_EVENTS, Batch, Observation, PartitionDeleted, Pass
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import io
 
-from tidemark.collect.pack import EventRecord
-from tidemark.collect.publish import LinePublisher
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.publisher import LinePublisher
 
 
 def test_lines_end_in_newlines_and_need_one_group() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tidemark.collect.quiet import is_quiet
+from tidemark.collect.observe.quiet import is_quiet
 from tidemark.core.events import Observation, Replica
 
 REPLICA = Replica(

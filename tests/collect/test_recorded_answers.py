@@ -18,15 +18,15 @@ from tests.collect.recorded_answers import (
     recorded_answers,
     try_library,
 )
-from tidemark.collect.admin_queries import TopicConfiguration, decode_configuration
-from tidemark.collect.codecs.epoch_end_offset import (
+from tidemark.collect.codecs.topic_configuration import TopicConfiguration, decode_configuration
+from tidemark.collect.codecs.wire import FETCH
+from tidemark.collect.legacy.epoch_end_offset import (
     OFFSET_FOR_LEADER_EPOCH,
     decode_epoch_end_offsets,
 )
-from tidemark.collect.codecs.legacy_fetch import decode_legacy_fetch
-from tidemark.collect.codecs.wire import FETCH
+from tidemark.collect.legacy.legacy_fetch import decode_legacy_fetch
 from tidemark.core.errors import WireError
-from tidemark.jvm.jars import KAFKA_VERSION
+from tidemark_lab.brokers.jars import KAFKA_VERSION
 
 ANSWERS = recorded_answers()
 BY_CODEC = [each for each in ANSWERS if each.has_codec]

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from tidemark.collect.codecs.fetch import BEYOND
 from tidemark.collect.codecs.list_offsets import OffsetEntry
-from tidemark.collect.metadata_image import PartitionMetadata
-from tidemark.collect.request_plan import BrokerPlan, Subset
-from tidemark.collect.watched_partition import WatchedPartition
+from tidemark.collect.codecs.metadata_image import PartitionMetadata
+from tidemark.collect.sample.request_plan import BrokerPlan, Subset
+from tidemark.collect.watched.watched_partition import WatchedPartition
 
 PLACES = st.lists(
     st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 30)), max_size=20, unique=True

@@ -8,14 +8,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.collect.inventory import Inventory, MetadataChanges
-from tidemark.collect.metadata_image import (
+from tidemark.collect.codecs.metadata_image import (
     BrokerAddress,
     MetadataImage,
     PartitionMetadata,
     TopicMetadata,
 )
-from tidemark.collect.watched_partition import WatchedPartition
+from tidemark.collect.metadata.inventory import Inventory, MetadataChanges
+from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.settings import Cluster
 
 NAMES = ("a", "b", "hidden")

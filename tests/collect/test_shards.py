@@ -12,7 +12,7 @@ import pytest
 from tests.bench.bench_collect import replicas_of
 from tests.collect.sharded import SharedCluster
 from tests.collect.virtual_time import VirtualTime
-from tidemark.collect.metadata_image import PartitionMetadata
+from tidemark.collect.codecs.metadata_image import PartitionMetadata
 from tidemark.core.records import Alert, ReplicaView, view_key
 
 PARTITIONS = range(100)

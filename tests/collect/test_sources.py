@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from tests.collect.fake_cluster import FakeCluster
-from tidemark.collect.inventory import Inventory
-from tidemark.collect.pack import Packer
-from tidemark.collect.sources import SourceEvent, add_source_events
+from tidemark.collect.metadata.inventory import Inventory
+from tidemark.collect.publish.pack import Packer
+from tidemark.collect.sources.source import SourceEvent, add_source_events
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import BrokerState, Checkpoint, Pass
 from tidemark.settings import Cluster

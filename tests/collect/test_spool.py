@@ -15,10 +15,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tidemark.collect.pack import EventRecord
-from tidemark.collect.spool import Spool
-from tidemark.collect.spool_segment import DamagedFrameError, read_frames, to_frame
-from tidemark.collect.waiting import Taken, WaitingRecords
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.spool import Spool
+from tidemark.collect.publish.spool_segment import DamagedFrameError, read_frames, to_frame
+from tidemark.collect.publish.waiting import Taken, WaitingRecords
 from tidemark.core.errors import ConfigError
 
 BOUND = 10_000_000

@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.collect.admin_queries import Reassignment, TopicConfiguration
-from tidemark.collect.broker_answers import Lineage, RequestTimes
-from tidemark.collect.metadata_image import EligibleReplicas, PartitionMetadata
-from tidemark.collect.observer import Observer
-from tidemark.collect.request_plan import BrokerPlan
-from tidemark.collect.watched_partition import WatchedPartition
+from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMetadata, Reassignment
+from tidemark.collect.codecs.topic_configuration import TopicConfiguration
+from tidemark.collect.observe.observer import Observer
+from tidemark.collect.sample.request_plan import BrokerPlan
+from tidemark.collect.watched.broker_answers import Lineage, RequestTimes
+from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import OK, TIMED_OUT, Observation
 
 BROKERS = (1, 2, 3)

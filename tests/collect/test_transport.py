@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.collect.event_loop import EventLoop
-from tidemark.collect.transport import RECEIVE_BYTES, DirectTransport
+from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.connect.transport import RECEIVE_BYTES, DirectTransport
 
 
 class Protocol:

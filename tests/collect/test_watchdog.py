@@ -18,8 +18,8 @@ from tidemark.collect.watchdog import (
     watchdog_client,
 )
 from tidemark.core.errors import ConfigError
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Collect
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 BLIND: Key = ("c", "no_broker")
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.bench.bench_collect import Memory
-from tidemark.collect import event_loop
 from tidemark.collect.codecs.wire import RawResponse
-from tidemark.collect.connection import NoAnswerError
-from tidemark.collect.event_loop import EventLoop
-from tidemark.collect.request_plan import BrokerPlan
+from tidemark.collect.connect import event_loop
+from tidemark.collect.connect.connection import NoAnswerError
+from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.sample.request_plan import BrokerPlan
 from tidemark.core.events import OK, TIMED_OUT
 
 

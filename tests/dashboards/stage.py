@@ -32,13 +32,13 @@ from tests.notify.rig import MemoryStore
 from tidemark.collect.metrics import CollectMetrics
 from tidemark.core.records import encode_record
 from tidemark.kafka.topic_reader import Message
-from tidemark.local.ports import free_ports
-from tidemark.local.process import ChildProcess
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Receiver, Settings
 from tidemark.stream.listener import StreamMetrics
 from tidemark_exporters import process
 from tidemark_exporters.notify.delivery import make_delivery
+from tidemark_lab.brokers.ports import free_ports
+from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 SCENE_SECONDS = 6.0
 TICK_SECONDS = 0.5
@@ -144,7 +144,7 @@ def exporting(
 ) -> Iterator[None]:
     settings = Settings(clusters=[Cluster(name=CLUSTER)])
     settings.export.stale_seconds = stale_seconds
-    settings.export.listen, settings.export.refresh_seconds = f"127.0.0.1:{port}", 0.2
+    settings.export.listen = f"127.0.0.1:{port}"
     settings.notify.receivers = [Receiver(name="hook", url=webhook)]
     if alertmanager is not None:
         settings.notify.alertmanagers = [Alertmanager(name="manager", urls=[alertmanager])]
@@ -158,6 +158,7 @@ def exporting(
         mock.patch.object(process, "TopicReader", stage.reader),
         mock.patch.object(process, "make_delivery", delivery),
         mock.patch.object(process, "ENDS_SECONDS", 0.5),
+        mock.patch.object(process, "REFRESH_SECONDS", 0.2),
     ):
         exporter = process.Exporter(settings)
         exporter.start()

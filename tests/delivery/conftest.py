@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.delivery.outage import Outage
-from tidemark.local.cluster import LocalCluster
+from tidemark_lab.brokers.cluster import LocalCluster
 
 
 @pytest.fixture(scope="package")

@@ -18,8 +18,8 @@ from tests.export.make import alert
 from tidemark.core.records import Alert, View, encode_record, view_key
 from tidemark.kafka.client import make_producer
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Cluster, Connection, Settings, Topics
+from tidemark_lab.brokers.cluster import LocalCluster
 
 
 def settings_for(cluster: LocalCluster, prefix: str) -> Settings:

@@ -20,9 +20,9 @@ from tests.delivery.services import RealAlertmanager, wait_for
 from tests.delivery.webhook import Kind, Webhook
 from tests.export.make import cluster_view, open_alert, view
 from tidemark.core.records import Alert
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Receiver
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 DOWN_SECONDS = 120.0
 # Retries are five seconds apart. An alert that fired and resolved during the outage resolves at

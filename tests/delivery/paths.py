@@ -21,8 +21,8 @@ from tests.delivery.services import (
     deployed_configuration,
     free_port,
 )
-from tidemark.demo.services import prometheus_configuration, rule_files, start_prometheus
-from tidemark.local.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
+from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
+from tidemark_lab.demo.services import prometheus_configuration, rule_files, start_prometheus
 
 TOOLS = ("prometheus", "prometheus-alertmanager")
 

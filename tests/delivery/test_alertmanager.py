@@ -13,10 +13,10 @@ from tests.delivery.exporter import fired_now, resolved_now
 from tests.delivery.services import RealAlertmanager, free_port, wait_for
 from tests.notify.rig import MemoryStore
 from tidemark.core.records import Alert
-from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 from tidemark.settings import Alertmanager, Cluster, Notify, Settings
 from tidemark.web.http_client import make_clients
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
+from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver
 
 RESTART_SECONDS = 60
 

@@ -13,9 +13,9 @@ import pytest
 from tests.delivery.exporter import Exporter, Stream, fired_now, settings_for
 from tests.delivery.services import RealAlertmanager, wait_for
 from tests.export.make import cluster_view, open_alert, view
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Alertmanager, Receiver
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 pytestmark = pytest.mark.cluster
 

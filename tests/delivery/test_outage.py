@@ -9,9 +9,9 @@ import pytest
 
 from tests.delivery.outage import DOWN_SECONDS, Outage
 from tests.delivery.webhook import KINDS, Kind
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Receiver
 from tidemark_exporters.notify.address import LONGEST_WAIT_SECONDS
+from tidemark_lab.brokers.cluster import LocalCluster
 
 TIMEOUT_SECONDS = Receiver(name="hook").timeout_seconds
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 
 import requests
 
-from tidemark.local.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
+from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver, parse_alerts
 
 # refuse: nothing listens. hang: no answer until it is up. close: the connection ends unanswered.
 # Else the HTTP status of every answer.

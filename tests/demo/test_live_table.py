@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from tidemark.demo.alert_result import AlertResult
-from tidemark.demo.live_table import LiveTable, make_table
+from tidemark_lab.demo.alert_result import AlertResult
+from tidemark_lab.demo.live_table import LiveTable, make_table
 
 EXPECTED = AlertResult(
     scene="unclean election",

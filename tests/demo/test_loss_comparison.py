@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.demo.loss_comparison import compare_loss, parse_range
-from tidemark.local.load_producer import AcknowledgedRecord
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord
+from tidemark_lab.demo.loss_comparison import compare_loss, parse_range
 
 
 def acknowledged(offsets: range, first_id: int = 0) -> list[AcknowledgedRecord]:

@@ -6,8 +6,12 @@ import pytest
 
 from tidemark.core.identity import alert_name
 from tidemark.core.text import rfc3339
-from tidemark.demo.alert_result import AlertResult, failures, latency_remarks
-from tidemark.demo.expected_alerts import (
+from tidemark.detect import DETECTORS
+from tidemark.detect.thresholds import Thresholds
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord
+from tidemark_lab.brokers.receiver import ReceivedAlert
+from tidemark_lab.demo.alert_result import AlertResult, failures, latency_remarks
+from tidemark_lab.demo.expected_alerts import (
     EXPECTED_ALERTS,
     HEALTHY,
     LOSS,
@@ -21,12 +25,8 @@ from tidemark.demo.expected_alerts import (
     expected_alerts,
     hysteresis_passes,
 )
-from tidemark.demo.loss_comparison import LossComparison, compare_loss
-from tidemark.demo.report import Report
-from tidemark.detect import DETECTORS
-from tidemark.detect.thresholds import Thresholds
-from tidemark.local.load_producer import AcknowledgedRecord
-from tidemark.local.receiver import ReceivedAlert
+from tidemark_lab.demo.loss_comparison import LossComparison, compare_loss
+from tidemark_lab.demo.report import Report
 
 TOPIC = "demo.orders"
 BEGAN = {scene: 1000.0 + 100 * number for number, scene in enumerate(SCENES)}

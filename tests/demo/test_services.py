@@ -7,8 +7,13 @@ from typing import Any
 import yaml
 
 from tests.settings.load import load
-from tidemark.demo.services import configuration, newest_pass, prometheus_configuration, rule_files
 from tidemark.detect.thresholds import Detection
+from tidemark_lab.demo.services import (
+    configuration,
+    newest_pass,
+    prometheus_configuration,
+    rule_files,
+)
 
 SERVERS = ["127.0.0.1:19001", "127.0.0.1:19002"]
 

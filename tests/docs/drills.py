@@ -17,9 +17,9 @@ from typing import Any, Final
 import yaml
 
 from tests.conftest import ROOT
-from tidemark.drill.drills.table import DRILLS, NOT_PLAYED
-from tidemark.drill.totals import quantile
-from tidemark.drill.unproven import REASONS
+from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED
+from tidemark_lab.drills.totals import quantile
+from tidemark_lab.judge.unproven import REASONS
 
 PAGE: Final = ROOT / "docs" / "drills.md"
 ROWS: Final = ROOT / "tests" / "testdata" / "drills.json"

@@ -1,8 +1,8 @@
-"""The links of docs/replication.md to KIPs and to Kafka's sources.
+"""The links of docs/replication to KIPs and to Kafka's sources.
 
-The page has shortcut references: `[KIP-101]`, or a code span in brackets that names a file and its
-lines, such as ``[`Partition.scala:377`]``. A version before the file is its tag: without one it is
-VERSION. `definitions` writes the link of each reference that the page uses.
+Its pages have shortcut references: `[KIP-101]`, or a code span in brackets that names a file and
+its lines, such as ``[`Partition.scala:377`]``. A version before the file is its tag: without one it
+is VERSION. `definitions` writes the link of each reference that a page uses.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KIPS: Final = {
     "KIP-890": "KIP-890%3A+Transactions+Server-Side+Defense",
     "KIP-966": "KIP-966%3A+Eligible+Leader+Replicas",
 }
-# The folder of each source file, at every tag that the page names.
+# The folder of each source file, at every tag that a page names.
 FOLDERS: Final = {
     "AbstractFetcherThread.scala": "core/src/main/scala/kafka/server",
     "CleanShutdownFileHandler.java": "storage/src/main/java/org/apache/kafka/storage/internals"

@@ -1,7 +1,7 @@
 """Writes the tables of docs/performance.md: `python -m tests.docs.performance`, and `make bench`.
 
-`--check` only compares. The rows are what `tests.bench` measured last, room by room, and the newest
-long run of `tests.soak`.
+`--check` only compares. docs/performance.json has all rows: what each benchmark of `tests.bench`
+measured last, and the newest long run of `tests.soak`. The page shows SHOWN of them.
 """
 
 from __future__ import annotations
@@ -9,86 +9,107 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from tests.bench.row import KINDS
+from tests.bench.row import KINDS, figure_text
 from tests.conftest import ROOT
 from tests.docs.sizing import large_table, sizing_table
 
 PAGE: Final = ROOT / "docs" / "performance.md"
-DATA: Final = ROOT / "tests" / "testdata" / "performance.json"
+DATA: Final = ROOT / "docs" / "performance.json"
 BLOCK: Final = re.compile(
     r"(<!-- (machine|figures|sizing|large) -->\n).*?(?=<!-- end -->)", re.DOTALL
 )
-TITLES: Final = {
-    "cpu": "CPU time",
-    "ratio": "Side by side",
-    "size": "Bytes and memory",
-    "wall": "Time by the clock",
-}
+# The rows on the page, in its order.
+SHOWN: Final = (
+    "collect: 3,000 x 3 on brokers, one in 10 moves, published",
+    "collect: 3,000 x 3 on brokers, all move, published",
+    "collect: the brokers' CPU, 3,000 x 3 on brokers, nothing moves",
+    "collect: the brokers' CPU, 3,000 x 3 on brokers, all move, published",
+    "collect: resident memory, 3,000 x 3",
+    "stream: CPU per observation, 100,000 partitions, all move",
+    "stream: CPU, one pass at a time, 100,000 partitions, one in 10 moves",
+    "stream: restart, 100,000 partitions, all move",
+    "stream: checkpoint to the state that changed, one pass at a time, 100,000 partitions, one *",
+    "sizes: an observation of version 2 as published",
+    "sizes: state of a partition that moves",
+    "output: p99, 10,000 partitions, one in 10 moves",
+    "output: median batch of a few records",
+    "latency: *, usual stack to Tidemark",
+    "latency: all faults, detectable to first message, p*",
+    "latency: all faults, beyond the hysteresis, p99",
+    "export: refresh when every view has changed",
+    "export: from start to ready",
+    "export: resident memory",
+    "pages: one broker's stop",
+    "top: a pass over 20,000 partitions, reduced and shown",
+    "replay: observations a second",
+    "soak: state of the stream, growth",
+)
 
-# Rooms that no bench writes.
-OTHER_ROOMS: Final = frozenset({"soak"})
+# They have rows, and are no module of `tests.bench`.
+OTHER_BENCHMARKS: Final = frozenset({"soak"})
 
-Rooms = dict[str, dict[str, Any]]
+Benchmarks = dict[str, dict[str, Any]]
 
 
-def read_rooms() -> Rooms:
-    """Room of the benches -> when and on what it was measured, and its rows."""
-    found: Rooms = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
+def read_benchmarks() -> Benchmarks:
+    """Benchmark -> when and on what it was measured, and its rows."""
+    found: Benchmarks = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
     return found
 
 
-def rows_of(rooms: Rooms) -> list[dict[str, Any]]:
-    return [row for _, room in sorted(rooms.items()) for row in room["rows"]]
+def rows_of(benchmarks: Benchmarks) -> list[dict[str, Any]]:
+    return [row for _, benchmark in sorted(benchmarks.items()) for row in benchmark["rows"]]
 
 
-def machine_text(rooms: Rooms) -> str:
-    """The machines, and with what load on them and how fast each room was measured."""
-    rooms_of: dict[str, list[str]] = {}
-    for name, room in sorted(rooms.items()):
-        reference = " and ".join(f"{ms:g}" for ms in room.get("reference_ms", ()))
-        speed = f", reference {reference} ms" if reference else ""
-        text = f"{name} ({room['measured']}, load {room['load']:g}{speed})"
-        rooms_of.setdefault(room["machine"], []).append(text)
-    return "".join(f"* {machine}: {', '.join(names)}\n" for machine, names in rooms_of.items())
+def machine_text(benchmarks: Benchmarks) -> str:
+    """The machines: when each measured, with what load on it and how fast it was."""
+    measured_on: dict[str, list[dict[str, Any]]] = {}
+    for benchmark in benchmarks.values():
+        measured_on.setdefault(benchmark["machine"], []).append(benchmark)
+    lines = []
+    for machine, found in measured_on.items():
+        days = _range([each["measured"] for each in found])
+        loads = _range([each["load"] for each in found])
+        speeds = [ms for each in found for ms in each.get("reference_ms", ())]
+        reference = f", reference {_range(speeds)} ms" if speeds else ""
+        lines.append(f"* {machine}: {days}, load {loads}{reference}\n")
+    return "".join(lines)
 
 
-def bars_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many bars are met, and the missed ones in the order of the tables."""
-    judged = [row for kind in KINDS for row in rows if row["kind"] == kind and row["bar"]]
+def _range(values: Sequence[Any]) -> str:
+    lowest, highest = (
+        each if isinstance(each, str) else f"{each:g}" for each in (min(values), max(values))
+    )
+    return lowest if lowest == highest else f"{lowest} to {highest}"
+
+
+def targets_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many targets are met, and the missed ones by their kind."""
+    judged = [row for kind in KINDS for row in rows if row["kind"] == kind and row["target"]]
     missed = [row["name"] for row in judged if not row["met"]]
-    text = f"{len(judged) - len(missed)} of {len(judged)} bars are met."
+    text = f"{len(judged) - len(missed)} of {len(judged)} targets are met."
     return f"{text} Missed: {'; '.join(missed)}.\n" if missed else f"{text}\n"
 
 
-def figures_text(rooms: Rooms) -> str:
-    """The summary, a table for each kind of figure, then how each was measured."""
-    notes: dict[str, int] = {}
-    rows = rows_of(rooms)
-    text = f"\n{bars_text(rows)}"
-    for kind in KINDS:
-        chosen = [row for row in rows if row["kind"] == kind]
-        if not chosen:
-            continue
-        lines = [("Measured", "Figure", "Bar", "How"), ("---", "--:", "---", "--:")]
-        for row in chosen:
-            note = notes.setdefault(row["how"], len(notes) + 1)
-            verdict = {True: "met", False: "**missed**", None: ""}[row["met"]]
-            bar = f"{row['bar'] or ''} {verdict}".strip()
-            value = f"{format_value(row['value'])} {row['unit']}"
-            lines.append((row["name"], value, bar, str(note)))
-        text += f"\n### {TITLES[kind]}\n\n{markdown(lines)}"
-    listed = "".join(f"{number}. {how[0].upper()}{how[1:]}\n" for how, number in notes.items())
-    return f"{text}\n### How\n\n{listed}\n"
+def figures_text(benchmarks: Benchmarks) -> str:
+    """The summary of all rows, and a table of those that are shown."""
+    rows = rows_of(benchmarks)
+    lines = [("Measured", "Figure", "Target"), ("---", "--:", "---")]
+    for row in shown_rows(rows):
+        verdict = {True: "met", False: "**missed**", None: ""}[row["met"]]
+        lines.append((row["name"], figure_text(row), f"{row['target'] or ''} {verdict}".strip()))
+    return f"{targets_text(rows)}\n{markdown(lines)}"
 
 
-def format_value(value: float) -> str:
-    """Three digits that count."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+def shown_rows(
+    rows: Sequence[dict[str, Any]], patterns: Sequence[str] = SHOWN
+) -> Iterator[dict[str, Any]]:
+    for pattern in patterns:
+        yield from (row for row in rows if fnmatchcase(row["name"], pattern))
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
@@ -96,30 +117,30 @@ def markdown(lines: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
 
 
-TEXTS: Final[Mapping[str, Callable[[Rooms], str]]] = {
+TEXTS: Final[Mapping[str, Callable[[Benchmarks], str]]] = {
     "machine": machine_text,
     "figures": figures_text,
-    "sizing": lambda rooms: markdown(sizing_table(rows_of(rooms))),
-    "large": lambda rooms: markdown(large_table(rows_of(rooms))),
+    "sizing": lambda benchmarks: markdown(sizing_table(rows_of(benchmarks))),
+    "large": lambda benchmarks: markdown(large_table(rows_of(benchmarks))),
 }
 
 
 def page() -> str:
     """The page with its tables."""
-    rooms = read_rooms()
+    benchmarks = read_benchmarks()
     return BLOCK.sub(
-        lambda found: found[1] + TEXTS[found[2]](rooms), PAGE.read_text(encoding="utf-8")
+        lambda found: found[1] + TEXTS[found[2]](benchmarks), PAGE.read_text(encoding="utf-8")
     )
 
 
-def write_page(measured: Rooms) -> None:
-    """Replaces the rows of the measured rooms, on the page and in its data."""
-    rooms = {**read_rooms(), **measured}
-    # A room that no longer exists has no figures.
+def write_page(measured: Benchmarks) -> None:
+    """Replaces the rows of the measured benchmarks, on the page and in its data."""
+    benchmarks = {**read_benchmarks(), **measured}
+    # A benchmark that no longer exists has no figures.
     kept = {
-        name: rooms[name]
-        for name in sorted(rooms)
-        if name in OTHER_ROOMS or (ROOT / "tests" / "bench" / f"bench_{name}.py").exists()
+        name: benchmarks[name]
+        for name in sorted(benchmarks)
+        if name in OTHER_BENCHMARKS or (ROOT / "tests" / "bench" / f"bench_{name}.py").exists()
     }
     DATA.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")

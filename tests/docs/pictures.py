@@ -24,8 +24,8 @@ from tests.browser.conftest import PARTITION, Exporter
 from tests.browser.test_layout import realistic_views
 from tests.conftest import ROOT
 from tests.pages.make import table
-from tidemark.demo.alert_result import AlertResult, latency_remarks
-from tidemark.demo.live_table import make_table
+from tidemark_lab.demo.alert_result import AlertResult, latency_remarks
+from tidemark_lab.demo.live_table import make_table
 
 FOLDER: Final = ROOT / "docs" / "pictures"
 PAGE: Final = FOLDER / "partition.png"

@@ -1,7 +1,8 @@
-"""Fills the blocks of docs/replication.md: `python -m tests.docs.replication` (`make docs`).
+"""Fills the blocks of the chapters in docs/replication, and of their list in docs/replication.md.
 
-`--check` only compares. A block is between two comments. The first says what belongs there, the
-last is `<!-- end -->`:
+`python -m tests.docs.replication` (`make docs`) writes them, `--check` only compares.
+
+A block is between two comments. The first says what belongs there, the last is `<!-- end -->`:
 
     <!-- model show NAME --protocol P --steps 4-7,12 --without "produce,fetch" -->
         rows of a scenario's table
@@ -39,14 +40,16 @@ from tests.conftest import ROOT
 from tests.docs.kafka_links import definitions
 from tests.model.golden import FOLDER
 from tidemark.core.text import counted
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.effects import REQUESTS, VALUES, effects
-from tidemark.model.scenarios.excerpt import excerpt, parse_ranges, side_by_side, without
-from tidemark.model.scenarios.render import draw_cluster, table_cells, verdict
-from tidemark.model.scenarios.run import ScenarioRun
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.scenarios import SCENARIOS
+from tidemark_lab.model.scenarios.effects import REQUESTS, VALUES, effects
+from tidemark_lab.model.scenarios.excerpt import excerpt, parse_ranges, side_by_side, without
+from tidemark_lab.model.scenarios.render import draw_cluster, table_cells, verdict
+from tidemark_lab.model.scenarios.run import ScenarioRun
 
-PAGE: Final = ROOT / "docs" / "replication.md"
+INDEX: Final = ROOT / "docs" / "replication.md"
+CHAPTERS: Final = ROOT / "docs" / "replication"
+PAGES: Final = (INDEX, *sorted(CHAPTERS.glob("*.md")))
 BLOCK: Final = re.compile(
     r"^<!-- (?P<order>(?:model|kafka) .+?) -->\n(?P<text>.*?)^<!-- end -->$",
     flags=re.MULTILINE | re.DOTALL,
@@ -112,7 +115,7 @@ class _Parser(ArgumentParser):
 
 
 def _parse(order: str) -> Namespace:
-    parser = _Parser(prog="replication.md")
+    parser = _Parser(prog="docs/replication")
     subjects = parser.add_subparsers(dest="subject", required=True)
     links = subjects.add_parser("kafka")
     links.add_argument("verb", choices=("links",))
@@ -312,13 +315,14 @@ def stale(page: str) -> Iterator[str]:
 
 
 def main() -> int:
-    page = PAGE.read_text(encoding="utf-8")
     if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(filled(page), encoding="utf-8")
+        for path in PAGES:
+            path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
         return 0
-    outdated = list(stale(page))
-    for order in outdated:
-        print(f"docs/replication.md: the block `{order}` is out of date: run make docs")
+    outdated = [(path, order) for path in PAGES for order in stale(path.read_text("utf-8"))]
+    for path, order in outdated:
+        name = path.relative_to(ROOT)
+        print(f"{name}: the block `{order}` is out of date: run make docs")
     return 1 if outdated else 0
 
 

@@ -1,4 +1,4 @@
-"""What clusters of some sizes need, from the unit costs that the benches measured.
+"""What clusters of some sizes need, from the unit costs that the benchmarks measured.
 
 A line whose unit cost was not measured is left out.
 """

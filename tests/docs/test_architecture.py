@@ -10,7 +10,11 @@ import yaml
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-TREES = (ROOT / "streaming" / "tidemark", ROOT / "exporters" / "tidemark_exporters")
+TREES = (
+    ROOT / "streaming" / "tidemark",
+    ROOT / "exporters" / "tidemark_exporters",
+    ROOT / "lab" / "tidemark_lab",
+)
 MODULES = {
     ".".join(path.relative_to(tree).with_suffix("").parts)
     for tree in TREES
@@ -21,9 +25,14 @@ STEPS = re.findall(r"^\d+\. .*(?:\n   .*)*", PAGE, flags=re.MULTILINE)
 
 
 def packages() -> list[str]:
-    streaming, exporters = TREES
-    found = [f"tidemark.{path.parent.name}" for path in streaming.glob("*/__init__.py")]
-    return [*found, exporters.name]
+    streaming, exporters, lab = TREES
+    found = [
+        f"{tree.name}.{path.stem}"
+        for tree in (streaming, lab)
+        for path in tree.iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    ]
+    return [*(each for each in found if not each.endswith(".__init__")), exporters.name]
 
 
 def is_module(name: str) -> bool:
@@ -41,13 +50,13 @@ def is_setting(name: str) -> bool:
 
 
 @pytest.mark.parametrize("package", packages())
-def test_every_package_has_a_row(package: str) -> None:
+def test_every_package_and_every_module_beside_them_has_a_row(package: str) -> None:
     assert f"| `{package}` |" in PAGE
 
 
 def test_every_package_with_a_row_exists() -> None:
     rows = set(re.findall(r"^\| `(tidemark[\w.]*)` \|", PAGE, flags=re.MULTILINE))
-    assert rows - set(packages()) == {"tidemark.cli", "tidemark.logs", "tidemark.metrics"}
+    assert rows <= set(packages())
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step[:40])

@@ -1,6 +1,6 @@
 """The commands of all documents: run on recordings, or parsed, or listed with the reason why not.
 
-docs/runbooks.md is checked by test_runbooks; the scenarios of docs/replication.md are generated.
+docs/runbooks.md is checked by test_runbooks; the scenarios of docs/replication are generated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 from tests.docs.test_docs import DOCUMENTS
 from tests.verbs.recordings import trace, write
 from tests.verbs.run import tidemark
-from tidemark.cli import COMMANDS, cli
+from tidemark.cli import HELP_LINES, cli
 
 RUNBOOKS = "runbooks.md"
 # Commands of Tidemark that are run, in a folder with the files that the documents name.
@@ -155,7 +155,7 @@ def test_every_other_program_has_a_reason_why_it_is_not_run() -> None:
 def test_each_command_is_understood(command: str) -> None:
     """By the verb's own parser, types and choices included; nothing is run."""
     _, *words = shlex.split(command)
-    assert words[0] in COMMANDS
+    assert words[0] in HELP_LINES
     found, rest = command_of(words)
     try:
         found.make_context(words[0], rest, parent=click.Context(cli))

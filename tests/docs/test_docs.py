@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tidemark.cli import COMMANDS
+from tidemark.cli import HELP_LINES
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.md")])
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -52,7 +52,7 @@ def test_commands_name_verbs_and_make_targets_that_exist(path: Path) -> None:
             *re.findall(r"^ *```\w*\n(.*?)^ *```", text, flags=re.MULTILINE | re.DOTALL),
         ]
     )
-    assert set(re.findall(r"(?<![\w./-])tidemark ([a-z][a-z-]+)", commands)) <= COMMANDS.keys()
+    assert set(re.findall(r"(?<![\w./-])tidemark ([a-z][a-z-]+)", commands)) <= HELP_LINES.keys()
     targets = set(
         re.findall(
             r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
@@ -64,5 +64,5 @@ def test_commands_name_verbs_and_make_targets_that_exist(path: Path) -> None:
 def test_the_table_in_the_readme_has_every_verb() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `tidemark ([a-z-]+)` \|", text, flags=re.MULTILINE)) == set(
-        COMMANDS
+        HELP_LINES
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.docs.drills import PAGE, page, read_mechanisms, read_rows
-from tidemark.drill.drills.table import DRILLS
+from tidemark_lab.drills.schedules.table import DRILLS
 
 
 def test_the_page_has_the_tables_of_the_runs() -> None:

@@ -13,7 +13,7 @@ from tests.bench.watched_faults import Outcome
 from tests.conftest import ROOT
 from tests.soak.first_posts import first_posts
 from tidemark.core.text import rfc3339
-from tidemark.local.receiver import ReceivedAlert
+from tidemark_lab.brokers.receiver import ReceivedAlert
 
 
 def outcome(
@@ -49,7 +49,7 @@ def test_an_alert_is_judged_from_the_moment_when_the_probe_saw_it() -> None:
         if row["name"].endswith("KafkaFollowerLag") and "detectable" in row["name"]
     )
     assert row["value"] == pytest.approx(3.8)
-    assert (row["bar"], row["met"]) == ("<= 7 s", True)
+    assert (row["target"], row["met"]) == ("<= 7 s", True)
     (late,) = (r for r in latency_rows([outcome(slower=3.5)]) if r["name"] == row["name"])
     assert late["met"] is False
 
@@ -71,10 +71,10 @@ def row_of(name: str, *outcomes: Outcome) -> Row:
     return found
 
 
-def test_a_message_before_the_probe_sees_the_condition_keeps_its_bar() -> None:
+def test_a_message_before_the_probe_sees_the_condition_keeps_its_target() -> None:
     name = "leader killed, detectable to webhook, KafkaBrokerDown"
     row = row_of(name, leader_killed())
-    assert (row["value"], row["bar"], row["met"]) == (0.0, "<= 12 s", True)
+    assert (row["value"], row["target"], row["met"]) == (0.0, "<= 12 s", True)
     assert "(1 came before that and count as 0)" in row["how"]
     # One that came early does not hide one that came late.
     late = leader_killed()
@@ -92,7 +92,7 @@ def test_all_faults_are_pooled_from_their_condition_to_the_first_message() -> No
     assert row_of("all faults, number", *outcomes)["value"] == 4.0
     beyond = row_of("all faults, beyond the hysteresis, p99", *outcomes)
     assert beyond["value"] == pytest.approx(0.8)
-    assert (beyond["bar"], beyond["met"]) == ("<= 4 s", True)
+    assert (beyond["target"], beyond["met"]) == ("<= 4 s", True)
     assert beyond["how"].count("4 faults;") == 1
     late = row_of("all faults, beyond the hysteresis, p99", *outcomes, outcome(slower=3.5))
     assert late["value"] == pytest.approx(4.3)

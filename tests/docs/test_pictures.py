@@ -6,7 +6,7 @@ import re
 from html import unescape
 
 from tests.docs.pictures import DEMO, draw_demo, recorded_results
-from tidemark.demo.alert_result import failures
+from tidemark_lab.demo.alert_result import failures
 
 
 def text_of(svg: str) -> str:

@@ -1,8 +1,9 @@
-"""docs/replication.md shows what the model prints, proves its claims, and links to its sources."""
+"""docs/replication shows what the model prints, proves its claims, and links to its sources."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,28 +11,36 @@ from tests.conftest import ROOT
 from tests.docs.kafka_links import FOLDERS, KIP, KIPS, REFERENCE, SOURCE, VERSION, definitions
 from tests.docs.replication import (
     BLOCK,
+    CHAPTERS,
     EVENTS,
+    INDEX,
     OPTIONS,
-    PAGE,
+    PAGES,
     WIDTH,
     block,
     filled,
     stale,
     step_table,
 )
+from tests.docs.test_docs import anchors
 from tests.model.golden import FOLDER
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.effects import effects
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.scenarios import SCENARIOS
+from tidemark_lab.model.scenarios.effects import effects
 
-TEXT = PAGE.read_text(encoding="utf-8")
-# The page without its code blocks and without the definitions of its links.
-PROSE = re.sub(r"^```[\s\S]*?^```$|^\[.+?\]: .+$", "", TEXT, flags=re.MULTILINE)
-CLAIMS = PROSE.split("\n## 14. Common claims, corrected\n")[1]
+TEXTS = {path: path.read_text(encoding="utf-8") for path in PAGES}
+TEXT = "".join(TEXTS.values())
+# The pages without their code blocks and without the definitions of their links.
+PROSES = {
+    path: re.sub(r"^```[\s\S]*?^```$|^\[.+?\]: .+$", "", text, flags=re.MULTILINE)
+    for path, text in TEXTS.items()
+}
+PROSE = "".join(PROSES.values())
+CLAIMS = PROSES[CHAPTERS / "claims.md"]
 STEP = re.compile(
-    r"\[(?P<name>[a-z0-9-]+)\]\(#(?P=name)\)(?: under (?P<protocol>[a-z0-9-]+))?"
+    r"\[(?P<name>[a-z0-9-]+)\]\([a-z-]+\.md#(?P=name)\)(?: under (?P<protocol>[a-z0-9-]+))?"
     r", step (?P<step>\d+)(?:: “(?P<words>[^”]+)”)?"
 )
 # Words of a heading that begin with a capital, besides the first one.
@@ -52,19 +61,33 @@ def table_rows(text: str) -> list[list[str]]:
 
 
 ROWS = table_rows(CLAIMS)
+# Of each entry of the contents: its anchors, its text, and the chapter and the anchor of its link.
+CONTENTS = re.findall(
+    r"^ *(?:\d+\.|\*) ((?:<a id=\"[^\"]+\"></a>)+)\[(.+)\]\(replication/([a-z-]+\.md)#(.+)\)$",
+    TEXTS[INDEX],
+    flags=re.MULTILINE,
+)
+# The anchors of docs/replication.md when it was one page.
+FORMER = set((ROOT / "tests" / "testdata" / "replication_anchors.txt").read_text().split())
 
 
-def test_every_block_is_up_to_date() -> None:
-    assert list(stale(TEXT)) == []
-    assert filled(TEXT) == TEXT
-    comments = re.findall(r"<!-- (?:model|kafka) ", TEXT)
-    assert len(BLOCK.findall(TEXT)) == len(comments) == TEXT.count("<!-- end -->")
+every_page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+
+
+@every_page
+def test_every_block_is_up_to_date(path: Path) -> None:
+    text = TEXTS[path]
+    assert list(stale(text)) == []
+    assert filled(text) == text
+    comments = re.findall(r"<!-- (?:model|kafka) ", text)
+    assert len(BLOCK.findall(text)) == len(comments) == text.count("<!-- end -->")
 
 
 def test_an_edited_block_is_out_of_date() -> None:
-    edited = TEXT.replace("2 appends m0", "2 drops m0", 1)
+    text = TEXTS[CHAPTERS / "writes.md"]
+    edited = text.replace("2 appends m0", "2 drops m0", 1)
     assert list(stale(edited)) == ["model show two-replica-write --steps 1-6 --without epochs"]
-    assert filled(edited) == TEXT
+    assert filled(edited) == text
 
 
 @pytest.mark.parametrize(
@@ -134,10 +157,40 @@ def test_headings_are_in_sentence_case() -> None:
     assert [text for text in headings if text.endswith((".", "?", ":"))] == []
 
 
-def test_every_section_is_in_the_list_of_contents() -> None:
-    sections = re.findall(r"^## (\d+)\. (.+)$", PROSE, flags=re.MULTILINE)
-    contents = re.findall(r"^(\d+)\. \[(.+)\]\(#.+\)$", PROSE, flags=re.MULTILINE)
-    assert sections == contents
+def test_the_list_of_contents_leads_to_every_heading() -> None:
+    headings = {
+        (path.name, heading)
+        for path in PAGES[1:]
+        for heading in re.findall(r"^#+ (?:\d+\. )?(.+)$", PROSES[path], flags=re.MULTILINE)
+    }
+    listed = {(chapter, text) for _, text, chapter, _ in CONTENTS}
+    assert headings <= listed
+
+
+def test_every_anchor_of_the_single_page_leads_to_its_chapter() -> None:
+    """Addresses of docs/replication.md from when it was one page lead on from there."""
+    own = anchors(INDEX)
+    assert [anchor for anchor in FORMER if anchor not in own] == []
+    chapter_of = {
+        anchor: (chapter, target)
+        for ids, _, chapter, target in CONTENTS
+        for anchor in re.findall(r'id="([^"]+)"', ids)
+    }
+    # The title of the page, which is there still.
+    assert FORMER - chapter_of.keys() == {"how-kafka-replicates-and-how-replication-fails"}
+    for anchor in FORMER & chapter_of.keys():
+        chapter, target = chapter_of[anchor]
+        assert {anchor, target} <= anchors(CHAPTERS / chapter), anchor
+
+
+def test_the_chapters_follow_one_another() -> None:
+    order = list(dict.fromkeys(chapter for _, _, chapter, _ in CONTENTS))
+    assert order[0] == "terms.md" and {*order} == {path.name for path in PAGES[1:]}
+    links = [
+        re.findall(r" · next: \[.+\]\((.+)\)$", PROSES[CHAPTERS / name], re.MULTILINE)
+        for name in order
+    ]
+    assert links == [[name] for name in order[1:]] + [[]]
 
 
 def test_every_kip_and_every_source_file_is_a_link() -> None:
@@ -147,9 +200,10 @@ def test_every_kip_and_every_source_file_is_a_link() -> None:
     assert re.findall(r"\w+\.(?:java|scala)\b", without_links) == []
 
 
-def test_every_link_to_kafka_is_defined_once_and_has_its_form() -> None:
-    links = dict(re.findall(r"^\[(.+?)\]: (.+)$", TEXT, flags=re.MULTILINE))
-    assert [f"[{label}]: {url}" for label, url in links.items()] == definitions(TEXT)
+@every_page
+def test_every_link_to_kafka_is_defined_once_and_has_its_form(path: Path) -> None:
+    links = dict(re.findall(r"^\[(.+?)\]: (.+)$", TEXTS[path], flags=re.MULTILINE))
+    assert [f"[{label}]: {url}" for label, url in links.items()] == definitions(TEXTS[path])
     wiki = r"https://cwiki\.apache\.org/confluence/display/KAFKA/{}(?:%3A)?\+[\w+-]+"
     for label, url in links.items():
         source = SOURCE.fullmatch(label.strip("`"))
@@ -157,10 +211,10 @@ def test_every_link_to_kafka_is_defined_once_and_has_its_form() -> None:
             assert re.fullmatch(wiki.format(label), url), url
             continue
         tag, file, first, last = source.group("tag", "file", "first", "last")
-        path, lines = url.removeprefix("https://github.com/apache/kafka/blob/").split("#")
-        assert path.startswith(f"{tag or VERSION}/") and path.endswith(f"/{file}")
+        file_path, lines = url.removeprefix("https://github.com/apache/kafka/blob/").split("#")
+        assert file_path.startswith(f"{tag or VERSION}/") and file_path.endswith(f"/{file}")
         language = "scala" if file.endswith(".scala") else "java"
-        assert f"/src/main/{language}/" in path
+        assert f"/src/main/{language}/" in file_path
         assert lines == (f"L{first}-L{last}" if last else f"L{first}")
         assert int(last or first) >= int(first) > 0
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.docs.versions import PAGE, page, read_rows
 from tests.versions.features import FEATURES
-from tidemark.local.versions import VERSIONS
+from tidemark_lab.brokers.versions import VERSIONS
 
 
 def test_the_page_has_the_table_of_the_runs() -> None:

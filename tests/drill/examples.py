@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tidemark.core.records import Alert
-from tidemark.drill.pipeline import ReceivedAlert
-from tidemark.drill.stage import TOPIC, Mark
-from tidemark.local.load_producer import AcknowledgedRecord
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord
+from tidemark_lab.drills.pipeline import ReceivedAlert
+from tidemark_lab.drills.stage import TOPIC, Mark
 
 PLACE = (TOPIC, 0)
 

@@ -9,10 +9,10 @@ from typing import Final
 from tests.documented_rights import alerts_with_describe_alone
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS
-from tidemark.drill.drill import Drill
-from tidemark.drill.drills.table import DRILLS
-from tidemark.drill.steps import alert
-from tidemark.jvm.jars import KAFKA_VERSION
+from tidemark_lab.brokers.jars import KAFKA_VERSION
+from tidemark_lab.drills.drill import Drill
+from tidemark_lab.drills.schedules.table import DRILLS
+from tidemark_lab.drills.steps import alert
 
 # Each detector that a drill on the newest Kafka expects, and planned work.
 CHOSEN: Final = (

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tidemark.cli import main
-from tidemark.drill import command
-from tidemark.drill.drills.table import DRILLS, NOT_PLAYED
-from tidemark.drill.judge import Result
+from tidemark_lab.drills import command
+from tidemark_lab.drills.judge import Result
+from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tests.drill.examples import PLACE, acknowledged, loss, marks, received
-from tidemark.drill.drill import Drill, Expected
-from tidemark.drill.judge import Check, Result, Seen, judge
-from tidemark.drill.notifications import Notification
-from tidemark.drill.stage import Shown
-from tidemark.drill.truth import Truth, establish
-from tidemark.jvm.jars import KAFKA_VERSION
+from tidemark_lab.brokers.jars import KAFKA_VERSION
+from tidemark_lab.drills.drill import Drill, Expected
+from tidemark_lab.drills.judge import Check, Result, Seen, judge
+from tidemark_lab.drills.notifications import Notification
+from tidemark_lab.drills.stage import Shown
+from tidemark_lab.judge.truth import Truth, establish
 
 KILL = "kill"
 DRILL = Drill(name="d", shows="It fails.", steps=(), expected=(Expected("OFFLINE", KILL),))

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from tests.drill.examples import loss, received
-from tidemark.drill.notifications import Notification, Notifications
+from tidemark_lab.drills.notifications import Notification, Notifications
 
 
 def wait(condition: Callable[[], bool]) -> None:

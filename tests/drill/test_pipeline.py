@@ -8,11 +8,11 @@ import pytest
 from tests.chaos.replay import replay
 from tests.conftest import ROOT
 from tests.traces import batches
-from tidemark.collect.pack import EventRecord
+from tidemark.collect.publish.pack import EventRecord
 from tidemark.core.codec import encode_batch
 from tidemark.core.errors import ClusterError
-from tidemark.drill.pipeline import Pipeline
-from tidemark.drill.recording import read_recording
+from tidemark_lab.drills.pipeline import Pipeline
+from tidemark_lab.drills.recording import read_recording
 
 TRACE = (ROOT / "tests/testdata/traces/unclean.jsonl").read_text(encoding="utf-8")
 

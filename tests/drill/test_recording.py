@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from tidemark.drill.recording import served_at
+from tidemark_lab.drills.recording import served_at
 
 
 def sample(at: float, epoch: int | None, committed: int | None) -> str:

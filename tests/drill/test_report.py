@@ -4,8 +4,8 @@ import json
 import xml.etree.ElementTree as ET
 
 from tests.drill.examples import marks
-from tidemark.drill.judge import Check, Result
-from tidemark.drill.report import as_table, document, exit_code, junit
+from tidemark_lab.drills.judge import Check, Result
+from tidemark_lab.drills.report import as_table, document, exit_code, junit
 
 PASSED = Result(
     "unclean-election",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.drill.drill import Drill
-from tidemark.drill.side_by_side import Row, run_side_by_side, worker_command
+from tidemark_lab.drills.drill import Drill
+from tidemark_lab.drills.side_by_side import Row, run_side_by_side, worker_command
 
 RESULT = '{"name": "a", "version": "1", "seconds": 1.0, "acknowledged": %d}'
 ROWS: list[Row] = [(Drill(f"drill-{number}", "", ()), "4.1.2") for number in range(3)]
@@ -72,5 +72,5 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
 
 def test_the_command_names_the_drill_the_version_and_the_files() -> None:
     command = worker_command(ROWS[0], Path("/a"), Path("/b"))
-    assert command[1:] == ["-m", "tidemark.drill.worker", "drill-0", "4.1.2", "/a", "/b"]
+    assert command[1:] == ["-m", "tidemark_lab.drills.worker", "drill-0", "4.1.2", "/a", "/b"]
     assert worker_command(ROWS[0], Path("/a"), None)[-1] == "/a"

@@ -8,10 +8,10 @@ import pytest
 from tests.drill.examples import PLACE, received
 from tests.local.test_faults import Recorder
 from tidemark.core.errors import ClusterError
-from tidemark.drill import stage as stage_module
-from tidemark.drill.stage import Stage
-from tidemark.drill.steps import in_sync, leaderless, led_by, not_led_by
-from tidemark.local.faults import Pause
+from tidemark_lab.drills import stage as stage_module
+from tidemark_lab.drills.stage import Stage
+from tidemark_lab.drills.steps import in_sync, leaderless, led_by, not_led_by
+from tidemark_lab.faults.node_faults import Pause
 
 
 class Pipeline:

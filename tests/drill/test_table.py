@@ -6,10 +6,10 @@ import pytest
 
 from tidemark.detect import DETECTORS
 from tidemark.detect.thresholds import Thresholds
-from tidemark.drill.drill import Drill
-from tidemark.drill.drills.table import DRILLS, NOT_PLAYED
-from tidemark.local.versions import VERSIONS
-from tidemark.model.scenarios import SCENARIOS
+from tidemark_lab.brokers.versions import VERSIONS
+from tidemark_lab.drills.drill import Drill
+from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED
+from tidemark_lab.model.scenarios import SCENARIOS
 
 ALL = pytest.mark.parametrize("drill", DRILLS.values(), ids=lambda drill: drill.name)
 

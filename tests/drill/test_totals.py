@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.drill.examples import marks
-from tidemark.drill.judge import Check, Result
-from tidemark.drill.totals import as_lines, delays, quantile, totals
+from tidemark_lab.drills.judge import Check, Result
+from tidemark_lab.drills.totals import as_lines, delays, quantile, totals
 
 
 def fired(seconds: float, *, in_update: bool = False, from_leader: float | None = None) -> Check:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.drill.examples import PLACE, acknowledged, loss
-from tidemark.drill.claims import Claims
-from tidemark.drill.pipeline import ReceivedAlert
-from tidemark.drill.truth import Removed, Truth, establish, ranges
+from tidemark_lab.drills.pipeline import ReceivedAlert
+from tidemark_lab.judge.claims import Claims
+from tidemark_lab.judge.truth import Removed, Truth, establish, ranges
 
 # Offsets 0 to 4 were acknowledged, one a second from 10.0 on; 3 and 4 hold other records now.
 ACKED = [acknowledged(offset, offset, 10.0 + offset) for offset in range(5)]

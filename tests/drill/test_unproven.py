@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.drill.examples import PLACE, acknowledged
-from tidemark.drill.unproven import (
+from tidemark_lab.judge.unproven import (
     DELETED,
     NEVER_SAMPLED,
     NO_EPOCHS,

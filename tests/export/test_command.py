@@ -28,7 +28,7 @@ def logs_as_before() -> Iterator[None]:
         (
             (),
             "notify: {receivers: [{name: hook, url_file: /nowhere/url}]}",
-            "cannot read url_file /nowhere/url",
+            "url_file: cannot read the file: No such file",
         ),
     ],
 )

@@ -121,7 +121,7 @@ def test_the_exporter_stays_up_where_a_refresh_fails(
 ) -> None:
     each = view(at=NOW - 200_000_000)
     exporter = make({VIEWS: [[message(0, each, key_of(each).encode())], [], []]}, {VIEWS: 1})
-    exporter._settings.export.refresh_seconds = 0.0
+    monkeypatch.setattr("tidemark_exporters.process.REFRESH_SECONDS", 0.0)
     monkeypatch.setattr("tidemark_exporters.process.PAUSE_PER_REFRESH", 0.0)
     render = exporter._renderer.render
     monkeypatch.setattr(exporter._renderer, "render", fail)

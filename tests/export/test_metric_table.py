@@ -149,11 +149,11 @@ def test_no_source_names_a_metric_outside_of_the_table() -> None:
         "dashboards",
         "docs",
         "deploy",
-        "streaming/tidemark/demo",
+        "lab/tidemark_lab/demo",
         "streaming/tidemark/collect",
         "streaming/tidemark/stream",
     )
-    packages = {"tidemark_exporters", "tidemark_version"}
+    packages = {"tidemark_exporters", "tidemark_lab", "tidemark_version"}
     observations = {"tidemark_read", "tidemark_written"}
     for path in (
         path

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from tests.export.make import NOW, alert, view
 from tidemark.core.errors import ClusterError, TidemarkError
 from tidemark.core.records import encode_record
+from tidemark.detect.thresholds import Detection, Override
 from tidemark.kafka.topic_reader import Message
 from tidemark.settings import Cluster, Receiver, Settings
 from tidemark_exporters import process
@@ -177,6 +178,12 @@ def test_records_of_unread_topics_are_counted_across_an_outage(
     assert values(exporter)["tidemark_dead_letters_total"] == 0
 
 
+def test_how_far_behind_is_late_is_configured() -> None:
+    settings = Settings(detect=Detection(overrides=[Override(topics="slow", lag_ms=10_000)]))
+    table = Exporter(settings, notify=False).table
+    assert (table.lag_threshold("slow"), table.lag_threshold("orders")) == (10_000, 2_000)
+
+
 def test_ready_once_both_topics_are_read_to_their_ends(
     make: Callable[..., Exporter],
 ) -> None:
@@ -202,11 +209,13 @@ def test_ready_once_both_topics_are_read_to_their_ends(
     assert values(exporter)["tidemark_export_ready"] == 1
 
 
-def test_a_ready_exporter_serves_its_views(make: Callable[..., Exporter]) -> None:
+def test_a_ready_exporter_serves_its_views(
+    make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = "tidemark.partition-views"
     exporter = make({topic: [[], [message(0, view(), b"east/orders/0")]]}, {topic: 1})
     # No further refresh follows.
-    exporter._settings.export.refresh_seconds = 3600.0
+    monkeypatch.setattr("tidemark_exporters.process.REFRESH_SECONDS", 3600.0)
     exporter._read_views()
     assert exporter._waiting == {"alerts"}
     assert values(exporter)["tidemark_partition_leader east orders 0"] == 1
@@ -215,8 +224,8 @@ def test_a_ready_exporter_serves_its_views(make: Callable[..., Exporter]) -> Non
 def test_opening_topics_that_hangs_is_not_healthy_and_waiting_for_kafka_is(
     make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A whole number: fractions would not add up to exactly the bound.
-    exporter, now = make({}, {}), [float(round(time.monotonic()))]
+    # A whole number, so that sums of seconds are exact.
+    exporter, now = make({}, {}), [float(int(time.monotonic()))]
     exporter._opened.clear()
     seen: list[list[str]] = []
     monkeypatch.setattr("time.monotonic", lambda: now[0])
@@ -260,7 +269,7 @@ def test_a_failed_thread_ends_the_exporter_with_one_line(
 
 
 def test_a_partly_read_table_is_not_served_but_counters_are(
-    make: Callable[..., Exporter],
+    make: Callable[..., Exporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = "tidemark.partition-views"
     exporter = make(
@@ -274,7 +283,7 @@ def test_a_partly_read_table_is_not_served_but_counters_are(
     )
     seen = []
     exhausted, refresh = exporter._views.exhausted, exporter._refresh  # type: ignore[attr-defined]
-    exporter._settings.export.refresh_seconds = 0.0
+    monkeypatch.setattr("tidemark_exporters.process.REFRESH_SECONDS", 0.0)
 
     def note() -> float:
         took = refresh()

@@ -19,8 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import ROOT
 from tests.dashboards.stage import Stage, exporting
 from tidemark.core.records import Alert, View, decode_record, encode_record
-from tidemark.local.ports import free_ports
-from tidemark.local.receiver import WebhookReceiver
+from tidemark_lab.brokers.ports import free_ports
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 FILE = ROOT / "tests" / "testdata" / "upgrade" / "0.1.0" / "records.jsonl.gz"
 TOPICS = {"partition_views": "tidemark.partition-views", "alerts": "tidemark.alerts"}

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz [ROOM…] --seconds 600`: hostile inputs for each parser.
+"""`python -m tests.fuzz [TARGET…] --seconds 600`: hostile inputs for each parser.
 
 Exit status 1 where an input raised another error than the parser's own, took more than a second of
 CPU time, or made the process grow. The input is kept: `--input FILE` gives it to the parser again.
@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 import structlog
 
 from tests.fuzz.mutate import mutant
-from tests.fuzz.room import Room
-from tests.fuzz.rooms import ROOMS
+from tests.fuzz.target import Target
+from tests.fuzz.targets import TARGETS
 
 MAX_SECONDS: Final = 1.0
 MAX_GROWTH_MEBIBYTES: Final = 256
@@ -32,12 +32,12 @@ class Finding(NamedTuple):
     data: bytes
 
 
-def trial(room: Room, data: bytes) -> str | None:
+def trial(target: Target, data: bytes) -> str | None:
     """What is wrong with the answer to one input."""
     began = time.process_time()
     try:
-        room.call(data)
-    except room.errors:
+        target.call(data)
+    except target.errors:
         pass
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
@@ -52,16 +52,16 @@ def fuzz(
 ) -> tuple[int, list[Finding]]:
     """Inputs until the time or their number is over: how many, and one finding for each kind."""
     random, found, number = Random(f"{name}-{seed}"), dict[str, Finding](), 0
-    with ROOMS[name]() as room:
-        for data in room.seeds:
-            problem = trial(room, data)
+    with TARGETS[name]() as target:
+        for data in target.seeds:
+            problem = trial(target, data)
             assert problem is None, f"{name}: a valid input: {problem}"
         grown = peak_mebibytes()
         until = time.monotonic() + seconds
         while time.monotonic() < until and number != count and len(found) < MAX_FINDINGS:
-            data = mutant(room.seeds, random)
+            data = mutant(target.seeds, random)
             number += 1
-            problem = trial(room, data)
+            problem = trial(target, data)
             if problem is not None:
                 kind = "slow" if "CPU time" in problem else problem.partition(":")[0] + problem[:60]
                 found.setdefault(kind, Finding(problem, data))
@@ -78,20 +78,20 @@ def peak_mebibytes() -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
-    parser.add_argument("--seconds", type=float, default=600.0, help="for each room")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser.add_argument("--seconds", type=float, default=600.0, help="for each target")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**9)
     parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"))
     parser.add_argument("--input", type=Path, help="only this input")
     given = parser.parse_args()
-    if unknown := set(given.rooms) - ROOMS.keys():
-        parser.error(f"no room {', '.join(unknown)}; there are {', '.join(ROOMS)}")
+    if unknown := set(given.targets) - TARGETS.keys():
+        parser.error(f"no target {', '.join(unknown)}; there are {', '.join(TARGETS)}")
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     failed = False
-    for name in given.rooms or ROOMS:
+    for name in given.targets or TARGETS:
         if given.input is not None:
-            with ROOMS[name]() as room:
-                print(trial(room, given.input.read_bytes()) or "nothing is wrong")
+            with TARGETS[name]() as target:
+                print(trial(target, given.input.read_bytes()) or "nothing is wrong")
             continue
         number, found = fuzz(name, given.seconds, given.seed)
         print(

@@ -1,4 +1,4 @@
-"""A short run of each room, and that a fault of a parser is found."""
+"""A short run of each target, and that a fault of a parser is found."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 
 from tests.fuzz import __main__ as module
 from tests.fuzz.__main__ import fuzz, trial
-from tests.fuzz.room import Room
-from tests.fuzz.rooms import ROOMS
+from tests.fuzz.target import Target
+from tests.fuzz.targets import TARGETS
 from tidemark.core.errors import WireError
 
 INPUTS = 60
 
 
-@pytest.mark.parametrize("name", ROOMS)
+@pytest.mark.parametrize("name", TARGETS)
 def test_hostile_inputs_raise_only_typed_errors(name: str) -> None:
     """The same inputs in each run: `make soak` tries others for minutes."""
     number, found = fuzz(name, 60.0, seed=1, count=INPUTS)
@@ -29,8 +29,8 @@ def test_another_error_and_a_slow_parser_are_found(monkeypatch: pytest.MonkeyPat
             raise WireError("no")
         data.decode("ascii")
 
-    room = Room([], call, (WireError,))
-    assert trial(room, b"x") is None and trial(room, b"typed") is None
-    assert (trial(room, b"\xff") or "").startswith("UnicodeDecodeError at test_fuzz.py")
+    target = Target([], call, (WireError,))
+    assert trial(target, b"x") is None and trial(target, b"typed") is None
+    assert (trial(target, b"\xff") or "").startswith("UnicodeDecodeError at test_fuzz.py")
     monkeypatch.setattr(module, "MAX_SECONDS", 0.0)
-    assert (trial(room, b"slow") or "").endswith("CPU time")
+    assert (trial(target, b"slow") or "").endswith("CPU time")

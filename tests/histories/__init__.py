@@ -1,7 +1,8 @@
 """Random histories of one simulated partition that knows the truth, and the judge of the reducer.
 
-The simulator imports nothing of `tidemark.model`. It moves brokers, logs and a controller in small
-random steps. A sampler reads the brokers as the collector does, with steps between its requests.
+The simulator imports nothing of `tidemark_lab.model`. It moves brokers, logs and a controller in
+small random steps. A sampler reads the brokers as the collector does, with steps between its
+requests.
 The events go to the reducer. The judge compares every alert with what really happened.
 
     logs, broker, controller, world   the partition

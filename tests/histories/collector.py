@@ -21,9 +21,9 @@ from tests.histories.requests import (
     list_latest,
 )
 from tests.histories.world import World
-from tidemark.collect.broker_answers import Lineage
 from tidemark.collect.codecs.fetch import FetchEntry
-from tidemark.collect.lineage import walk_epochs
+from tidemark.collect.sample.lineage import walk_epochs
+from tidemark.collect.watched.broker_answers import Lineage
 from tidemark.core.events import OK, Event, PartitionDeleted
 
 # The true time of the beginning, in Unix seconds.

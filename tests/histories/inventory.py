@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.histories.broker import Broker
 from tests.histories.controller import Brokers, PartitionRecord
-from tidemark.collect.broker_answers import Lineage
+from tidemark.collect.watched.broker_answers import Lineage
 from tidemark.core.events import MAX_FAST_SAMPLES, FastHighWatermarks, Observation
 
 PASSES_AFTER_CHANGE = 4
@@ -58,7 +58,7 @@ def topic_id(record: PartitionRecord) -> str:
 
 @dataclass(slots=True)
 class Watched:
-    """tidemark.collect.watched_partition, for one partition."""
+    """tidemark.collect.watched.watched_partition, for one partition."""
 
     image: Image
     witnesses: list[int] = field(default_factory=list)
@@ -147,7 +147,7 @@ class Watched:
 
 
 class Inventory:
-    """Merges images as tidemark.collect.inventory does. `gone`: topic ids to report as deleted."""
+    """Merges images, as the collector's inventory. `gone`: topic ids to report as deleted."""
 
     def __init__(self) -> None:
         self.watched: Watched | None = None

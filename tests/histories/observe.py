@@ -1,4 +1,4 @@
-"""Merges the answers of a pass into one Observation (tidemark.collect.observer)."""
+"""Merges the answers of a pass into one Observation (tidemark.collect.observe.observer)."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _add_offsets(
 
 
 def _quiet(shown: Observation) -> object:
-    """The content of a quiet partition; null when it is not quiet (tidemark.collect.quiet)."""
+    """The content of a quiet partition; null when it is not quiet (collect.observe.quiet)."""
     end, epoch = shown.committed, shown.leader_epoch
     members = shown.in_sync_replicas or []
     if end is None or shown.leader is None or len(members) != len(shown.replicas):

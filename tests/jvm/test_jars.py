@@ -13,6 +13,7 @@ from tidemark.core.errors import TidemarkError
 from tidemark.jvm import ivy, jars
 from tidemark.jvm.ivy import Coordinates
 from tidemark.jvm.java import JavaHome
+from tidemark_lab.brokers.jars import broker_jars
 
 JAVA = JavaHome(Path("/no/java"), 17, "test")
 
@@ -22,7 +23,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIDEMARK_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("TIDEMARK_JARS", raising=False)
     # The jars of these tests have no content; test_sums.py has those of the sums.
-    monkeypatch.setattr(jars, "check_sums", lambda roots, files: [])
+    monkeypatch.setattr(jars, "check_sums", lambda file, roots, files: [])
     return tmp_path / "cache"
 
 
@@ -47,25 +48,25 @@ def test_a_set_is_fetched_once(
 ) -> None:
     ivy_runs = FakeIvy(["kafka_2.13-4.1.2.jar", "a-1.jar"])
     monkeypatch.setattr(jars, "resolve", ivy_runs)
-    first = jars.broker_jars(java=JAVA)
+    first = broker_jars(java=JAVA)
     assert [jar.name for jar in first] == ["a-1.jar", "kafka_2.13-4.1.2.jar"]
     assert all(jar.exists() for jar in first)
-    assert jars.broker_jars(java=JAVA) == first
+    assert broker_jars(java=JAVA) == first
     assert ivy_runs.calls == 1
 
 
 def test_a_set_that_lacks_a_jar_is_fetched_again(monkeypatch: pytest.MonkeyPatch) -> None:
     ivy_runs = FakeIvy(["kafka_2.13-4.1.2.jar", "a-1.jar"])
     monkeypatch.setattr(jars, "resolve", ivy_runs)
-    jars.broker_jars(java=JAVA)[0].unlink()
-    assert all(jar.exists() for jar in jars.broker_jars(java=JAVA))
+    broker_jars(java=JAVA)[0].unlink()
+    assert all(jar.exists() for jar in broker_jars(java=JAVA))
     assert ivy_runs.calls == 2
 
 
 def test_an_incomplete_fetch_leaves_nothing(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setattr(jars, "resolve", FakeIvy(["kafka_2.13-4.1.2.jar"], fails=True))
     with pytest.raises(TidemarkError, match="not found"):
-        jars.broker_jars(java=JAVA)
+        broker_jars(java=JAVA)
     assert list((cache / "jars").iterdir()) == []
 
 
@@ -77,14 +78,14 @@ def test_a_folder_serves_offline_and_its_subfolder_named_as_the_set_wins(
         place.mkdir()
         for name in ("kafka_2.13-4.1.2.jar", "log4j-slf4j-impl-2.25.3.jar"):
             (place / name).touch()
-    assert {jar.parent for jar in jars.broker_jars(folder)} == {folder / "broker"}
+    assert {jar.parent for jar in broker_jars(folder)} == {folder / "broker"}
     monkeypatch.setenv("TIDEMARK_JARS", str(folder / "broker"))
-    assert len(jars.broker_jars()) == 2
+    assert len(broker_jars()) == 2
 
 
 def test_a_folder_without_the_root_jar_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TidemarkError, match=r"holds no kafka_2\.13-4\.1\.2\.jar"):
-        jars.broker_jars(tmp_path)
+        broker_jars(tmp_path)
 
 
 def test_the_connector_excludes_sparks_own_jars(
@@ -116,7 +117,7 @@ def test_the_connector_excludes_sparks_own_jars(
 
 
 def test_names_in_ivy_xml_are_quoted() -> None:
-    wanted = jars.JarSet("a&b", (Coordinates('g"<', "n", "1"),))
+    wanted = jars.JarSet("a&b", (Coordinates('g"<', "n", "1"),), Path("sums"))
     parsed = ET.fromstring(wanted.ivy_module())  # noqa: S314 - our own text
     assert [d.get("org") for d in parsed.iter("dependency")] == ['g"<']
 
@@ -167,7 +168,7 @@ def test_a_failed_resolution_is_one_line_with_ivys_reason(tmp_path: Path) -> Non
 
 def test_the_marker_lists_the_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "resolve", FakeIvy(["b-2.jar", "a-1.jar"]))
-    place = jars.broker_jars(java=JAVA)[0].parent
+    place = broker_jars(java=JAVA)[0].parent
     assert json.loads((place / "complete.json").read_text(encoding="utf-8"))["jars"] == [
         "a-1.jar",
         "b-2.jar",

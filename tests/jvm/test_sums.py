@@ -12,9 +12,10 @@ from tidemark.jvm import jars, sums
 from tidemark.jvm.ivy import Coordinates
 from tidemark.jvm.jars import JarSet
 from tidemark.jvm.java import JavaHome
+from tidemark_lab.brokers import jars as lab_jars
 
 JAVA = JavaHome(Path("/no/java"), 17, "test")
-WANTED = JarSet("set", (Coordinates("g", "root", "1"),))
+WANTED = JarSet("set", (Coordinates("g", "root", "1"),), sums.SUMS)
 
 
 def fetch(
@@ -27,7 +28,7 @@ def fetch(
     monkeypatch.setenv("TIDEMARK_CACHE", str(tmp_path))
     monkeypatch.delenv("TIDEMARK_JARS", raising=False)
     monkeypatch.setattr(jars, "resolve", resolve)
-    monkeypatch.setattr(sums, "known_sums", lambda: known)
+    monkeypatch.setattr(sums, "known_sums", lambda file: known)
     return jars.fetch_jars(WANTED, java=JAVA)
 
 
@@ -67,9 +68,10 @@ def test_a_version_without_sums_is_used_and_said(
 
 
 def test_the_committed_list_has_the_sets_of_this_version() -> None:
-    known = sums.known_sums()
-    assert f"kafka_2.13-{jars.KAFKA_VERSION}.jar" in known
-    assert "spark-sql-kafka-0-10_2.13-4.0.0.jar" in known
-    assert "jmx_prometheus_javaagent-1.0.1.jar" in known
-    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
-    assert len(known) == len(sums.FILE.read_text().splitlines())
+    product, laboratory = sums.known_sums(), sums.known_sums(lab_jars.SUMS)
+    assert "spark-sql-kafka-0-10_2.13-4.0.0.jar" in product
+    assert f"kafka_2.13-{lab_jars.KAFKA_VERSION}.jar" in laboratory
+    assert "jmx_prometheus_javaagent-1.0.1.jar" in laboratory
+    for file, known in ((sums.SUMS, product), (lab_jars.SUMS, laboratory)):
+        assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
+        assert len(known) == len(file.read_text().splitlines())

@@ -127,7 +127,7 @@ def test_a_verb_takes_it(tmp_path: Path) -> None:
     path.write_text("security.protocol=SASL_SSLL\n")
     command = ["--bootstrap", "127.0.0.1:1", "--command-config", str(path)]
     for verb in (["inspect", "t"], ["safe-to-stop", "1"], ["audit"]):
-        assert "did you mean SASL_SSL?" in tidemark(*verb, *command, code=2).err
+        assert "did you mean `SASL_SSL`?" in tidemark(*verb, *command, code=2).err
     assert "cannot read /no" in tidemark("ack", "--command-config", "/no", code=2).err
 
 

@@ -118,7 +118,10 @@ def test_a_token_file_is_read_each_time(tmp_path: Path) -> None:
     ("client", "says"),
     [
         (BASE, "OAUTHBEARER needs kafka.client.sasl_oauth_token_url"),
-        ({**BASE, "sasl_oauth_token_file": "/no/such"}, "cannot read /no/such"),
+        (
+            {**BASE, "sasl_oauth_token_file": "/no/such"},
+            "token_file: cannot read the file: No",
+        ),
         ({**BASE, "sasl_oauth_token_url": "http://h/"}, "needs kafka.client.sasl_oauth_client_id"),
         (
             {

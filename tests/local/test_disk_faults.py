@@ -9,16 +9,16 @@ import pytest
 from tests.local.test_faults import Recorder
 from tests.local.test_replica_logs import PLACE, batch, folder
 from tidemark.core.errors import ClusterError
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.disk_faults import (
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.replica_logs import CHECKPOINT, read_record_ids
+from tidemark_lab.faults.disk_faults import (
     DiskFull,
     LostCheckpoint,
     PageCacheLoss,
     PowerFailure,
     SmallDisk,
 )
-from tidemark.local.faults import Fault, run_fault
-from tidemark.local.replica_logs import CHECKPOINT, read_record_ids
+from tidemark_lab.faults.node_faults import Fault, run_fault
 
 
 class Cluster(Recorder):
@@ -82,7 +82,7 @@ def test_a_small_disk_without_root_is_one_line_that_names_the_cure(
     said = SimpleNamespace(
         returncode=32, stderr="mount: permission denied.\n  dmesg(1) has more.\n"
     )
-    monkeypatch.setattr("tidemark.local.disk_faults.subprocess.run", lambda *_, **__: said)
+    monkeypatch.setattr("tidemark_lab.faults.disk_faults.subprocess.run", lambda *_, **__: said)
     with pytest.raises(ClusterError) as raised, SmallDisk(tmp_path / "disk", 1 << 20):
         pass
     text = str(raised.value)

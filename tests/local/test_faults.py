@@ -7,8 +7,9 @@ import pytest
 from kafka import TopicPartition
 
 from tidemark.core.errors import ClusterError
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.faults import (
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.faults.leader_faults import LeaderMoves
+from tidemark_lab.faults.node_faults import (
     CollectorRestart,
     ControlledRestart,
     ControllerRestart,
@@ -20,8 +21,7 @@ from tidemark.local.faults import (
     SlowFollower,
     run_fault,
 )
-from tidemark.local.leader_faults import LeaderMoves
-from tidemark.local.topic_faults import (
+from tidemark_lab.faults.topic_faults import (
     Compaction,
     DeleteRecords,
     IdleTopics,

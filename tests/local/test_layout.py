@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.jvm.java import JavaHome
-from tidemark.local.layout import CONTROLLER, Layout
+from tidemark_lab.brokers.layout import CONTROLLER, Layout
 
 PORTS = {CONTROLLER: 19000, 1: 19001, 2: 19002, 3: 19003}
 

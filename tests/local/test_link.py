@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from tidemark.local.link import Link
-from tidemark.local.ports import free_ports
+from tidemark_lab.brokers.link import Link
+from tidemark_lab.brokers.ports import free_ports
 
 
 @pytest.fixture

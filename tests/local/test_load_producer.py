@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidemark.local.load_producer import AcknowledgedRecord, LoadProducer, record_key
+from tidemark_lab.brokers.load_producer import AcknowledgedRecord, LoadProducer, record_key
 
 PLACES = [("a", 0), ("a", 1), ("b", 0)]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tidemark.core.errors import TidemarkError
-from tidemark.local import ports
-from tidemark.local.ports import free_ports
+from tidemark_lab.brokers import ports
+from tidemark_lab.brokers.ports import free_ports
 
 
 def test_free_ports_differ_and_skip_ports_in_use(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.processes import running, wait_gone
-from tidemark.local.process import ChildProcess
+from tidemark_lab.brokers.process import ChildProcess
 
 PARENT = """
 import os, sys, time
 from pathlib import Path
-from tidemark.local.process import ChildProcess
+from tidemark_lab.brokers.process import ChildProcess
 child = ChildProcess("a", ["sh", "-c", "sleep 600 & echo $! > grandchild; sleep 600"], Path("log"))
 paused = ChildProcess("b", ["sleep", "600"], Path("log"))
 paused.pause()

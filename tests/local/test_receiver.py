@@ -6,7 +6,7 @@ from http import HTTPStatus
 import pytest
 import requests
 
-from tidemark.local.receiver import WebhookReceiver
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 ALERT = {
     "status": "firing",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.local.reference_detector import Onset, ReferenceDetector, Sample
+from tidemark_lab.brokers.reference_detector import Onset, ReferenceDetector, Sample
 
 
 class Feed:

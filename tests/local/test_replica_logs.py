@@ -10,7 +10,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from tidemark.core.errors import ClusterError
-from tidemark.local.replica_logs import (
+from tidemark_lab.brokers.replica_logs import (
     cut_log,
     log_start_offset,
     read_epochs,

@@ -6,8 +6,8 @@ import pytest
 
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.java import JavaHome
-from tidemark.local.versions import VERSIONS, kafka_version
-from tidemark.local.zookeeper_layout import ZOOKEEPER, ZooKeeperLayout
+from tidemark_lab.brokers.versions import VERSIONS, kafka_version
+from tidemark_lab.brokers.zookeeper_layout import ZOOKEEPER, ZooKeeperLayout
 
 PORTS = {ZOOKEEPER: 19000, 1: 19001, 2: 19002, 3: 19003}
 JAVA = JavaHome(Path("/java"), 17, "test")

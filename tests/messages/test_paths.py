@@ -17,7 +17,7 @@ from tests.delivery.paths import DeliveryPaths, delivery_paths, new_messages
 from tests.delivery.services import free_port, tick_for, wait_for
 from tests.export.make import cluster_view, open_alert, view
 from tidemark.core.records import Alert, encode_record, view_key
-from tidemark.local.receiver import WebhookReceiver
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 PLACES = [("orders", partition) for partition in range(4)]
 # A scrape, an evaluation, the group's wait, and a busy machine.

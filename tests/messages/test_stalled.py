@@ -27,9 +27,9 @@ from tests.delivery.services import (
 )
 from tests.export.make import cluster_view
 from tidemark.core.records import encode_record
-from tidemark.demo.services import prometheus_configuration, start_prometheus
-from tidemark.local.receiver import WebhookReceiver
 from tidemark_exporters.notify import derived_alerts
+from tidemark_lab.brokers.receiver import WebhookReceiver
+from tidemark_lab.demo.services import prometheus_configuration, start_prometheus
 
 STALLED, COLLECTOR = "TidemarkStreamStalled", "TidemarkCollectorStalled"
 STALE, WINDOW, FRESH = 3.0, "8s", 8.0

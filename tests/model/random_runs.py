@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.replica_manager.broker import create
-from tidemark.model.replica_manager.state import Broker, ClusterModel
-from tidemark.model.scenarios.run import ScenarioRun
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.replica_manager.broker import create
+from tidemark_lab.model.replica_manager.state import Broker, ClusterModel
+from tidemark_lab.model.scenarios.run import ScenarioRun
 
 Step = Callable[[ScenarioRun, int], None]
 Condition = Callable[[ClusterModel, Broker], bool]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.model.invariants import INVARIANTS
-from tidemark.model.log import Record
-from tidemark.model.state import Constants, ModelReplica, ModelState, QuorumState, initial
+from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.log import Record
+from tidemark_lab.model.state import Constants, ModelReplica, ModelState, QuorumState, initial
 
 CONSTANTS = Constants()
 FIRST = initial(CONSTANTS)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tidemark.cli import main
-from tidemark.model.invariants import INVARIANTS
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.scenarios import SCENARIOS
+from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.scenarios import SCENARIOS
 
 Captured = pytest.CaptureFixture[str]
 EXPECTED_SCENARIOS = {

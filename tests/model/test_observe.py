@@ -8,14 +8,14 @@ import pytest
 
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import TIMED_OUT, Observation, Pass, Replica
-from tidemark.model.invariants import INVARIANTS
-from tidemark.model.log import Record
-from tidemark.model.observe import build_batch, observe
-from tidemark.model.oracle import batch_contents, diverging_replicas, lost_offsets
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.search import check
-from tidemark.model.state import Constants, ModelReplica, ModelState, QuorumState, initial
-from tidemark.model.traces import shortest_traces
+from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.log import Record
+from tidemark_lab.model.observe import build_batch, observe
+from tidemark_lab.model.oracle import batch_contents, diverging_replicas, lost_offsets
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.search import check
+from tidemark_lab.model.state import Constants, ModelReplica, ModelState, QuorumState, initial
+from tidemark_lab.model.traces import shortest_traces
 
 CONSTANTS = Constants(replicas=3, min_isr=2)
 KIP_320, KIP_966, TO_HW = PROTOCOLS["kip-320"], PROTOCOLS["kip-966"], PROTOCOLS["truncate-to-hw"]

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from tidemark.model import kraft_controller
-from tidemark.model.log import (
+from tidemark_lab.model import kraft_controller
+from tidemark_lab.model.log import (
     Log,
     Record,
     end_offset_for,
@@ -17,9 +17,16 @@ from tidemark.model.log import (
     first_difference,
     last_matching_end,
 )
-from tidemark.model.protocols import PROTOCOLS, kip_101, kip_279, kip_320, kip_966, truncate_to_hw
-from tidemark.model.state import Constants, Replicas
-from tidemark.model.traces import shortest_traces
+from tidemark_lab.model.protocols import (
+    PROTOCOLS,
+    kip_101,
+    kip_279,
+    kip_320,
+    kip_966,
+    truncate_to_hw,
+)
+from tidemark_lab.model.state import Constants, Replicas
+from tidemark_lab.model.traces import shortest_traces
 
 COMMON = ["ControllerElectLeader", "ControllerShrinkIsr", "BecomeLeader"]
 UNFENCED = [

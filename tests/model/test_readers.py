@@ -19,14 +19,14 @@ from tests.model.test_scenarios import (
     run_of,
     steps_with,
 )
-from tidemark.model.log import first_difference
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.replica_manager import broker, consumer, follower, leader, purgatory
-from tidemark.model.replica_manager.delayed import FETCH_WAIT_MS, FetchIsolation
-from tidemark.model.replica_manager.state import ClusterModel, Consumer, TransactionalRecord
-from tidemark.model.replica_manager.transactions import last_stable_offset
-from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.run import RunStep, ScenarioRun
+from tidemark_lab.model.log import first_difference
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.replica_manager import broker, consumer, follower, leader, purgatory
+from tidemark_lab.model.replica_manager.delayed import FETCH_WAIT_MS, FetchIsolation
+from tidemark_lab.model.replica_manager.state import ClusterModel, Consumer, TransactionalRecord
+from tidemark_lab.model.replica_manager.transactions import last_stable_offset
+from tidemark_lab.model.scenarios import SCENARIOS
+from tidemark_lab.model.scenarios.run import RunStep, ScenarioRun
 
 KIP_966 = PROTOCOLS["kip-966"]
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.random_runs import check_candidates, check_leader, check_offsets, random_run
-from tidemark.model.invariants import INVARIANTS
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.replica_manager import epoch_cache
-from tidemark.model.replica_manager.broker import create
-from tidemark.model.replica_manager.model_state import to_model_state
-from tidemark.model.replica_manager.state import Broker
-from tidemark.model.scenarios.run import ScenarioRun
-from tidemark.model.state import Constants
+from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.replica_manager import epoch_cache
+from tidemark_lab.model.replica_manager.broker import create
+from tidemark_lab.model.replica_manager.model_state import to_model_state
+from tidemark_lab.model.replica_manager.state import Broker
+from tidemark_lab.model.scenarios.run import ScenarioRun
+from tidemark_lab.model.state import Constants
 
 SEEDS = st.integers(0, 2**32)
 SAFE = st.sampled_from(["kip-320", "kip-966"])

@@ -7,14 +7,14 @@ import pytest
 from tidemark.core.codec import encode_batch
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
-from tidemark.model.observe import build_batch
-from tidemark.model.oracle import lost_offsets
-from tidemark.model.replica_manager.model_state import stopped_replicas, to_model_state
-from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, Constants
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.reduce.rows import RawRecord
+from tidemark_lab.model.observe import build_batch
+from tidemark_lab.model.oracle import lost_offsets
+from tidemark_lab.model.replica_manager.model_state import stopped_replicas, to_model_state
+from tidemark_lab.model.scenarios import SCENARIOS
+from tidemark_lab.model.state import MAX_EPOCH, MAX_LOG_SIZE, MAX_RECORDS, Constants
 
 MAIN_RUNS = [
     (name, protocol) for name, scenario in SCENARIOS.items() for protocol in scenario.protocols
@@ -90,5 +90,5 @@ def test_each_scenario_fires_its_alert(name: str, protocol: str, expected: str) 
 
 @pytest.mark.parametrize("name", ["hw-truncation-divergence", "epoch-reply-never-comes"])
 def test_a_divergence_without_leader_epochs_fires_no_alert_of_a_divergence(name: str) -> None:
-    """docs/replication.md says so: both logs end at the same offset."""
+    """docs/replication/truncation-to-high-watermark.md says so: both logs have the same end."""
     assert "KafkaDivergence" not in alerts_of(name, "truncate-to-hw")[0]

@@ -8,13 +8,18 @@ from itertools import pairwise
 import pytest
 
 from tests.model.golden import assert_golden
-from tidemark.model.log import first_difference
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.replica_manager.delayed import FETCH_WAIT_MS
-from tidemark.model.replica_manager.state import ClusterModel
-from tidemark.model.scenarios import SCENARIOS
-from tidemark.model.scenarios.render import missing_records, render_scenario, render_table, verdict
-from tidemark.model.scenarios.run import RunStep, ScenarioRun
+from tidemark_lab.model.log import first_difference
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.replica_manager.delayed import FETCH_WAIT_MS
+from tidemark_lab.model.replica_manager.state import ClusterModel
+from tidemark_lab.model.scenarios import SCENARIOS
+from tidemark_lab.model.scenarios.render import (
+    missing_records,
+    render_scenario,
+    render_table,
+    verdict,
+)
+from tidemark_lab.model.scenarios.run import RunStep, ScenarioRun
 
 ALL_RUNS = [(name, protocol) for name in SCENARIOS for protocol in PROTOCOLS]
 MAIN_RUNS = [run for run in ALL_RUNS if run[1] in SCENARIOS[run[0]].protocols]

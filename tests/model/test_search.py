@@ -11,14 +11,14 @@ from random import Random
 import pytest
 
 from tests.model.golden import FOLDER, assert_golden
-from tidemark.model.action import Action, Successors, Trace, successors
-from tidemark.model.invariants import INVARIANTS, Invariant
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.protocols.protocol import Protocol
-from tidemark.model.render import action_text, trace_lines
-from tidemark.model.search import SearchResult, check, walk
-from tidemark.model.state import Constants, ModelState, initial, true_leader
-from tidemark.model.traces import extend_to_leader, random_traces, shortest_traces
+from tidemark_lab.model.action import Action, Successors, Trace, successors
+from tidemark_lab.model.invariants import INVARIANTS, Invariant
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.protocols.protocol import Protocol
+from tidemark_lab.model.render import action_text, trace_lines
+from tidemark_lab.model.search import SearchResult, check, walk
+from tidemark_lab.model.state import Constants, ModelState, initial, true_leader
+from tidemark_lab.model.traces import extend_to_leader, random_traces, shortest_traces
 
 # Two replicas, logs of two records, two records in total, leader epochs 0 to 2.
 SMALL = Constants()

@@ -24,14 +24,14 @@ from tests.model_and_detectors.watched_partition import (
     watch,
     watch_with_gaps,
 )
-from tidemark.model.action import Trace
-from tidemark.model.invariants import INVARIANTS
-from tidemark.model.log import end_offset_for, first_difference
-from tidemark.model.oracle import diverging_replicas, lost_offsets
-from tidemark.model.protocols import PROTOCOLS
-from tidemark.model.protocols.protocol import Protocol
-from tidemark.model.state import Constants, ModelState, with_replica
-from tidemark.model.traces import extend_to_leader, random_traces, shortest_traces
+from tidemark_lab.model.action import Trace
+from tidemark_lab.model.invariants import INVARIANTS
+from tidemark_lab.model.log import end_offset_for, first_difference
+from tidemark_lab.model.oracle import diverging_replicas, lost_offsets
+from tidemark_lab.model.protocols import PROTOCOLS
+from tidemark_lab.model.protocols.protocol import Protocol
+from tidemark_lab.model.state import Constants, ModelState, with_replica
+from tidemark_lab.model.traces import extend_to_leader, random_traces, shortest_traces
 
 TRACES = int(os.environ.get("MODEL_TRACES", "10000"))
 SMALL = Constants(replicas=2, log_size=2, records=2, max_epoch=2)

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from tidemark.core.events import Audit, Batch, Event, Observation
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
-from tidemark.model.action import Trace
-from tidemark.model.log import Log
-from tidemark.model.observe import PARTITION, TOPIC, TOPIC_ID, build_batch
-from tidemark.model.oracle import batch_contents
-from tidemark.model.protocols.protocol import Protocol
-from tidemark.model.state import Constants, ModelState, presumes_leadership
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
+from tidemark_lab.model.action import Trace
+from tidemark_lab.model.log import Log
+from tidemark_lab.model.observe import PARTITION, TOPIC, TOPIC_ID, build_batch
+from tidemark_lab.model.oracle import batch_contents
+from tidemark_lab.model.protocols.protocol import Protocol
+from tidemark_lab.model.state import Constants, ModelState, presumes_leadership
 
 ORIGIN = 1_000_000.0
 LOSS, DIVERGENCE = "KafkaCommittedDataLoss", "KafkaDivergence"

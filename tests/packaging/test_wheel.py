@@ -23,15 +23,20 @@ RULES = ("kafka-replication", "tidemark-health")
 FENCE = re.MULTILINE | re.DOTALL
 
 
-def built(folder: Path, target: str) -> Path:
+def built(folder: Path, target: str, project: Path = ROOT) -> Path:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)],
-        cwd=ROOT,
+        cwd=project,
         check=True,
         capture_output=True,
     )
     (archive,) = folder.iterdir()
     return archive
+
+
+def read(path: Path) -> bytes:
+    """The sums of jars that a file of the wheel may hold."""
+    return path.read_bytes() if path.suffix == ".sha256" else b""
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +84,21 @@ def test_the_wheel_has_the_documents_dashboards_rules_and_examples(
     }
     assert len(made) == len(list((ROOT / "dashboards" / "prometheus").iterdir()))
     assert not any(path.is_symlink() for path in (tmp_path / "assets").rglob("*"))
-    assert not (installed / "tests").exists() and not (installed / "dashboards").exists()
+    other = ("tests", "dashboards", "lab", "tidemark_lab")
+    assert [name for name in other if (installed / name).exists()] == []
+    assert [path for path in installed.rglob("*") if b"kafka_2.13" in read(path)] == []
+
+
+def test_the_wheel_of_the_laboratory_has_its_verbs_and_nothing_of_the_product(
+    tmp_path: Path,
+) -> None:
+    with zipfile.ZipFile(built(tmp_path, "wheel", ROOT / "lab")) as archive:
+        names = archive.namelist()
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {
+        "tidemark_lab",
+        "kafka_tidemark_lab",
+    }
+    assert {"tidemark_lab/py.typed", "tidemark_lab/brokers/jars.sha256"} <= {*names}
 
 
 def test_the_exported_documents_have_no_dead_link(installed: Path, tmp_path: Path) -> None:
@@ -152,7 +171,6 @@ def test_the_other_verbs_need_no_extra(installed: Path) -> None:
     for verb in sorted(COMMANDS.keys() - {"stream", "export", "demo"}):
         ran = run(installed, verb, "--help", without=extras)
         assert (ran.returncode, ran.stderr) == (0, ""), verb
-    assert run(installed, "model", "list", without=extras).returncode == 0
 
 
 def test_the_source_archive_is_the_checkout(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from urllib.parse import urljoin
 
 import pytest
 
@@ -12,15 +13,16 @@ from tests.pages.make import site
 from tests.pages.markup import page
 from tidemark.core.identity import alert_name
 from tidemark.detect import DETECTORS
-from tidemark_exporters.pages.documentation import DOCUMENTS
+from tidemark_exporters.pages.documentation import CHAPTERS, DOCUMENTS, PAGES
 
-every = pytest.mark.parametrize("name", DOCUMENTS)
+every = pytest.mark.parametrize("name", sorted(PAGES))
 
 
 @every
 def test_a_document_is_a_page_and_its_links_lead_to_pages(name: str) -> None:
     root = page(site(), f"/docs/{name}")
-    assert root.one("link", rel="stylesheet").attributes["href"].startswith("../static/")
+    static = urljoin(f"/docs/{name}", root.one("link", rel="stylesheet").attributes["href"])
+    assert static.startswith("/static/")
     (article,) = root.all("article")
     ids = {each.attributes["id"] for each in article.walk() if "id" in each.attributes}
     assert ids == anchors(ROOT / "docs" / f"{name}.md")
@@ -28,9 +30,9 @@ def test_a_document_is_a_page_and_its_links_lead_to_pages(name: str) -> None:
         target = link.attributes.get("href", "")
         if not target or target.startswith(("http://", "https://")):
             continue
-        document, _, anchor = target.partition("#")
-        assert document in {"", *DOCUMENTS}, target
-        assert anchor in {"", *anchors(ROOT / "docs" / f"{document or name}.md")}, target
+        document, _, anchor = urljoin(f"/docs/{name}", target).partition("#")
+        assert document.removeprefix("/docs/") in PAGES, target
+        assert anchor in {"", *anchors(ROOT / f"{document[1:]}.md")}, target
 
 
 def test_the_contents_list_the_headings() -> None:
@@ -46,6 +48,26 @@ def test_the_list_has_every_document_of_the_project() -> None:
     present = {path.stem for path in (ROOT / "docs").glob("*.md")}
     # Of interest to who changes Tidemark.
     assert present - DOCUMENTS.keys() == {"architecture"}
+
+
+def test_a_chapter_is_in_the_list_of_its_document() -> None:
+    listed = {
+        link.attributes["href"].partition("#")[0]
+        for link in page(site(), "/docs/replication").one("article").all("a")
+        if "href" in link.attributes
+    }
+    assert {*CHAPTERS} <= listed
+    present = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").glob("*/*.md")}
+    assert {path.with_suffix("").as_posix() for path in present} == {*CHAPTERS}
+
+
+def test_an_address_in_the_former_page_leads_on_to_the_chapter() -> None:
+    """A fragment does not reach the server: its entry in the contents is the link."""
+    article = page(site(), "/docs/replication").one("article")
+    *_, entry = (item for item in article.all("li") if item.all("a", id="zombie-leader"))
+    assert entry.all("a")[-1].attributes["href"] == (
+        "replication/leader-epochs#a-leader-that-does-not-know-about-its-successor"
+    )
 
 
 @pytest.mark.parametrize(

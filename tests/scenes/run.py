@@ -16,7 +16,7 @@ import yaml
 
 from tests.delivery.paths import Deliveries, DeliveryPaths
 
-# The demo's own bar is 6 minutes after the downloads.
+# The demo's own target is 6 minutes after the downloads.
 TIMEOUT_SECONDS = 600
 CLEAN_UP_SECONDS = 60
 # After the end of the scenes, until both paths have delivered the loss.

@@ -19,8 +19,8 @@ from tests.dashboards.stage import Stage, asking
 from tests.dashboards.test_queries import filled
 from tests.scenes.run import Scenes
 from tests.scenes.test_report import row_of
-from tidemark.demo.expected_alerts import PAUSED, UNCLEAN
-from tidemark.demo.services import CLUSTER_NAME, WATCHED
+from tidemark_lab.demo.expected_alerts import PAUSED, UNCLEAN
+from tidemark_lab.demo.services import CLUSTER_NAME, WATCHED
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 

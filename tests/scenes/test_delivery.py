@@ -15,9 +15,9 @@ from tests.delivery.paths import Deliveries, Message, new_messages
 from tests.scenes.run import Scenes
 from tests.scenes.test_report import records_of, row_of
 from tidemark.core.identity import alert_name
-from tidemark.demo.expected_alerts import FOLLOWER, PAUSED, UNCLEAN
-from tidemark.demo.report import PAGE
 from tidemark.detect import DETECTORS
+from tidemark_lab.demo.expected_alerts import FOLLOWER, PAUSED, UNCLEAN
+from tidemark_lab.demo.report import PAGE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.processes import commands_with
 from tests.scenes.run import Scenes
-from tidemark.demo.expected_alerts import EXPECTED_ALERTS, PAUSED, SCENES, UNCLEAN
+from tidemark_lab.demo.expected_alerts import EXPECTED_ALERTS, PAUSED, SCENES, UNCLEAN
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 

@@ -15,9 +15,8 @@ from tests.settings.load import load, refused
 from tests.verbs.run import tidemark
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector_table import _MODULES
-from tidemark.settings import choice_warnings
-from tidemark.settings.alert_choice import OF_DETECTORS, SEVERITIES
-from tidemark.settings.expressions import ALERTS
+from tidemark.settings.alert_choice import OF_DETECTORS, SEVERITIES, choice_warnings
+from tidemark.settings.forms import ALERTS
 
 WORDS = {"critical", "warning", "info"}
 
@@ -56,7 +55,7 @@ def receiver(options: str, rest: str = "") -> str:
     [
         (
             receiver("alerts: [KafkaUnderMinIsr], severities: [info]"),
-            "receiver `r` gets no alert: KafkaUnderMinIsr is never info; add critical to sever",
+            "notify.receivers[0]: it gets no alert: KafkaUnderMinIsr is never info; add critical",
         ),
         (
             receiver("alerts: [KafkaIsrChange, KafkaIsrChurn], severities: [critical]"),
@@ -71,7 +70,7 @@ def receiver(options: str, rest: str = "") -> str:
                 "notify: {alertmanagers: [{name: m, urls: ['http://a'], alerts: [KafkaLossRisk], "
                 "severities: [critical]}]}"
             ),
-            "receiver `m` gets no alert",
+            "notify.alertmanagers[0]: it gets no alert",
         ),
     ],
 )
@@ -109,11 +108,11 @@ def test_a_part_that_matches_nothing_is_a_warning(tmp_path: Path) -> None:
         "    - {name: m, clusters: [wset], start: '22:00', end: '23:00', days: [monday]}\n"
     )
     warnings = list(choice_warnings(load(text, tmp_path)))
-    assert [line.partition(": ")[2][:40] for line in warnings] == [
-        "alerts: `KafkaIsrChange` adds nothing: i",
-        "alerts: `KafkaIsrChurn` adds nothing: Ka",
-        "clusters: `west` matches no cluster of t",
-        "clusters: `wset` matches no cluster of t",
+    assert [line[:60] for line in warnings] == [
+        "notify.receivers[0].alerts[1] adds nothing: its alerts are t",
+        "notify.receivers[0].alerts[2] adds nothing: KafkaIsrChurn is",
+        "notify.maintenance[0].clusters[0] matches no cluster of this",
+        "notify.receivers[0].clusters[1] matches no cluster of this c",
     ]
     shown = tidemark("check-config", "--config", str(tmp_path / "tidemark.yaml"))
     assert shown.out.startswith("ok: ")

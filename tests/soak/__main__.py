@@ -23,7 +23,7 @@ from tests.docs.performance import write_page
 from tests.runs import exit_code
 from tests.soak.drawing import draw
 from tests.soak.figures import failures, judge, table
-from tests.soak.page_rows import PAGE_SECONDS, soak_room
+from tests.soak.page_rows import PAGE_SECONDS, soak_benchmark
 from tests.soak.run import PARTITIONS, RECORDS_PER_SECOND, Soak
 
 RESULTS, DRAWING = "soak-results.json", "soak-results.svg"
@@ -82,7 +82,7 @@ def report(document: dict[str, Any], output: Path, *, to_page: bool) -> int:
     print(f"soak: {len(found)} failures; {output / DRAWING}")
     if to_page and seconds >= PAGE_SECONDS:
         # Also one that failed: the page has the newest run.
-        write_page({"soak": soak_room(document, judged)})
+        write_page({"soak": soak_benchmark(document, judged)})
     return int(bool(found))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from tidemark.local.receiver import ReceivedAlert
+from tidemark_lab.brokers.receiver import ReceivedAlert
 
 # An alert begins with a pass, whose samples may be slightly older than our time of the fault.
 EARLY_SECONDS: Final = 2.0

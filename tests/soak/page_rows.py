@@ -1,4 +1,4 @@
-"""The newest long run as a room of docs/performance.md. Pure."""
+"""The newest long run as a benchmark of docs/performance.json. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.soak.trend import MIN_SAMPLES_OF_THIRD, samples_of_thirds, warm_up_se
 PAGE_SECONDS: Final = 3600.0
 
 
-def soak_room(document: dict[str, Any], judged: Sequence[Judged]) -> dict[str, Any]:
-    """As `tests.bench` writes its rooms. `document`: a soak-results.json."""
+def soak_benchmark(document: dict[str, Any], judged: Sequence[Judged]) -> dict[str, Any]:
+    """As `tests.bench` writes its benchmarks. `document`: a soak-results.json."""
     rows = [
-        {"bar": None, "met": None, **row}
+        {"target": None, "met": None, **row}
         for each in judged
         for row in _rows_of(each, float(document["seconds"]), len(document["faults"]))
     ]
@@ -28,13 +28,13 @@ def _rows_of(each: Judged, seconds: float, faults: int) -> Iterator[Row]:
     run = f"{seconds / 60:.0f} minutes of the demo's pipeline, {faults} faults"
     judged_minutes = (seconds - warm_up_seconds(seconds)) / 60
     if each.trend is None or is_thin(each, seconds):
-        # A missing figure is a missed bar.
+        # A missing figure is a missed target.
         yield Row(
             name=f"soak: {figure.title}, samples",
             value=float(min(samples_of_thirds(each.points, seconds))),
             unit="samples",
             kind="wall",
-            bar=f">= {MIN_SAMPLES_OF_THIRD} samples",
+            target=f">= {MIN_SAMPLES_OF_THIRD} samples",
             met=False,
             how=f"{run}; in the third of the last {judged_minutes:.0f} minutes with the fewest",
         )
@@ -52,10 +52,10 @@ def _rows_of(each: Judged, seconds: float, faults: int) -> Iterator[Row]:
             value=each.trend.growth,
             unit=figure.unit,
             kind=kind,
-            bar=f"<= {each.allowed:.3g} {figure.unit}",
+            target=f"<= {each.allowed:.3g} {figure.unit}",
             met=not each.grows,
             how=f"{run}; growth over the last {judged_minutes:.0f} minutes, by the medians of "
-            "thirds or the median of slopes, whichever shows more; bar: a share of the first "
+            "thirds or the median of slopes, whichever shows more; target: a share of the first "
             "third, or a fixed amount where that is more",
         )
 

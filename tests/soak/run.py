@@ -17,17 +17,17 @@ from tests.soak.first_posts import first_posts
 from tests.soak.sampling import sample
 from tests.soak.trend import Point
 from tidemark.core.errors import ClusterError
-from tidemark.demo.command import LAG_TIME_MS, OWN_TOPICS_LAG_TIME_MS
-from tidemark.demo.expected_alerts import FOLLOWER, LEADER, OWN_TOPICS_LEADER
-from tidemark.demo.services import Services
 from tidemark.jvm.jars import connector_jars
 from tidemark.jvm.java import find_java
-from tidemark.local.cluster import LocalCluster
-from tidemark.local.faults import ControlledRestart, Crash, Fault, Pause, wait_until
-from tidemark.local.load_producer import LoadProducer
-from tidemark.local.ports import free_ports
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.settings import load_settings
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.load_producer import LoadProducer
+from tidemark_lab.brokers.ports import free_ports
+from tidemark_lab.brokers.receiver import WebhookReceiver
+from tidemark_lab.demo.command import LAG_TIME_MS, OWN_TOPICS_LAG_TIME_MS
+from tidemark_lab.demo.expected_alerts import FOLLOWER, LEADER, OWN_TOPICS_LEADER
+from tidemark_lab.demo.services import Services
+from tidemark_lab.faults.node_faults import ControlledRestart, Crash, Fault, Pause, wait_until
 
 TOPIC: Final = "soak"
 PARTITIONS: Final = 24

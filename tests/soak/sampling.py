@@ -11,7 +11,7 @@ from typing import Final
 import requests
 
 from tests.processes import descendants
-from tidemark.demo.services import Services
+from tidemark_lab.demo.services import Services
 
 # The heap after a full collection, in the form of -Xlog:gc: 210M->84M(512M).
 FULL: Final = re.compile(r"Pause Full.* \d+M->(\d+)M\(")

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.docs import performance
 from tests.soak.__main__ import DRAWING, report
 from tests.soak.figures import FIGURES, judge
-from tests.soak.page_rows import soak_room
+from tests.soak.page_rows import soak_benchmark
 
 RECORDED = ROOT / "tests" / "testdata" / "soak.json"
 
@@ -38,8 +38,8 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    room = soak_room(document, judge(document["series"], document["seconds"]))
-    return {row["name"].removeprefix("soak: "): row for row in room["rows"]}
+    benchmark = soak_benchmark(document, judge(document["series"], document["seconds"]))
+    return {row["name"].removeprefix("soak: "): row for row in benchmark["rows"]}
 
 
 def test_only_the_figure_that_grew_fails(
@@ -55,20 +55,25 @@ def test_only_the_figure_that_grew_fails(
 
 
 def test_the_page_shows_the_newest_hour(recorded: dict[str, Any], copy: Path) -> None:
-    others = {name: room for name, room in performance.read_rooms().items() if name != "soak"}
+    others = {
+        name: benchmark
+        for name, benchmark in performance.read_benchmarks().items()
+        if name != "soak"
+    }
     report(recorded, copy, to_page=True)
-    found = performance.read_rooms()
+    found = performance.read_benchmarks()
     assert found.keys() == others.keys() | {"soak"}
     assert {name: found[name] for name in others} == others
     text = (copy / performance.PAGE.name).read_text(encoding="utf-8")
     assert text == performance.page()
     grown = rows(recorded)["memory of export, growth"]
     assert grown["met"] is False
-    assert f"| soak: memory of export, growth | {grown['value']:.3g} MB | {grown['bar']} " in text
-    assert text.count("| soak: ") == len(rows(recorded))
+    (summary,) = (line for line in text.splitlines() if "targets are met" in line)
+    assert "soak: memory of export, growth" in summary
+    assert len(found["soak"]["rows"]) == len(rows(recorded))
     # A bench that runs later leaves it there.
     performance.write_page({})
-    assert "soak" in performance.read_rooms()
+    assert "soak" in performance.read_benchmarks()
 
 
 def test_a_shorter_run_does_not_touch_the_page(recorded: dict[str, Any], copy: Path) -> None:
@@ -77,10 +82,10 @@ def test_a_shorter_run_does_not_touch_the_page(recorded: dict[str, Any], copy: P
     assert performance.DATA.read_text(encoding="utf-8") == before
 
 
-def test_each_figure_has_a_level_and_each_judged_one_a_bar(recorded: dict[str, Any]) -> None:
+def test_each_figure_has_a_level_and_each_judged_one_a_target(recorded: dict[str, Any]) -> None:
     found = rows(recorded)
     for figure in FIGURES:
-        assert found[figure.title]["bar"] is None
+        assert found[figure.title]["target"] is None
         is_judged = figure.share is not None
         assert (f"{figure.title}, growth" in found) is is_judged
         if is_judged:
@@ -88,7 +93,9 @@ def test_each_figure_has_a_level_and_each_judged_one_a_bar(recorded: dict[str, A
             assert row["met"] is (figure.key != "export_mb")
 
 
-def test_a_figure_that_was_not_sampled_to_the_end_is_a_missed_bar(recorded: dict[str, Any]) -> None:
+def test_a_figure_that_was_not_sampled_to_the_end_is_a_missed_target(
+    recorded: dict[str, Any],
+) -> None:
     early = [point for point in recorded["series"]["heap_mb"] if point[0] < 2000.0]
     recorded["series"]["heap_mb"] = early
     row = rows(recorded)["JVM heap after a full collection, samples"]

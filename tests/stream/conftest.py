@@ -17,8 +17,8 @@ import msgspec
 import pytest
 
 from tests.processes import descendants
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics, load_settings
+from tidemark_lab.brokers.cluster import LocalCluster
 
 VERB = (sys.executable, "-m", "tidemark.stream")
 

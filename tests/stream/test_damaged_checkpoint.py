@@ -20,7 +20,6 @@ from tests.stream.test_stream import error_line, newest
 from tests.stream.topics import Publisher, read_all
 from tidemark.core.errors import TidemarkError
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Connection, Settings, Stream
 from tidemark.settings import Topics as TopicSettings
@@ -29,6 +28,7 @@ from tidemark.stream.failures import spark_errors
 from tidemark.stream.job import start_query
 from tidemark.stream.query import watch
 from tidemark.stream.session import start_session
+from tidemark_lab.brokers.cluster import LocalCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -264,14 +264,14 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_is_named_and_nothing_is_lost_or_doubled_once_there_is_room(
+def test_a_full_disk_is_named_and_nothing_is_lost_or_doubled_once_it_is_not(
     settings: Settings, stream: Start, disk: Path
 ) -> None:
     topics, checkpoint = Topics(settings), disk / "checkpoint"
     topics.send(range(6))
     assert ended(stream(at(settings, checkpoint), "--once")) == 0
-    room = shutil.disk_usage(disk).free
-    (disk / "other").write_bytes(bytes(room - 16_384))
+    free = shutil.disk_usage(disk).free
+    (disk / "other").write_bytes(bytes(free - 16_384))
     topics.send(range(6, 12))
     full = stream(at(settings, checkpoint), "--once")
     assert ended(full) == 1, full.log_tail()

@@ -18,9 +18,9 @@ from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tests.stream.test_stream import check_webhook, error_line, newest, webhook
 from tests.stream.topics import Publisher, read_all
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.receiver import WebhookReceiver
 from tidemark.reduce.rows import RawRecord, Row
 from tidemark.settings import Settings
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 __all__ = ["webhook"]
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]

@@ -35,7 +35,7 @@ STEPS = [
     ("start_session", "the start of Spark", 900.0),
     ("take_over", "taking over the state", 3600.0),
     ("fix_settings", "opening the checkpoint", 900.0),
-    ("remove_oversized", "the check of the last batch", 600.0),
+    ("step_over", "the check of the last batch", 600.0),
 ]
 
 
@@ -66,7 +66,7 @@ def test_a_step_of_the_start_that_hangs_is_not_healthy(
         "may_hold_rocksdb": (checkpoint, lambda _: False),
         "take_over": (from_checkpoint, nothing),
         "fix_settings": (checkpoint, nothing),
-        "remove_oversized": (command, nothing),
+        "step_over": (command, nothing),
     }
     for each, (module, value) in places.items():
         monkeypatch.setattr(module, each, hang if each == function else value)

@@ -35,9 +35,9 @@ from tests.stream.test_stream import LOAD, check_against_oracle, letters, posted
 from tests.stream.test_stream import transitions as expected_transitions
 from tidemark.core.records import Alert, decode_record
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.receiver import WebhookReceiver, parse_alerts
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Export, Notify, Receiver, Settings
+from tidemark_lab.brokers.receiver import WebhookReceiver, parse_alerts
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 

@@ -16,8 +16,8 @@ from tests.stream.conftest import StreamProcess
 from tests.stream.synthetic import SyntheticPasses
 from tests.stream.topics import Publisher
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.ports import free_ports
 from tidemark.settings import Settings
+from tidemark_lab.brokers.ports import free_ports
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 SECRET: Final = "hunter2-is-secret"

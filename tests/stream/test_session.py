@@ -38,6 +38,28 @@ def test_local_mode_binds_to_loopback_and_shows_no_ui() -> None:
 
 
 @pytest.mark.parametrize(
+    ("master", "submitted", "given", "authenticate"),
+    [
+        ("local", False, {}, "true"),
+        ("local[2]", False, {}, "true"),
+        ("local[2]", False, {"spark.authenticate": "false"}, "false"),
+        # They need a secret of the operator's.
+        ("local-cluster[2,1,1024]", False, {}, None),
+        ("spark://host:7077", False, {}, None),
+        ("local[2]", True, {}, None),
+    ],
+)
+def test_a_local_run_answers_only_who_has_the_secret_that_spark_makes(
+    master: str, submitted: bool, given: dict[str, str], authenticate: str | None
+) -> None:
+    conf = session.spark_settings(
+        settings(master=master, spark=given), [], daemon=False, submitted=submitted
+    )
+    assert conf.get("spark.authenticate") == authenticate
+    assert not any("secret" in key for key in conf)
+
+
+@pytest.mark.parametrize(
     ("checkpoint", "local"),
     [
         ("./here", True),

@@ -23,9 +23,9 @@ from tests.stream.synthetic import SyntheticPasses, reduce_all
 from tests.stream.topics import Publisher, read_all
 from tidemark.core.records import Alert, decode_record
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.receiver import ReceivedAlert, WebhookReceiver
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Export, Notify, Receiver, Settings
+from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Start = Callable[..., StreamProcess]

@@ -115,7 +115,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     records: list[bytes] = []
     monkeypatch.setattr(
         from_checkpoint,
-        "send_to_event_topic",
+        "send_to_topic",
         lambda _, make, __: records.extend(value for _, value in make(2)),
     )
     monkeypatch.setattr(from_checkpoint, "QUIET_SECONDS", 0.05)

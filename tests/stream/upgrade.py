@@ -21,8 +21,8 @@ from tests.stream.conftest import write_config
 from tests.stream.synthetic import SyntheticPasses
 from tests.stream.topics import Publisher, read_all
 from tidemark.kafka.topics import ensure_topics
-from tidemark.local.cluster import LocalCluster
 from tidemark.settings import Connection, Settings, Stream, Topics
+from tidemark_lab.brokers.cluster import LocalCluster
 
 PREFIX: Final = "upgrade"
 GROUPS: Final = 4

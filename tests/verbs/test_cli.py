@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import subprocess
 import sys
@@ -9,21 +10,38 @@ import sys
 import pytest
 
 from tests.verbs.run import tidemark
-from tidemark.cli import COMMANDS
+from tidemark.cli import COMMANDS, HELP_LINES, LAB_COMMANDS
+from tidemark.core.extras import LAB_WHEEL
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.parametrize("verb", HELP_LINES)
 def test_every_verb_has_a_help_text(verb: str) -> None:
-    module = COMMANDS[verb][0].partition(":")[0]
-    assert importlib.util.find_spec(module) is not None
+    if verb in COMMANDS:
+        module = COMMANDS[verb][0].partition(":")[0]
+        assert importlib.util.find_spec(module) is not None
     assert "Usage: tidemark" in tidemark(verb, "--help").out
+
+
+def test_the_laboratory_has_the_verbs_that_the_product_names() -> None:
+    found = importlib.metadata.entry_points(group="tidemark.verbs")
+    assert {entry.name for entry in found} == LAB_COMMANDS.keys()
+
+
+@pytest.mark.parametrize("verb", LAB_COMMANDS)
+def test_a_verb_of_the_laboratory_says_how_to_install_it(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: ())
+    said = tidemark(verb, code=2).err
+    assert f"pip install {LAB_WHEEL}" in said and "make setup" in said
+    assert said.count("\n") == 1
 
 
 def test_help_lists_every_verb_and_imports_none() -> None:
     """`collect` must start on a machine without Spark, `stream` on one without the exporters."""
     code = """
 import sys
-from tidemark.cli import COMMANDS, main
+from tidemark.cli import main
 try:
     main(["--help"])
 finally:
@@ -34,7 +52,7 @@ finally:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "none\n")
-    assert all(f"  {verb} " in ended.stdout for verb in COMMANDS)
+    assert all(f"  {verb} " in ended.stdout for verb in HELP_LINES)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from tests.verbs.run import tidemark
 from tidemark import __version__
 from tidemark.assets import list_assets
-from tidemark.cli import COMMANDS, cli
-from tidemark.model.scenarios import SCENARIOS
+from tidemark.cli import HELP_LINES, cli
+from tidemark_lab.model.scenarios import SCENARIOS
 
 # They run until they are stopped, or for minutes with a live table: their results are records,
 # metrics, or a file (demo-report.json).
@@ -30,7 +30,7 @@ def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Comma
 
 def verbs() -> Iterator[tuple[str, click.Command]]:
     context = click.Context(cli)
-    for name in COMMANDS:
+    for name in HELP_LINES:
         command = cli.get_command(context, name)
         assert command is not None
         yield from leaves(command, name)

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.verbs.run import tidemark
 from tidemark import __version__
-from tidemark.verbs import config
+from tidemark.verbs import version
 
 
 def test_version_prints_the_versions_for_a_bug_report() -> None:
@@ -26,7 +26,7 @@ def test_version_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
             raise PackageNotFoundError
         return "3.0"
 
-    monkeypatch.setattr(config, "version_of", without)
+    monkeypatch.setattr(version, "version_of", without)
     assert "pyspark not installed" in tidemark("version").out
 
 
@@ -75,13 +75,13 @@ def test_check_config_reads_the_path_of_the_file_from_the_environment(
         (
             "kafka: {client: {security_protocl: SSL}}",
             (
-                "client.security_protocl is not an option of kafka-python; "
+                "client: unknown option of kafka-python `security_protocl`; "
                 "did you mean `security_protocol`?"
             ),
         ),
         (
             "clusters: [{name: a, client: {sasl_plain_password_file: /nonexistent/secret}}]",
-            "cannot read /nonexistent/secret",
+            "client.sasl_plain_password_file: cannot read the file: No such file",
         ),
         ("clusters: [{name: a, topics_allow: ['(']}]", "is not a regular expression"),
         (": :", "is not YAML"),
@@ -125,10 +125,13 @@ def test_check_config_reach_reports_every_kafka_that_does_not_answer(tmp_path: P
 @pytest.mark.parametrize(
     ("document", "text"),
     [
-        ("stream: {web_config_file: /nowhere/web.yml}", "/nowhere/web.yml: No such file"),
+        (
+            "stream: {web_config_file: /nowhere/web.yml}",
+            "the web configuration: No such file",
+        ),
         (
             "collect: {watchdog_url_file: /nowhere/url}",
-            "cannot read collect.watchdog_url_file /nowhere/url",
+            "collect.watchdog_url_file: cannot read the file: No such file",
         ),
         ("collect: {watchdog_url: 'http://a', watchdog_url_file: b}", "give one of them"),
     ],

@@ -12,10 +12,10 @@ import pytest
 from tests.conftest import ROOT
 from tests.documented_rights import Right, optional_rights, rights_of_verbs
 from tests.verbs.run import tidemark
-from tidemark.collect.refusals import ASKED, QUORUM, RECORDS, TOPICS
+from tidemark.collect.metadata.refusals import ASKED, QUORUM, RECORDS, TOPICS
 from tidemark.core.events import Batch, Observation, Pass, Replica
 from tidemark.settings import Cluster, Settings, Topics
-from tidemark.verbs import acls, rights
+from tidemark.verbs.check_config import acls, rights
 
 SCRAM = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "o'neil"}
 CLUSTER = Cluster(name="orders", bootstrap_servers=["k:9093"], client=SCRAM)

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from tests.delivery.services import free_port
-from tidemark.local.receiver import WebhookReceiver
+from tidemark_lab.brokers.receiver import WebhookReceiver
 
 # A verb that imports Spark on a busy machine takes some of it.
 SECONDS = 60.0

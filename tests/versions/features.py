@@ -9,8 +9,8 @@ from tests.versions.schedule import PAIR, Run
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import BrokerState, Event, Observation, Pass
 from tidemark.core.records import Alert
-from tidemark.local.cluster import Place
-from tidemark.verbs.recording import read_lines
+from tidemark.observations.recorded_lines import read_lines
+from tidemark_lab.brokers.cluster import Place
 
 LIST_PARTITION_REASSIGNMENTS: Final = 45
 NO: Final = "no"

@@ -19,16 +19,16 @@ from tests.chaos.run import CLUSTER_NAME, Collector
 from tests.versions.verbs import Ran, run_verbs
 from tidemark.core.codec import decode_batch
 from tidemark.core.events import Pass
-from tidemark.local.broker_socket import BrokerSocket, fetch_metadata
-from tidemark.local.cluster import BROKERS, LocalCluster, Place
-from tidemark.local.faults import wait_until
-from tidemark.local.load_producer import (
+from tidemark_lab.brokers.broker_socket import BrokerSocket, fetch_metadata
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
+from tidemark_lab.brokers.load_producer import (
     AcknowledgedRecord,
     LoadProducer,
     StoredPartition,
     read_partitions,
 )
-from tidemark.local.replica_logs import ReplicaOnDisk, read_replicas
+from tidemark_lab.brokers.replica_logs import ReplicaOnDisk, read_replicas
+from tidemark_lab.faults.node_faults import wait_until
 
 __all__ = ["CLUSTER_NAME", "Run", "run_schedule"]
 

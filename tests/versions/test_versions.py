@@ -32,8 +32,8 @@ from tests.versions.verbs import check_verbs
 from tidemark.core.errors import TidemarkError
 from tidemark.core.events import Event, Pass
 from tidemark.core.records import Alert
-from tidemark.local.cluster import Place
-from tidemark.local.versions import VERSIONS, kafka_version
+from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.versions import VERSIONS, kafka_version
 
 SHORT = "0.11.0.3"
 CERTAINTY = (NO, SUSPECTED, PROVEN)

@@ -12,7 +12,9 @@ from itertools import pairwise
 
 from msgspec import structs
 
+from tidemark.assess.candidates import LagThreshold
 from tidemark.core.records import OpenAlert, View
+from tidemark.detect.thresholds import Detection
 from tidemark_exporters.export.aggregates import BrokerAggregate, PartitionAggregate
 from tidemark_exporters.export.partition_row import PartitionRow
 from tidemark_exporters.export.partition_status import (
@@ -26,6 +28,7 @@ from tidemark_exporters.export.partition_status import (
 Pair = tuple[str, object]
 # Statuses that rows share; most partitions of a cluster have one of a few hundred.
 MAX_SHARED = 20_000
+DEFAULT_LAG_THRESHOLD = Detection().lag_threshold()
 # Of a partition that is not in the table.
 NO_PROGRESS = PartitionProgress()
 # The clocks of collectors and exporter agree to less.
@@ -49,7 +52,8 @@ class Table:
     Other threads may read: they copy a dictionary before they iterate over it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lag_threshold: LagThreshold = DEFAULT_LAG_THRESHOLD) -> None:
+        self.lag_threshold = lag_threshold
         self.partitions: dict[str, PartitionRow] = {}
         self.brokers: dict[str, View] = {}
         self.clusters: dict[str, View] = {}
@@ -98,7 +102,9 @@ class Table:
 
     def _apply_partition(self, key: str, view: View, raw: bytes | None) -> None:
         previous = self.partitions.get(key)
-        row = self.partitions[key] = PartitionRow(view, previous, raw)
+        row = self.partitions[key] = PartitionRow(
+            view, self.lag_threshold(view.topic), previous, raw
+        )
         if previous is None or row.status is not previous.status:
             row.status = self._shared(row.status)
         status = row.status

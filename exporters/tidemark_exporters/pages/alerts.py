@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
+from tidemark.assess.health import SEVERITIES, alert_level, severity_rank
 from tidemark.core.records import Alert, OpenAlert
-from tidemark_exporters.pages.health import LEVELS, alert_level
 from tidemark_exporters.pages.past_alerts import PastAlert
-
-SEVERITIES: Final = ("critical", "warning", "info")
-
 
 A = TypeVar("A", Alert, PastAlert)
 
@@ -38,9 +35,7 @@ def open_alert_records(alerts: Iterable[OpenAlert], newest: dict[str, float]) ->
             starts_at=alert.starts_at,
             at=newest.get(alert.labels.get("kafka_cluster", ""), alert.starts_at),
         )
-    return sorted(
-        records.values(), key=lambda alert: (LEVELS.index(alert_level(alert)), -alert.starts_at)
-    )
+    return sorted(records.values(), key=lambda alert: (severity_rank(alert), -alert.starts_at))
 
 
 def select_alerts(alerts: Iterable[A], labels: Mapping[str, str | None]) -> list[A]:

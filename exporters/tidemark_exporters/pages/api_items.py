@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tidemark.assess.health import worst_state
 from tidemark.core.broker_report import BrokerConfiguration, LogDirectory
 from tidemark.core.records import Alert, JmxView, View
 from tidemark_exporters.pages.alerts import count_by_severity, select_alerts
@@ -16,7 +17,6 @@ from tidemark_exporters.pages.checkpoints import (
     checkpoint_totals,
     replica_checkpoints,
 )
-from tidemark_exporters.pages.health import worst_state
 from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 # Partitions that a broker's `impacts` lists, and its page; `stop` counts all.

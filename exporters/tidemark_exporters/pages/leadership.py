@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from tidemark.assess.election_commands import election_commands
 from tidemark.assess.isr_countdown import countdowns
-from tidemark.assess.leader_choice import OffsetRange, choose_leader
-from tidemark.assess.leader_death import if_leader_died, records_of
+from tidemark.assess.leader_choice import choose_leader
+from tidemark.assess.leader_death import if_leader_died
 from tidemark.core.records import View
 from tidemark_exporters.pages.snapshot import TableSnapshot
 
@@ -25,7 +25,7 @@ class AtRiskRow(NamedTuple):
     age_ms: float | None
 
 
-def leadership(view: View, now: float) -> dict[str, Any]:
+def leadership(view: View, now: float, lag_threshold_ms: float) -> dict[str, Any]:
     """The variables of leadership.html."""
     made = choose_leader(view) if view.replicas and needs_choice(view) else None
     best = None if made is None else made.best
@@ -33,7 +33,7 @@ def leadership(view: View, now: float) -> dict[str, Any]:
         "death": if_leader_died(view),
         "choice": made,
         "commands": [] if best is None else election_commands(view, best),
-        "countdowns": countdowns(view, now),
+        "countdowns": countdowns(view, now, lag_threshold_ms),
     }
 
 
@@ -57,12 +57,3 @@ def partitions_at_risk(snapshot: TableSnapshot, cluster: str, broker: int) -> li
     ]
     rows.sort(key=lambda row: (-row.committed, -row.uncommitted, row.topic, row.partition))
     return rows[:MAX_AT_RISK]
-
-
-def range_text(offsets: OffsetRange | None) -> str:
-    """`12 [5, 17)`, `from 17 on`, `none`."""
-    if offsets is None:
-        return "none"
-    if offsets.end is None:
-        return f"from {offsets.start} on"
-    return f"{records_of(offsets)} [{offsets.start}, {offsets.end})"

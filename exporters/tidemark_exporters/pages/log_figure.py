@@ -36,7 +36,7 @@ class Segment(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The epoch, where there is room for it."""
+        """The epoch, where it fits."""
         text = "?" if self.range.epoch is None else str(self.range.epoch)
         return text if self.width >= 2.5 + 1.5 * len(text) else ""
 

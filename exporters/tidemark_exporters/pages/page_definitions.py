@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from tidemark.assess.health import HEALTHY
 from tidemark.assess.risky_configuration import RiskCount
 from tidemark.core.records import Alert
 from tidemark_exporters.pages import listing
@@ -20,7 +21,6 @@ from tidemark_exporters.pages.api_items import (
 from tidemark_exporters.pages.axis import Axis
 from tidemark_exporters.pages.documentation import DOCUMENTS, PREFIX, read_document
 from tidemark_exporters.pages.evidence_text import lost_ranges
-from tidemark_exporters.pages.health import HEALTHY
 from tidemark_exporters.pages.incident import incident
 from tidemark_exporters.pages.isr_figure import draw_isr
 from tidemark_exporters.pages.jmx import jmx_nodes, unclean_elections
@@ -146,7 +146,7 @@ def partition(request: PageRequest) -> Context:
         "lost": lost,
         "is_requested": axis is not None,
         "isr": draw_isr(view),
-        **leadership(view, request.snapshot.now),
+        **leadership(view, request.snapshot.now, request.snapshot.lag_threshold(view.topic)),
         **incident(view, [*request.snapshot.open_alerts, *past, *of_brokers], request.snapshot.now),
         "alerts": alerts,
         "past": past[:MAX_PAST_ALERTS],

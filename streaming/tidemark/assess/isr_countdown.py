@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tidemark.assess.candidates import LAG_LIMIT_MS
 from tidemark.core.records import ReplicaView, View
 
 LIMIT: Final = "replica.lag.time.max.ms"
@@ -25,7 +24,7 @@ class Countdown(NamedTuple):
         return f"{self.earliest_ms / 1000:.0f} to {self.latest_ms / 1000:.0f} s"
 
 
-def countdowns(view: View, now: float) -> list[Countdown]:
+def countdowns(view: View, now: float, lag_threshold_ms: float) -> list[Countdown]:
     """The soonest first, as of `now` (Unix seconds); those that are not known last.
 
     Without followers that do not answer: these may leave at any time.
@@ -37,7 +36,7 @@ def countdowns(view: View, now: float) -> list[Countdown]:
         if earliest_ms is not None and latest_ms is not None:
             left = (max(0.0, earliest_ms - age_ms), max(0.0, latest_ms - age_ms))
             found.append(Countdown(replica.broker, *left))
-        elif _has_unknown_limit(view, replica):
+        elif _has_unknown_limit(view, replica, lag_threshold_ms):
             found.append(Countdown(replica.broker, None, None))
     return sorted(found, key=_soonest)
 
@@ -54,11 +53,11 @@ def countdown_text(each: Countdown, leader: int | None) -> str:
     return f"broker {each.broker} leaves the in-sync set in {each.seconds} unless it catches up"
 
 
-def _has_unknown_limit(view: View, replica: ReplicaView) -> bool:
+def _has_unknown_limit(view: View, replica: ReplicaView, lag_threshold_ms: float) -> bool:
     """Whether it lags in sync while the leader's limit is not known."""
     if view.replica_lag_time_max_ms is not None or view.leader in (None, replica.broker):
         return False
-    lags = replica.lag_ms is not None and replica.lag_ms > LAG_LIMIT_MS
+    lags = replica.lag_ms is not None and replica.lag_ms > lag_threshold_ms
     return lags and replica.in_sync is True and replica.error is None
 
 

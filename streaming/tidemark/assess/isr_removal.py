@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tidemark.assess.candidates import LAG_LIMIT_MS
 from tidemark.core.cluster import ClusterState
 from tidemark.core.offset_history import passed_at
 from tidemark.core.partition import PartitionState, ReplicaState
@@ -28,8 +27,8 @@ class Removal(NamedTuple):
     latest_ms: float
 
 
-def lag_limit_ms(cluster: ClusterState, leader: int | None, now: float) -> float | None:
-    """The leader's replica.lag.time.max.ms; None: not read (DescribeConfigs on the cluster)."""
+def replica_lag_time_max_ms(cluster: ClusterState, leader: int | None, now: float) -> float | None:
+    """The leader's; None: not read (DescribeConfigs on the cluster)."""
     node = None if leader is None else cluster.nodes.get(leader)
     if node is None or node.configuration is None:
         return None
@@ -44,12 +43,13 @@ def expect_removal(
     follower: ReplicaState,
     limit_ms: float | None,
     lagging_since: float | None,
+    lag_threshold_ms: float,
     now: float,
 ) -> Removal | None:
     """None: it is not in sync or not behind, or that is not known. One that does not answer may
     leave at any time: the controller fences its broker.
 
-    `lagging_since`: when it was first seen to lag by more than LAG_LIMIT_MS.
+    `lagging_since`: when it was first seen to lag by more than the threshold.
     """
     end, leader_end = follower.log_end_offset, state.leader_end_before
     if limit_ms is None or end is None or leader_end is None or end >= leader_end:
@@ -67,6 +67,6 @@ def expect_removal(
         # A slow follower has been behind for longer than the first record that it lacks now.
         since = not_before
         if lagging_since is not None:
-            since = min(since, lagging_since - LAG_LIMIT_MS / 1000.0)
+            since = min(since, lagging_since - lag_threshold_ms / 1000.0)
         earliest_ms = limit_ms - (now - since) * 1000.0
     return Removal(max(0.0, earliest_ms), max(0.0, latest_ms))

@@ -19,22 +19,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from tidemark.collect.broker_outcomes import broker_answers
-from tidemark.collect.broker_reports import BrokerReports
-from tidemark.collect.connection import BrokerConnection, ConnectionPool
-from tidemark.collect.event_loop import EventLoop
-from tidemark.collect.fast_high_watermarks import FastHighWatermarks
-from tidemark.collect.inventory import Inventory
-from tidemark.collect.metadata_image import TopicPartition
-from tidemark.collect.metadata_reader import MetadataReader
-from tidemark.collect.observer import Observer
-from tidemark.collect.pack import EventRecord, Packer
-from tidemark.collect.quorum_nodes import QuorumNodes
-from tidemark.collect.refusals import NO_TOPIC, RECORDS, TOPICS, denied_topics
-from tidemark.collect.request_plan import BrokerPlan
-from tidemark.collect.sampling_round import sample_brokers
-from tidemark.collect.sources import Source, add_source_events
-from tidemark.collect.watched_partition import WatchedPartition
+from tidemark.collect.codecs.metadata_image import TopicPartition
+from tidemark.collect.connect.connection import BrokerConnection, ConnectionPool
+from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.metadata.broker_reports import BrokerReports
+from tidemark.collect.metadata.inventory import Inventory
+from tidemark.collect.metadata.metadata_reader import MetadataReader
+from tidemark.collect.metadata.quorum_nodes import QuorumNodes
+from tidemark.collect.metadata.refusals import NO_TOPIC, RECORDS, TOPICS, denied_topics
+from tidemark.collect.observe.broker_outcomes import broker_answers
+from tidemark.collect.observe.observer import Observer
+from tidemark.collect.publish.pack import EventRecord, Packer
+from tidemark.collect.sample.fast_high_watermarks import FastHighWatermarks
+from tidemark.collect.sample.request_plan import BrokerPlan
+from tidemark.collect.sample.sampling_round import sample_brokers
+from tidemark.collect.sources.source import Source, add_source_events
+from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import (
     OK,
     REFUSED,

@@ -11,11 +11,11 @@ import structlog
 from kafka.future import Future
 
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.event_loop import complete
+from tidemark.collect.connect.event_loop import complete
+from tidemark.collect.metadata.refusals import ASKED, NO_TOPIC
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.publish import Publisher
-from tidemark.collect.refusals import ASKED, NO_TOPIC
-from tidemark.collect.sources import Source
+from tidemark.collect.publish.publisher import Publisher
+from tidemark.collect.sources.source import Source
 from tidemark.settings import Cluster, Settings
 
 log = structlog.get_logger()

@@ -15,17 +15,17 @@ import structlog
 from tidemark.collect.cluster_choice import choose_cluster, select_clusters
 from tidemark.collect.collector import Collector
 from tidemark.collect.health import CollectHealth
-from tidemark.collect.kafka_publisher import KafkaPublisher
-from tidemark.collect.log_directories.sidecar import (
+from tidemark.collect.metrics import CollectMetrics
+from tidemark.collect.publish.kafka_publisher import KafkaPublisher
+from tidemark.collect.publish.publisher import LinePublisher, Publisher
+from tidemark.collect.publish.spool import Spool
+from tidemark.collect.source_readers import start_sources
+from tidemark.collect.sources.log_directories.sidecar import (
     LogDirectoriesReader,
     parse_log_dirs,
     run_sidecar,
 )
-from tidemark.collect.metadata_log.write import write_metadata_folder
-from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.publish import LinePublisher, Publisher
-from tidemark.collect.source_readers import start_sources
-from tidemark.collect.spool import Spool
+from tidemark.collect.sources.metadata_log.write import write_metadata_folder
 from tidemark.collect.watchdog import (
     CANNOT_PUBLISH,
     NO_BROKER,
@@ -33,16 +33,16 @@ from tidemark.collect.watchdog import (
     Key,
     watchdog_client,
 )
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.garbage_collector import DueCollections, collect_seldom
-from tidemark.kafka.client import check_reachable, checked_options
-from tidemark.kafka.command_options import (
+from tidemark.command_line.completion import complete_clusters
+from tidemark.command_line.options import (
     command_config_option,
     config_option,
     load_long_running,
     log_options,
 )
-from tidemark.kafka.completion import complete_clusters
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.garbage_collector import DueCollections, collect_seldom
+from tidemark.kafka.client import check_reachable, checked_options
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.web.health import Health
@@ -208,7 +208,8 @@ def _read_log_directories(
         health.watch([], publisher)
         log.info("reading log directories", cluster=cluster.name, broker=reader.broker)
         seconds = settings.collect.checkpoint_seconds
-        run_sidecar(reader, publisher, metrics, stop, seconds, readings, health)
+        count = metrics.read_log_directories
+        run_sidecar(reader, publisher, count, stop, seconds, readings, health)
         publisher.close(FLUSH_SECONDS)
     finally:
         if server is not None:

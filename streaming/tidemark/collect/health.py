@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tidemark.collect.collector import Collector
-from tidemark.collect.publish import Publisher
+from tidemark.collect.publish.publisher import Publisher
 from tidemark.core.events import OK
 from tidemark.web.health import Health
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidemark.collect.collection_pass import PassRunner
-from tidemark.collect.publish import Publisher
+from tidemark.collect.publish.publisher import Publisher
 from tidemark.metrics import MetricRegistry
 
 PASS_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

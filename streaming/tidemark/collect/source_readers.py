@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from tidemark.collect.jmx.source import JmxSource
-from tidemark.collect.metadata_log.tail import MetadataLogTail
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.sources import Source
+from tidemark.collect.sources.jmx.source import JmxSource
+from tidemark.collect.sources.metadata_log.tail import MetadataLogTail
+from tidemark.collect.sources.source import Source
 from tidemark.settings import Cluster, Settings
 
 

@@ -5,7 +5,6 @@ Firing while nothing can be published, or while no broker of a cluster answers.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -73,9 +72,7 @@ def watchdog_client(options: Collect) -> Client | None:
         return make_clients(receiver)[0]
     except ConfigError as error:
         # A receiver's options, under the names that they have here.
-        text = str(error).replace(f"receiver `{NAME}`: ", "", 1)
-        named = re.sub(r"\b(url|authorization|ca)_file\b", rf"{NAME}_\1_file", text, count=1)
-        raise ConfigError(named) from None
+        raise ConfigError(str(error).replace(f"receiver `{NAME}`: ", f"{NAME}_", 1)) from None
 
 
 class CollectorWatchdog(threading.Thread):

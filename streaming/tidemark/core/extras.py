@@ -14,9 +14,10 @@ EXTRAS: Final = {
 }
 
 
-# As this repository builds it. Public indexes have another project under the name `tidemark`: an
+# As this repository builds them. Public indexes have another project under the name `tidemark`: an
 # install by the name would be that one.
-WHEEL: Final = f"./tidemark-{__version__}-py3-none-any.whl"
+WHEEL: Final = f"./kafka_tidemark-{__version__}-py3-none-any.whl"
+LAB_WHEEL: Final = f"./kafka_tidemark_lab-{__version__}-py3-none-any.whl"
 
 
 def install_command(extra: str) -> str:

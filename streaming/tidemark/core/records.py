@@ -264,6 +264,8 @@ class View(Struct, tag="view", tag_field="type", kw_only=True, omit_defaults=Tru
     # leader last saw it caught up, and the end of its metadata log.
     metadata_lag_ms: dict[str, Milliseconds] = {}
     metadata_log_end_offsets: dict[str, Int64] = {}
+    # Fields that were left out because the record would be too large (`reduce.row_size`).
+    cut: list[str] = []
 
 
 class DeadLetter(Struct, tag="dead_letter", tag_field="type", kw_only=True, omit_defaults=True):

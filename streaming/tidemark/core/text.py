@@ -34,6 +34,11 @@ def duration(milliseconds: float) -> str:
     return f"{seconds // size} {unit}" + (f" {rest} {smaller}" if rest else "")
 
 
+def known(value: object) -> str:
+    """A value as text; `?` where it is unknown."""
+    return "?" if value is None else str(value)
+
+
 def counted(number: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

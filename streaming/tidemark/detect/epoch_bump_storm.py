@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,6 +22,7 @@ from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.evolve.sampled_leadership import is_led_anew
 
 ID = "EPOCH_BUMP_STORM"
+WINDOW_SECONDS: Final = 600.0
 
 
 class StormEvidence(Struct, kw_only=True):
@@ -43,7 +45,7 @@ def evaluate(
     """One incident per storm: it goes on while each epoch begins within the window of the last."""
     if after.sparse is None or not _is_elected(before, after):
         return
-    since = context.now - context.thresholds.epoch_bump_window_ms / 1000.0
+    since = context.now - WINDOW_SECONDS
     recent = [s for s in after.sparse.epoch_starts if s.at >= since and _counts(s, after)]
     storms = (a for a in context.alerts if a.detector == ID)
     storm = next((a for a in storms if a.evidence_as(StormEvidence).last_at >= since), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemark.assess.isr_removal import expect_removal, lag_limit_ms
+from tidemark.assess.isr_removal import expect_removal, replica_lag_time_max_ms
 from tidemark.core import activity
 from tidemark.core.offset_history import age_ms
 from tidemark.core.partition import PartitionState, ReplicaState
@@ -74,10 +74,10 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
 
 def _removal(state: PartitionState, follower: ReplicaState, context: Context) -> str:
     """A sentence about when it leaves the in-sync set; empty where that is not known."""
-    limit_ms = lag_limit_ms(context.cluster, state.leader, context.now)
+    limit_ms = replica_lag_time_max_ms(context.cluster, state.leader, context.now)
     alert = tracked(context.alerts, ID, follower.broker)
     since = None if alert is None else alert.since
-    found = expect_removal(state, follower, limit_ms, since, context.now)
+    found = expect_removal(state, follower, limit_ms, since, context.thresholds.lag_ms, context.now)
     if found is None:
         return ""
     return (

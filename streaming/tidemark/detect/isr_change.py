@@ -6,6 +6,7 @@ Ends when the set is complete, or has not changed for five minutes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState, Shrink
@@ -13,13 +14,16 @@ from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
 from tidemark.detect.detector import Condition, Context, Detector
 from tidemark.detect.phrases import cause_text, leader_text
 
+# An in-sync set that has not changed for so long is no news.
+QUIET_SECONDS: Final = 300.0
+
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """Names the broker that left, under which leader and the suspected cause."""
     if not state.missing or len(state.isr_history) < 2:
         return
     before, changed = state.isr_history[-2:]
-    if (context.now - changed.at) * 1000.0 > context.thresholds.isr_change_quiet_ms:
+    if context.now - changed.at > QUIET_SECONDS:
         return
     left = [shrink for shrink in state.shrinks if shrink.broker in state.missing]
     unseen = Shrink(

@@ -18,16 +18,17 @@ from tidemark.core.partition import PartitionState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
 from tidemark.detect.phrases import cause_text, leader_text
-from tidemark.detect.thresholds import Thresholds
 
 # Until then it may show that several partitions share a departure, or that it is a restart.
 SETTLED_MS: Final = 10_000.0
+# Three shrinks in ten minutes are no restart: a restart causes one.
+WINDOW_SECONDS: Final = 600.0
 _NOT_DRIVEN_OUT: Final = (ShrinkCause.REASSIGNMENT, ShrinkCause.CONTROLLED_SHUTDOWN)
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """One condition per broker that left this partition's set alone, too often in the window."""
-    since = context.now - context.thresholds.churn_window_ms / 1000.0
+    since = context.now - WINDOW_SECONDS
     recent = [
         shrink
         for shrink in state.shrinks
@@ -46,7 +47,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             broker=broker,
             hold_ms=SETTLED_MS if is_counted else 0.0,
             description=f"Broker {broker} left the in-sync set of {context.name} {count} times in "
-            f"{_minutes(context.thresholds)} min, lately {leader_text(shrinks[-1].leader)} "
+            f"{WINDOW_SECONDS / 60.0:.0f} min, lately {leader_text(shrinks[-1].leader)} "
             f"({cause_text(causes.most_common(1)[0][0])}).",
             evidence={
                 "shrinks": [[shrink.at, shrink.leader, shrink.cause] for shrink in shrinks],
@@ -75,7 +76,7 @@ def evaluate_cluster(cluster: ClusterState, context: ClusterContext) -> Iterator
 
 
 def _of_broker(broker: int, seen: BrokerSeen, context: ClusterContext) -> Condition | None:
-    since = context.now - context.thresholds.churn_window_ms / 1000.0
+    since = context.now - WINDOW_SECONDS
     departures = [
         d for d in seen.departures if d.ended >= since and d.is_broker_wide and not d.orderly
     ]
@@ -91,7 +92,7 @@ def _of_broker(broker: int, seen: BrokerSeen, context: ClusterContext) -> Condit
         broker=broker,
         hold_ms=SETTLED_MS,
         description=f"Broker {broker} of {context.kafka_cluster} left the in-sync sets of several "
-        f"partitions {len(departures)} times in {_minutes(context.thresholds)} min: of up to "
+        f"partitions {len(departures)} times in {WINDOW_SECONDS / 60.0:.0f} min: of up to "
         f"{most} at a time{which}.",
         evidence={
             "departures": [[d.began, d.ended, d.partitions] for d in departures],
@@ -100,10 +101,6 @@ def _of_broker(broker: int, seen: BrokerSeen, context: ClusterContext) -> Condit
             "partitions": names,
         },
     )
-
-
-def _minutes(thresholds: Thresholds) -> str:
-    return f"{thresholds.churn_window_ms / 60_000:.0f}"
 
 
 DETECTOR = Detector(

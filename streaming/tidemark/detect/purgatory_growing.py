@@ -15,6 +15,8 @@ from tidemark.detect.detector import ClusterContext, Condition, Detector
 
 # An older sample proves nothing about the present.
 FRESH_SECONDS: Final = 60.0
+# The samples that are kept reach back 70 s.
+GROWING_SECONDS: Final = 60.0
 # Long polls of idle clients wait all the time, a few more or fewer in each sample.
 GROWTH: Final = 1.1
 # Of the growth, this much is in each half of the time: clients that connect at once are one step.
@@ -29,7 +31,6 @@ _CAUSES: Final = {
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
     """One condition per broker, whichever of its purgatories grows."""
-    seconds = context.thresholds.purgatory_growing_ms / 1000
     for broker, node in sorted(cluster.nodes.items()):
         samples = node.purgatories
         if not samples or context.now - samples[-1].at > FRESH_SECONDS:
@@ -50,7 +51,8 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
             subject=broker,
             broker=broker,
             description=f"Requests pile up in the purgatory of broker {broker} of "
-            f"{context.kafka_cluster}, without a decrease for {seconds:.0f} s or longer: {sizes}.",
+            f"{context.kafka_cluster}, without a decrease for {GROWING_SECONDS:.0f} s or longer: "
+            f"{sizes}.",
             evidence={
                 "samples": [[s.at, s.produce, s.fetch] for s in samples],
                 "growing": sorted(growing),
@@ -62,9 +64,8 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
 def _growth(
     samples: list[PurgatorySample], name: str, context: ClusterContext
 ) -> tuple[int, int] | None:
-    """(size when the threshold's time began, newest size) of a large one that clearly grew."""
-    period = context.thresholds.purgatory_growing_ms / 1000.0
-    since = context.now - period
+    """(size when that time began, newest size) of a large one that clearly grew."""
+    since = context.now - GROWING_SECONDS
     older = [sample for sample in samples if sample.at <= since]
     compared = [*older[-1:], *(sample for sample in samples if sample.at > since)]
     sizes: list[int | None] = [getattr(sample, name) for sample in compared]
@@ -74,7 +75,7 @@ def _growth(
     first, last = known[0], known[-1]
     if last < context.thresholds.purgatory_operations or last < GROWTH * first:
         return None
-    middle = known[sum(sample.at <= since + period / 2 for sample in compared) - 1]
+    middle = known[sum(sample.at <= since + GROWING_SECONDS / 2 for sample in compared) - 1]
     if min(middle - first, last - middle) < SHARE * (last - first):
         return None
     fell = any(later < earlier for earlier, later in pairwise(known))

@@ -194,7 +194,7 @@ def _apply_jmx(cluster: ClusterState, known: NodeState, event: BrokerState) -> N
 
 
 def _node(cluster: ClusterState, broker: int, observed_at: float) -> NodeState | None:
-    """What is known of a node; None where there is no room for another one."""
+    """What is known of a node; None where MAX_BROKERS others are."""
     known = cluster.nodes.get(broker)
     if known is None and len(cluster.nodes) < MAX_BROKERS:
         known = cluster.nodes[broker] = NodeState(observed_at)

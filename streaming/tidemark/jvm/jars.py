@@ -1,4 +1,4 @@
-"""Kafka's jars, for local brokers and for Spark: from a folder, or fetched into the cache by Ivy.
+"""The jars of Spark's Kafka connector: from a folder, or fetched into the cache by Ivy.
 
 Ivy is PySpark's own and works in its own cache, apart from ~/.ivy2 and ~/.m2. A set is complete or
 absent: it is fetched beside its place and renamed into it, under a lock, so that two processes may
@@ -24,19 +24,22 @@ from tidemark.core.extras import install_command
 from tidemark.jvm.cache import cache_dir, cache_lock
 from tidemark.jvm.ivy import Coordinates, resolve
 from tidemark.jvm.java import JavaHome, find_java
-from tidemark.jvm.sums import check_sums
+from tidemark.jvm.sums import SUMS, check_sums
 
-KAFKA_VERSION: Final = "4.1.2"
 _MARKER: Final = "complete.json"
 _JAR_NAME: Final = re.compile(r"(?P<artifact>.+?)-(?P<version>\d[^/]*)\.jar")
 
 
 @dataclass(frozen=True)
 class JarSet:
-    """Jars to fetch. `excluded`: artifacts already on the class path, in any version."""
+    """Jars to fetch. `excluded`: artifacts already on the class path, in any version.
+
+    `sums`: the file with their SHA-256 sums.
+    """
 
     name: str
     roots: tuple[Coordinates, ...]
+    sums: Path
     excluded: frozenset[str] = frozenset()
 
     @property
@@ -67,32 +70,13 @@ class JarSet:
         )
 
 
-def broker_jars(folder: str | Path | None = None, java: JavaHome | None = None) -> list[Path]:
-    """The class path of a Kafka 4.1.2 broker. Raises TidemarkError when it cannot be had.
-
-    The logging binding is for slf4j 1.7, which Kafka 4.1 uses; without one the broker logs nothing.
-    """
-    roots = (
-        Coordinates("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-        Coordinates("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),
-    )
-    return fetch_jars(JarSet("broker", roots), folder, java)
-
-
 def connector_jars(folder: str | Path | None = None, java: JavaHome | None = None) -> list[Path]:
     """Spark's Kafka connector for `spark.jars`, in PySpark's version, without Spark's own jars."""
     import pyspark
 
     shipped = frozenset(filter(None, map(_artifact, pyspark_jars().glob("*.jar"))))
     roots = (Coordinates("org.apache.spark", "spark-sql-kafka-0-10_2.13", pyspark.__version__),)
-    return fetch_jars(JarSet("connector", roots, shipped), folder, java)
-
-
-def jmx_agent_jar(folder: str | Path | None = None, java: JavaHome | None = None) -> Path:
-    """The Java agent of jmx_exporter: one jar with everything in it."""
-    roots = (Coordinates("io.prometheus.jmx", "jmx_prometheus_javaagent", "1.0.1"),)
-    (jar,) = fetch_jars(JarSet("jmx-agent", roots), folder, java)
-    return jar
+    return fetch_jars(JarSet("connector", roots, SUMS, shipped), folder, java)
 
 
 def pyspark_jars() -> Path:
@@ -159,7 +143,7 @@ def _fetch(wanted: JarSet, place: Path, java: JavaHome) -> list[Path]:
     try:
         resolve(wanted.name, module, draft, _ivy(), java, console)
         jars = sorted(jar.name for jar in draft.glob("*.jar"))
-        unlisted = check_sums(wanted.root_names, [draft / name for name in jars])
+        unlisted = check_sums(wanted.sums, wanted.root_names, [draft / name for name in jars])
         if unlisted:
             console.print(
                 f"{wanted.name} jars: this version has no committed SHA-256 sums; not checked"

@@ -1,4 +1,4 @@
-"""SHA-256 sums of the jars that Tidemark fetches, in `jars.sha256`, in the form of sha256sum.
+"""SHA-256 sums of jars that are fetched, in a file in the form of sha256sum.
 
 Ivy compares a jar with a sum from the same registry, which a proxy can replace together with it.
 """
@@ -12,22 +12,23 @@ from typing import Final
 
 from tidemark.core.errors import TidemarkError
 
-FILE: Final = Path(__file__).with_name("jars.sha256")
+# Of Spark's Kafka connector.
+SUMS: Final = Path(__file__).with_name("jars.sha256")
 
 
-def known_sums() -> dict[str, str]:
+def known_sums(file: Path = SUMS) -> dict[str, str]:
     """File name -> SHA-256 in hexadecimal digits."""
-    lines = FILE.read_text(encoding="utf-8").splitlines()
+    lines = file.read_text(encoding="utf-8").splitlines()
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
-def check_sums(roots: Iterable[str], jars: Iterable[Path]) -> list[str]:
+def check_sums(file: Path, roots: Iterable[str], jars: Iterable[Path]) -> list[str]:
     """The names of jars without a committed sum: all of them, where no root has one.
 
     Raises TidemarkError for a jar that differs from its sum, and for an unlisted one beside listed
     roots.
     """
-    sums = known_sums()
+    sums = known_sums(file)
     listed = any(root in sums for root in roots)
     unlisted = []
     for jar in jars:

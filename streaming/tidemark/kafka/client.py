@@ -51,7 +51,7 @@ def checked_options(connection: Connection) -> dict[str, Any]:
     with named_options(connection):
         check_tls(options)
     for server in connection.bootstrap_servers:
-        parse_address(server)
+        parse_address(server, "bootstrap_servers")
     defaults = {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark"}
     return with_token_provider({**defaults, **options})
 

@@ -18,7 +18,7 @@ from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from tidemark.core.errors import ConfigError
-from tidemark.settings.files import read_bounded
+from tidemark.settings.files import read_line
 
 TIMEOUT_SECONDS: Final = 5.0
 MAX_BYTES: Final = 256 * 1024
@@ -113,14 +113,9 @@ def _token(body: bytes, host: str) -> tuple[str, float]:
 
 def _read(path: str, option: str) -> str:
     try:
-        text = read_bounded(path, MAX_BYTES, pipe_seconds=TIMEOUT_SECONDS).decode("ascii").strip()
+        return read_line(path, MAX_BYTES, pipe_seconds=TIMEOUT_SECONDS)
     except OSError as error:
-        raise _failure(f"cannot read client.{option} {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        text = ""
-    if not text or not text.isprintable():
-        raise _failure(f"client.{option} {path} is not one line of ASCII text")
-    return text
+        raise _failure(f"client.{option}: cannot read the file: {error.strerror}") from None
 
 
 def _kind(error: Exception) -> str:

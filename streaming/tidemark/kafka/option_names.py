@@ -36,6 +36,8 @@ _OPTION: Final = re.compile(
     r"(?<![\w./-])client\.((?:s(?:sl|asl|ecurity)|socks5|proxy|api|client|connections|max|metadata"
     r"|receive|send|reconnect|request|retry|bootstrap)_\w+)"
 )
+# An option, or an entry that is none.
+_START: Final = r"^(configuration: )client(?=[.:])"
 _FILE_TOO: Final = re.compile(r" \(or \w+_file\)")
 
 
@@ -67,9 +69,8 @@ def with_names(message: str, connection: Connection) -> str:
         text = _OPTION.sub(lambda match: _property(match[1]), text)
         return text.replace("configuration: ", "--command-config: ", 1)
     if isinstance(connection, Cluster) and not isinstance(client, FromKafka):
-        start = "configuration: "
-        return message.replace(f"{start}client.", f"{start}cluster `{connection.name}`: client.", 1)
-    text = re.sub(r"^(configuration: )client\.", r"\1kafka.client.", message)
+        return re.sub(_START, rf"\1cluster `{connection.name}`: client", message)
+    text = re.sub(_START, r"\1kafka.client", message)
     return _OPTION.sub(r"kafka.client.\1", text)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,9 +16,9 @@ from tidemark.core.errors import ConfigError
 from tidemark.core.extras import install_command
 from tidemark.kafka.option_names import named_options
 from tidemark.settings import Connection
-from tidemark.settings.addresses import has_login, is_url
-from tidemark.settings.conversion import SPACE_CURE, shown_key, with_stop
-from tidemark.settings.files import MAX_SECRET_BYTES, check_opens, check_regular, read_bounded
+from tidemark.settings.conversion import near_key, near_word, sentence
+from tidemark.settings.files import check_opens, check_regular, read_text
+from tidemark.settings.forms import url_problem
 from tidemark.settings.spark_entries import MECHANISMS, PROTOCOLS
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
@@ -78,11 +77,8 @@ def _client_options(connection: Connection) -> dict[str, Any]:
         is_file = key not in KNOWN and key.endswith("_file")
         name = key.removesuffix("_file") if is_file else key
         if name not in KNOWN:
-            close = get_close_matches(name, KNOWN, n=1)
-            hint = f"; did you mean `{close[0]}`?" if close else "; remove it"
-            if (shown := shown_key(key)) != key:
-                hint = f"; {SPACE_CURE}"
-            raise _error(f"client.{shown} is not an option of kafka-python{hint}")
+            near = near_key(name, KNOWN) or "; remove what docs/guide.md does not name"
+            raise _error(f"client: unknown option of kafka-python{near}")
         if value is None:
             continue
         if name in BROKEN:
@@ -100,14 +96,9 @@ def _read(key: str, path: Any) -> str:
     if not isinstance(path, str):
         raise _error(f"client.{key} must be a path; write it in quotes")
     try:
-        text = read_bounded(path, MAX_SECRET_BYTES).decode().strip()
+        return read_text(path)
     except OSError as error:
-        raise _error(f"client.{key}: cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise _error(f"client.{key}: {path} is not UTF-8 text") from None
-    if not text:
-        raise _error(f"client.{key}: {path} must hold 1 to {MAX_SECRET_BYTES} bytes of text")
-    return text
+        raise _error(f"client.{key}: cannot read the file: {error.strerror}") from None
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -148,9 +139,8 @@ def _choice(name: str, value: Any) -> str:
     choices = CHOICES[name]
     if isinstance(value, str) and value in choices:
         return value
-    close = get_close_matches(str(value).upper(), choices, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise _error(f"client.{name} must be one of {', '.join(choices)}{hint}")
+    near = near_word(str(value).upper(), choices)
+    raise _error(f"client.{name} must be one of {', '.join(choices)}{near}")
 
 
 def _version(value: Any) -> tuple[int, ...]:
@@ -165,7 +155,7 @@ def _check_readable(name: str, path: str) -> None:
         # Tidemark reads the files of OAuth itself; OpenSSL waits for ever in a pipe.
         (check_opens if name in READ_HERE else check_regular)(path)
     except OSError as error:
-        raise _error(f"client.{name}: cannot read {path}: {error.strerror}") from None
+        raise _error(f"client.{name}: cannot read the file: {error.strerror}") from None
 
 
 def _check_security(options: Mapping[str, Any]) -> None:
@@ -203,7 +193,7 @@ def _check_mechanism(mechanism: str | None, options: Mapping[str, Any]) -> None:
                     "client.sasl_oauth_token_file with a token that others renew"
                 )
         url = options["sasl_oauth_token_url"]
-        if not is_url(url) or has_login(url):
+        if url_problem(url) is not None:
             raise _error("client.sasl_oauth_token_url must be like https://host/token")
     elif mechanism != "OAUTHBEARER" and oauth:
         raise _error(f"client.{oauth[0]} needs client.sasl_mechanism OAUTHBEARER")
@@ -225,4 +215,4 @@ def check_packages(options: Mapping[str, Any]) -> None:
 
 
 def _error(message: str) -> ConfigError:
-    return ConfigError(f"configuration: {with_stop(message)}")
+    return ConfigError(f"configuration: {sentence(message)}")

@@ -43,7 +43,7 @@ def check_authorities(path: str, option: str) -> None:
         ) from None
     except OSError as error:
         raise ConfigError(
-            f"configuration: {option}: cannot read {path}: {error.strerror}."
+            f"configuration: {option}: cannot read the file: {error.strerror}."
         ) from None
 
 

@@ -40,6 +40,7 @@ from tidemark.reduce.failures import Failures, reducer_failure
 from tidemark.reduce.group_state import decode_group, encode_group, restore_clusters
 from tidemark.reduce.judge import EMPTY, DecodedPartition
 from tidemark.reduce.pass_fold import PassFold
+from tidemark.reduce.row_size import fitting
 from tidemark.reduce.rows import RawRecord, Row, dead_letter_row, tombstone
 from tidemark.reduce.schedule import (
     CHANGED,
@@ -99,6 +100,11 @@ class Fold(PassFold):
 
     def record(self, record: RawRecord) -> None:
         """One raw record. What is not readable becomes a dead letter and stops nothing."""
+        first = len(self.rows)
+        self._fold_record(record)
+        self.rows[first:] = [fitting(row, record) for row in self.rows[first:]]
+
+    def _fold_record(self, record: RawRecord) -> None:
         try:
             batch, bad = salvage_batch(record.value or b"")
         except Exception as error:

@@ -48,6 +48,10 @@ class Judge:
         # A topic's override may lower it.
         self._waits_ms = min(map(self._waits_of, self._detection.all_thresholds()))
 
+    def lag_threshold_ms(self, topic: str | None) -> float:
+        """How far behind is late."""
+        return self._of_topic(topic)[0].lag_ms
+
     def rules(self, topic: str | None) -> Rules:
         """The life cycle's part of the thresholds of a topic; None: brokers and clusters."""
         return self._of_topic(topic)[1]

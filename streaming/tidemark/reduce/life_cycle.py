@@ -120,8 +120,8 @@ class LifeCycle:
                 kept.append(survivor)
         for detector, condition in current.values():
             # Info alerts never keep out a critical one.
-            has_room = len(kept) < MAX_ALERTS or condition.severity == "critical"
-            if detector.kind == "state" and has_room and not waits(detector):
+            may_open = len(kept) < MAX_ALERTS or condition.severity == "critical"
+            if detector.kind == "state" and may_open and not waits(detector):
                 held = self._hold(self._new_alert(detector, condition), detector, condition)
                 kept += [held] if held is not None else []
         return kept

@@ -1,7 +1,6 @@
 """Configuration: the schema of every option, the sources of values, and the checks at load."""
 
-from tidemark.settings.addresses import parse_address
-from tidemark.settings.alert_choice import choice_warnings
+from tidemark.settings.forms import parse_address
 from tidemark.settings.maintenance import Maintenance, Schedule, read_schedule
 from tidemark.settings.schema import (
     Alertmanager,
@@ -17,7 +16,7 @@ from tidemark.settings.schema import (
     Stream,
     Topics,
 )
-from tidemark.settings.sources import load_settings, misspelt_variables
+from tidemark.settings.sources import load_settings
 from tidemark.settings.yaml_file import read_document
 
 __all__ = [
@@ -35,9 +34,7 @@ __all__ = [
     "Settings",
     "Stream",
     "Topics",
-    "choice_warnings",
     "load_settings",
-    "misspelt_variables",
     "parse_address",
     "read_document",
     "read_schedule",

@@ -1,9 +1,7 @@
 """Which alerts a receiver can get: the severities that each has, and the detectors that run.
 
-An alert never reaches a receiver that has none of its severities, and a detector in
-`detect.disabled` has no alerts. A receiver that gets nothing is an error. Where only a part gets
-nothing it may be intended: receivers share a list, or clusters are in another configuration. That
-is a warning.
+A receiver that gets nothing is a mistake. Where only a part gets nothing it may be intended:
+receivers share a list, or clusters are in another configuration. That is a warning.
 """
 
 from __future__ import annotations
@@ -12,81 +10,74 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tidemark.core.errors import ConfigError
 from tidemark.core.identity import alert_name
 from tidemark.core.own_alerts import STALLED, TEST, WATCHDOG
-from tidemark.settings.schema import Route, Settings
+from tidemark.settings.schema import Notify, Route, Settings
 
-_CRITICAL: Final = frozenset({"critical"})
-_WARNING: Final = frozenset({"warning"})
-_INFO: Final = frozenset({"info"})
-# Detector -> the severities of its alert, as docs/alerts.md explains them.
-OF_DETECTORS: Final[Mapping[str, frozenset[str]]] = {
-    **dict.fromkeys(("COMMITTED_DATA_LOSS", "UNDER_MIN_ISR", "QUORUM_UNHEALTHY"), _CRITICAL),
-    **dict.fromkeys(("UNCLEAN_ELECTION", "DIVERGENCE"), _CRITICAL | _WARNING),
-    "OFFLINE": _CRITICAL | _INFO,
-    **dict.fromkeys(
-        (
-            *("LOSS_RISK", "ZOMBIE_LEADER", "LINEAGE_ANOMALY", "FOLLOWER_UNREACHABLE"),
-            *("LSO_STUCK", "REASSIGNMENT_STUCK", "ISR_CHURN", "BROKER_DOWN", "LOG_DIR_OFFLINE"),
-            "COLLECTOR_CONFLICT",
-        ),
-        _WARNING,
-    ),
-    **dict.fromkeys(
-        (
-            *("ELR_ELECTION", "LEADER_ALONE", "FOLLOWER_LAG", "HW_STALLED", "HW_REGRESSION"),
-            *("UNDER_REPLICATED", "AT_MIN_ISR", "COLLECTOR_GAP"),
-        ),
-        _WARNING | _INFO,
-    ),
-    **dict.fromkeys(
-        (
-            *("LOG_TRUNCATION", "EPOCH_BUMP_STORM", "ISR_CHANGE", "STALE_BROKER_VIEW"),
-            *("CHECKPOINT_STALE", "PREFERRED_LEADER_IMBALANCE", "PURGATORY_GROWING"),
-        ),
-        _INFO,
-    ),
+# Severities -> the detectors whose alerts have them, as docs/alerts.md explains them.
+_BY_SEVERITY: Final = {
+    "critical": "COMMITTED_DATA_LOSS UNDER_MIN_ISR QUORUM_UNHEALTHY",
+    "critical warning": "UNCLEAN_ELECTION DIVERGENCE",
+    "critical info": "OFFLINE",
+    "warning": "LOSS_RISK ZOMBIE_LEADER LINEAGE_ANOMALY FOLLOWER_UNREACHABLE LSO_STUCK "
+    "REASSIGNMENT_STUCK ISR_CHURN BROKER_DOWN LOG_DIR_OFFLINE COLLECTOR_CONFLICT",
+    "warning info": "ELR_ELECTION LEADER_ALONE FOLLOWER_LAG HW_STALLED HW_REGRESSION "
+    "UNDER_REPLICATED AT_MIN_ISR COLLECTOR_GAP",
+    "info": "LOG_TRUNCATION EPOCH_BUMP_STORM ISR_CHANGE STALE_BROKER_VIEW CHECKPOINT_STALE "
+    "PREFERRED_LEADER_IMBALANCE PURGATORY_GROWING",
 }
-# Alert -> its severities, and its detector.
-SEVERITIES: Final = {
-    **{alert_name(detector): found for detector, found in OF_DETECTORS.items()},
-    STALLED: _WARNING,
-    WATCHDOG: _INFO,
-    TEST: _INFO,
+OF_DETECTORS: Final[Mapping[str, frozenset[str]]] = {
+    detector: frozenset(severities.split())
+    for severities, detectors in _BY_SEVERITY.items()
+    for detector in detectors.split()
 }
 _DETECTORS: Final = {alert_name(detector): detector for detector in OF_DETECTORS}
+# Alert -> its severities.
+SEVERITIES: Final = {
+    **{alert: OF_DETECTORS[detector] for alert, detector in _DETECTORS.items()},
+    STALLED: frozenset({"warning"}),
+    WATCHDOG: frozenset({"info"}),
+    TEST: frozenset({"info"}),
+}
 
 
-def check_alert_choice(settings: Settings) -> None:
-    """Raises ConfigError for the first receiver that gets no alert."""
-    for route in settings.notify.routes:
+def routes_of(notify: Notify) -> Iterator[tuple[str, Route]]:
+    """(option, receiver or set of Alertmanagers) of each."""
+    for kind in ("receivers", "alertmanagers"):
+        for number, route in enumerate(getattr(notify, kind)):
+            yield f"notify.{kind}[{number}]", route
+
+
+def choice_mistakes(settings: Settings) -> Iterator[tuple[str, str]]:
+    """(option, problem and cure) of each receiver that gets no alert."""
+    for path, route in routes_of(settings.notify):
         # Its heartbeat comes whatever else it gets.
-        if route.name == settings.notify.heartbeat_receiver:
-            continue
-        problem = _nothing(route.alerts, route, settings)
-        if problem is not None:
-            raise ConfigError(f"configuration: receiver `{route.name}` gets no alert: {problem}.")
+        if route.name != settings.notify.heartbeat_receiver:
+            problem = _nothing(route.alerts, route, settings)
+            if problem is not None:
+                yield path, f"it gets no alert: {problem}"
 
 
 def choice_warnings(settings: Settings) -> Iterator[str]:
     """One line for each expression of a receiver or a window that matches nothing here."""
-    names = [cluster.name for cluster in settings.clusters]
-    routes, windows = settings.notify.routes, settings.notify.maintenance
-    for route in routes:
-        for expression in route.alerts:
+    of_clusters = {
+        f"notify.maintenance[{number}].clusters": window.clusters
+        for number, window in enumerate(settings.notify.maintenance)
+    }
+    for path, route in routes_of(settings.notify):
+        of_clusters[f"{path}.clusters"] = route.clusters
+        for number, expression in enumerate(route.alerts):
             problem = _nothing([expression], route, settings)
             if problem is not None:
-                yield f"receiver `{route.name}`: alerts: `{expression}` adds nothing: {problem}"
-    for kind, entries in (("receiver", routes), ("maintenance", windows)):
-        for entry in entries:
-            for expression in entry.clusters:
-                if names and not any(re.fullmatch(expression, name) for name in names):
-                    yield (
-                        f"{kind} `{entry.name}`: clusters: `{expression}` matches no cluster of "
-                        f"this configuration ({', '.join(names)}); this is right where others are "
-                        "watched elsewhere"
-                    )
+                yield f"{path}.alerts[{number}] adds nothing: {problem}"
+    names = [cluster.name for cluster in settings.clusters]
+    for path, expressions in of_clusters.items():
+        for number, expression in enumerate(expressions):
+            if names and not any(re.fullmatch(expression, name) for name in names):
+                yield (
+                    f"{path}[{number}] matches no cluster of this configuration "
+                    f"({', '.join(names)}); this is right where others are watched elsewhere"
+                )
 
 
 def _nothing(expressions: Sequence[str], route: Route, settings: Settings) -> str | None:

@@ -1,147 +1,129 @@
-"""Checks beyond the schema: unique names, options that depend on others, known words."""
+"""Checks beyond the types: the forms of texts, unique names, options that depend on others.
+
+A mistake is an option's path, and what is wrong with the cure. No value is in it:
+it may be a secret.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from typing import Final
-from urllib.parse import urlsplit
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
-from tidemark.core.errors import ConfigError
-from tidemark.detect import DETECTORS
-from tidemark.settings.addresses import check_addresses
-from tidemark.settings.alert_choice import check_alert_choice
-from tidemark.settings.characters import check_characters
-from tidemark.settings.conversion import near_word, with_stop
-from tidemark.settings.expressions import check_expressions
+from msgspec import Struct
+
+from tidemark.core.text import has_control_character
+from tidemark.settings import forms
+from tidemark.settings.alert_choice import choice_mistakes, routes_of
+from tidemark.settings.conversion import near_word
 from tidemark.settings.maintenance import read_schedule
-from tidemark.settings.schema import Cluster, Collect, Notify, Settings, Stream
-from tidemark.settings.spark_entries import check_spark
+from tidemark.settings.schema import Notify, Settings
+from tidemark.settings.spark_entries import spark_mistakes
 
-# Of org.apache.spark.SparkContext: local threads, a standalone master, YARN, Kubernetes.
-_MASTER: Final = (
-    r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|k8s://\S+"
-    r"|spark://{0}(,{0})*".replace("{0}", r"(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):\d{1,5}")
-)
+Mistake = tuple[str, str]
+# Name of an option, or of a list of them -> the check of its text.
+_FORMS: Final[Mapping[str, Callable[[str], str | None]]] = {
+    **dict.fromkeys(("bootstrap_servers", "controllers"), forms.server_problem),
+    "listen": forms.address_problem,
+    **dict.fromkeys(("url", "urls", "watchdog_url"), forms.url_problem),
+    **dict.fromkeys(("external_url", "runbook_url"), forms.published_problem),
+    **dict.fromkeys(("topics_allow", "topics", "brokers", "clusters"), forms.expression_problem),
+    **dict.fromkeys(("detail_topics", "fast_high_watermark_topics"), forms.expression_problem),
+    "topics_deny": forms.deny_problem,
+    "alerts": forms.alerts_problem,
+    "disabled": forms.detector_problem,
+}
+_NAMED_TWICE: Final = "its name is used twice; each needs a unique name"
 
-# Usual ways to write "all topics".
-_ALL: Final = (".*", ".+", "^.*", "^.*$", ".*$", "^.+$", "(.*)", "(.+)", ".*.*")
 
-
-def check(settings: Settings) -> None:
-    """Raises ConfigError for the first option that is wrong, with its name and a valid form."""
-    check_characters(settings)
-    _require_unique("cluster", [cluster.name for cluster in settings.clusters])
-    for cluster in settings.clusters:
-        _require(
-            cluster.shard < cluster.shards,
-            f"cluster `{cluster.name}`: shard {cluster.shard} must be below shards "
-            f"{cluster.shards}.",
-        )
-        _check_topics(cluster)
-        _check_jmx(cluster)
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    """All mistakes, the first ones first: later checks need what earlier ones found right."""
+    texts = list(_texts(settings))
+    for path, name, text in texts:
+        # Options of a JVM may be folded.
+        plain = re.sub(r"[\t\r\n]", "", text) if name == "spark" else text
+        if has_control_character(plain):
+            yield path, "it contains a control character, such as a line end or NUL; remove it"
+    for path, name, text in texts:
+        problem = _FORMS[name](text) if name in _FORMS else None
+        if problem is not None:
+            yield path, problem
+    yield from _clusters(settings)
     topics = settings.topics
-    _require(
-        topics.min_in_sync_replicas <= topics.replication_factor,
-        f"topics.min_in_sync_replicas {topics.min_in_sync_replicas} must not exceed "
-        f"topics.replication_factor {topics.replication_factor}, or nothing can be published.",
-    )
-    _require(
-        None in (settings.collect.watchdog_url, settings.collect.watchdog_url_file),
-        "collect.watchdog_url and collect.watchdog_url_file: give one of them.",
-    )
-    _check_watchdog(settings.collect)
-    _check_notify(settings.notify)
-    for detector in settings.detect.disabled:
-        _require(
-            detector in DETECTORS,
-            f"detect.disabled: there is no detector `{detector}`; "
-            f"there are {', '.join(sorted(DETECTORS))}{near_word(detector.upper(), DETECTORS)}",
+    if topics.min_in_sync_replicas > topics.replication_factor:
+        yield (
+            "topics.min_in_sync_replicas",
+            "it must not exceed topics.replication_factor, or nothing can be published",
         )
-    _check_stream(settings.stream)
-    check_spark(settings)
-    check_expressions(settings)
-    check_alert_choice(settings)
-    check_addresses(settings)
+    yield from _watchdog(settings)
+    yield from _notify(settings.notify)
+    yield from spark_mistakes(settings)
+    yield from choice_mistakes(settings)
 
 
-def _require(fits: bool, message: str) -> None:
-    if not fits:
-        raise ConfigError(f"configuration: {with_stop(message.removesuffix('.'))}")
+def _texts(value: Any, path: str = "", name: str = "") -> Iterator[tuple[str, str, str]]:
+    """(path, option, text) of every text below a value; of a mapping, also the keys."""
+    if isinstance(value, str):
+        yield path, name, value
+    elif isinstance(value, Struct):
+        for option in value.__struct_fields__:
+            inner = f"{path}.{option}" if path else option
+            yield from _texts(getattr(value, option), inner, option)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            is_name = isinstance(key, str) and re.fullmatch("[a-z_]+", key) is not None
+            yield f"{path}: a key", name, str(key)
+            yield from _texts(inner, f"{path}.{key}" if is_name else path, name)
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from _texts(inner, f"{path}[{number}]", name)
 
 
-def _require_unique(kind: str, names: Collection[str]) -> None:
-    repeated = next((name for name in names if list(names).count(name) > 1), None)
-    _require(
-        repeated is None,
-        f"the {kind} name `{repeated}` is used twice; each {kind} needs a unique name.",
-    )
+def _repeated(names: Mapping[str, object], problem: str) -> Iterator[Mistake]:
+    """Of options by their paths: those whose value an earlier one has."""
+    first = {name: path for path, name in reversed(list(names.items()))}
+    for path, name in names.items():
+        if first[name] != path:
+            yield path, problem
 
 
-def _check_topics(cluster: Cluster) -> None:
-    watched = f"cluster `{cluster.name}`: no topic is watched"
-    _require(
-        bool(cluster.topics_allow),
-        f"{watched}: topics_allow is empty; leave it out to watch all.",
-    )
-    for expression in cluster.topics_deny:
-        # What else matches all names is not decidable in general.
-        _require(
-            expression not in _ALL,
-            f"{watched}: topics_deny has `{expression}`, which wins over topics_allow; remove it. "
-            "topics_allow alone also leaves out all others.",
-        )
+def _clusters(settings: Settings) -> Iterator[Mistake]:
+    clusters = {f"clusters[{number}]": each for number, each in enumerate(settings.clusters)}
+    yield from _repeated({path: each.name for path, each in clusters.items()}, _NAMED_TWICE)
+    for path, cluster in clusters.items():
+        if cluster.shard >= cluster.shards:
+            yield f"{path}.shard", "it must be below shards: 0 is the first"
+        endpoints = {f"{path}.jmx[{number}]": each for number, each in enumerate(cluster.jmx)}
+        brokers = {place: each.broker for place, each in endpoints.items()}
+        yield from _repeated(brokers, "a broker has one endpoint; remove the others")
+        for place, endpoint in endpoints.items():
+            if not endpoint.url.isascii():
+                yield f"{place}.url", forms.NO_URL
 
 
-def _check_jmx(cluster: Cluster) -> None:
-    brokers = [endpoint.broker for endpoint in cluster.jmx]
-    for endpoint in cluster.jmx:
-        try:
-            address = urlsplit(endpoint.url)
-            fits = address.scheme in ("http", "https") and bool(address.hostname)
-            fits = fits and endpoint.url.isascii() and endpoint.url.isprintable()
-            fits = fits and " " not in endpoint.url and (address.port is None or address.port > 0)
-        except ValueError:
-            fits = False
-        where = f"cluster `{cluster.name}`: jmx of broker {endpoint.broker}"
-        _require(brokers.count(endpoint.broker) == 1, f"{where}: a broker has one endpoint.")
-        _require(fits, f"{where}: the url must be like http://kafka-1.example.org:9404/metrics.")
-        _require(
-            "@" not in urlsplit(endpoint.url).netloc,
-            f"{where}: the url must have no password; use authorization_file.",
-        )
-
-
-def _check_stream(stream: Stream) -> None:
-    _require(
-        re.fullmatch(_MASTER, stream.master) is not None,
-        "stream.master must be like local[4], spark://host:7077, yarn or k8s://https://host.",
-    )
-
-
-def _check_watchdog(collect: Collect) -> None:
+def _watchdog(settings: Settings) -> Iterator[Mistake]:
+    collect = settings.collect
+    given = [url for url in (collect.watchdog_url, collect.watchdog_url_file) if url is not None]
+    if len(given) == 2:
+        yield "collect.watchdog_url", "collect.watchdog_url_file is there too: give one of them"
     for name in ("watchdog_authorization_file", "watchdog_ca_file"):
-        _require(
-            getattr(collect, name) is None
-            or (collect.watchdog_url or collect.watchdog_url_file) is not None,
-            f"collect.{name} has no effect without a watchdog: give collect.watchdog_url or "
-            "collect.watchdog_url_file too.",
-        )
+        if not given and getattr(collect, name) is not None:
+            cure = "give collect.watchdog_url or collect.watchdog_url_file too"
+            yield f"collect.{name}", f"it has no effect without a watchdog: {cure}"
 
 
-def _check_notify(notify: Notify) -> None:
-    names = [route.name for route in notify.routes]
-    _require_unique("receiver", names)
-    for receiver in notify.receivers:
-        _require(
-            (receiver.url is None) != (receiver.url_file is None),
-            f"receiver `{receiver.name}` needs exactly one of url and url_file.",
-        )
-    _require(
-        notify.heartbeat_receiver in (None, *names),
-        f"notify.heartbeat_receiver: there is no receiver `{notify.heartbeat_receiver}`; "
-        f"there are: {', '.join(names) or 'none'}"
-        f"{near_word(notify.heartbeat_receiver or '', names)}",
-    )
-    for window in notify.maintenance:
-        read_schedule(window)
+def _notify(notify: Notify) -> Iterator[Mistake]:
+    named = {path: route.name for path, route in routes_of(notify)}
+    yield from _repeated(named, _NAMED_TWICE)
+    for number, receiver in enumerate(notify.receivers):
+        if (receiver.url is None) == (receiver.url_file is None):
+            yield f"notify.receivers[{number}]", "it needs exactly one of url and url_file"
+    if notify.heartbeat_receiver not in (None, *named.values()):
+        known = ", ".join(named.values()) or "none"
+        near = near_word(notify.heartbeat_receiver or "", named.values())
+        yield "notify.heartbeat_receiver", f"no such receiver; there are: {known}{near}"
+    for number, window in enumerate(notify.maintenance):
+        try:
+            read_schedule(window)
+        except ValueError as error:
+            yield f"notify.maintenance[{number}]", str(error)

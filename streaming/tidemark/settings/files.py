@@ -45,6 +45,29 @@ def read_bounded(
     raise OSError(errno.EFBIG, f"it is larger than {max_bytes} bytes")
 
 
+def read_text(
+    path: str | Path, max_bytes: int = MAX_SECRET_BYTES, *, pipe_seconds: float = PIPE_SECONDS
+) -> str:
+    """The text of a secret or an address, without blanks around it. Raises OSError."""
+    try:
+        text = read_bounded(path, max_bytes, pipe_seconds=pipe_seconds).decode().strip()
+    except UnicodeDecodeError:
+        raise OSError(errno.EINVAL, "it is not UTF-8 text") from None
+    if not text:
+        raise OSError(errno.EINVAL, "it is empty")
+    return text
+
+
+def read_line(
+    path: str | Path, max_bytes: int = MAX_SECRET_BYTES, *, pipe_seconds: float = PIPE_SECONDS
+) -> str:
+    """A text for a header or a token. Checked here: a library that refuses it would print it."""
+    text = read_text(path, max_bytes, pipe_seconds=pipe_seconds)
+    if not (text.isascii() and text.isprintable()):
+        raise OSError(errno.EINVAL, "it is not one line of printable ASCII")
+    return text
+
+
 def check_opens(path: str | Path) -> None:
     """Raises OSError where `read_bounded` could not even open it."""
     os.close(_open(path))

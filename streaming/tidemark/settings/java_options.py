@@ -9,44 +9,30 @@ from difflib import get_close_matches
 from typing import Final
 
 # Of CommonClientConfigs, SaslConfigs, SslConfigs and SecurityConfig in kafka-clients 3.9 and 4.1.
+_BY_PREFIX: Final = {
+    "security": "protocol providers",
+    "sasl": "mechanism jaas.config client.callback.handler.class",
+    "sasl.login": "callback.handler.class class connect.timeout.ms read.timeout.ms "
+    "retry.backoff.ms retry.backoff.max.ms refresh.window.factor refresh.window.jitter "
+    "refresh.min.period.seconds refresh.buffer.seconds",
+    "sasl.kerberos": "service.name kinit.cmd ticket.renew.window.factor ticket.renew.jitter "
+    "min.time.before.relogin",
+    "sasl.oauthbearer": "scope.claim.name sub.claim.name token.endpoint.url clock.skew.seconds "
+    "expected.audience expected.issuer header.urlencode scope jwt.retriever.class "
+    "jwt.validator.class client.credentials.client.id client.credentials.client.secret",
+    "sasl.oauthbearer.jwks.endpoint": "url refresh.ms retry.backoff.ms retry.backoff.max.ms",
+    # Since 4.1.
+    "sasl.oauthbearer.assertion": "algorithm claim.aud claim.exp.seconds claim.iss claim.sub "
+    "claim.jti.include claim.nbf.seconds file private.key.file private.key.passphrase "
+    "template.file",
+    "ssl": "protocol provider cipher.suites enabled.protocols key.password "
+    "endpoint.identification.algorithm secure.random.implementation engine.factory.class "
+    "keymanager.algorithm trustmanager.algorithm",
+    "ssl.keystore": "type location password key certificate.chain",
+    "ssl.truststore": "type location password certificates",
+}
 SECURITY_OPTIONS: Final = frozenset(
-    {
-        *("security.protocol", "security.providers"),
-        *("sasl.mechanism", "sasl.jaas.config", "sasl.client.callback.handler.class"),
-        *("sasl.login.callback.handler.class", "sasl.login.class"),
-        *("sasl.kerberos.service.name", "sasl.kerberos.kinit.cmd"),
-        *("sasl.kerberos.ticket.renew.window.factor", "sasl.kerberos.ticket.renew.jitter"),
-        "sasl.kerberos.min.time.before.relogin",
-        *("sasl.login.refresh.window.factor", "sasl.login.refresh.window.jitter"),
-        *("sasl.login.refresh.min.period.seconds", "sasl.login.refresh.buffer.seconds"),
-        *("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms"),
-        *("sasl.login.retry.backoff.ms", "sasl.login.retry.backoff.max.ms"),
-        *("sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name"),
-        *("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url"),
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-        *("sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.expected.audience"),
-        *("sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.header.urlencode"),
-        *("ssl.protocol", "ssl.provider", "ssl.cipher.suites", "ssl.enabled.protocols"),
-        *("ssl.keystore.type", "ssl.keystore.location", "ssl.keystore.password"),
-        *("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
-        *("ssl.truststore.type", "ssl.truststore.location", "ssl.truststore.password"),
-        *("ssl.truststore.certificates", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm"),
-        *("ssl.endpoint.identification.algorithm", "ssl.secure.random.implementation"),
-        "ssl.engine.factory.class",
-        # Since 4.1.
-        *("sasl.oauthbearer.scope", "sasl.oauthbearer.assertion.algorithm"),
-        *("sasl.oauthbearer.assertion.claim.aud", "sasl.oauthbearer.assertion.claim.exp.seconds"),
-        *("sasl.oauthbearer.assertion.claim.iss", "sasl.oauthbearer.assertion.claim.jti.include"),
-        *("sasl.oauthbearer.assertion.claim.nbf.seconds", "sasl.oauthbearer.assertion.claim.sub"),
-        *("sasl.oauthbearer.assertion.file", "sasl.oauthbearer.assertion.private.key.file"),
-        "sasl.oauthbearer.assertion.private.key.passphrase",
-        "sasl.oauthbearer.assertion.template.file",
-        "sasl.oauthbearer.client.credentials.client.id",
-        "sasl.oauthbearer.client.credentials.client.secret",
-        *("sasl.oauthbearer.jwt.retriever.class", "sasl.oauthbearer.jwt.validator.class"),
-    }
+    f"{prefix}.{name}" for prefix, names in _BY_PREFIX.items() for name in names.split()
 )
 SECURITY_PREFIXES: Final = ("security.", "sasl.", "ssl.")
 
@@ -56,7 +42,5 @@ def near_security_option(name: str) -> str | None:
     if name in SECURITY_OPTIONS:
         return None
     dotted = name.strip().lower().replace("_", ".").replace("-", ".")
-    if dotted in SECURITY_OPTIONS:
-        return dotted
     close = get_close_matches(dotted, SECURITY_OPTIONS, n=1, cutoff=0.8)
     return close[0] if close else None

@@ -14,8 +14,6 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct, field
 
-from tidemark.core.errors import ConfigError
-
 Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 
@@ -76,14 +74,12 @@ class Schedule(Struct, frozen=True):
 
 
 def read_schedule(window: Maintenance) -> Schedule:
-    """Parses a window's times. Raises ConfigError with the window's name and the expected form."""
-    option = f"configuration: maintenance `{window.name}`"
+    """Parses a window's times. Raises ValueError with the option and the expected form."""
     try:
         zone = ZoneInfo(window.time_zone)
     except (OSError, ValueError, KeyError):
-        raise ConfigError(
-            f"{option}: there is no time zone `{window.time_zone}`; "
-            "use a name such as Europe/Berlin or UTC."
+        raise ValueError(
+            "there is no such time_zone; use a name such as Europe/Berlin or UTC"
         ) from None
     start, end = _as_text(window.start), _as_text(window.end)
     try:
@@ -93,11 +89,9 @@ def read_schedule(window: Maintenance) -> Schedule:
         once = _local_time(start, zone), _local_time(end, zone)
     except ValueError:
         form = '"22:00"' if window.days else '"2026-11-21 22:00" (or give `days`)'
-        raise ConfigError(
-            f"{option}: start `{start}` and end `{end}` must be written as {form}."
-        ) from None
+        raise ValueError(f"start and end must be written as {form}") from None
     if once[1] <= once[0]:
-        raise ConfigError(f"{option}: it ends before it starts.")
+        raise ValueError("it ends before it starts")
     return Schedule(zone, once=once)
 
 

@@ -7,19 +7,35 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from tidemark.core.events import ClusterName
 from tidemark.detect.thresholds import Detection
 from tidemark.settings.maintenance import Maintenance
 
 # The bounds exclude .inf and .nan, and what clocks, sockets and Java cannot represent.
 MAX_FLOAT: Final = 1e9
 MAX_INT: Final = 2**31 - 1
-# Room for some passes of a large cluster.
+# Enough for some passes of a large cluster.
 MIN_SPOOL_BYTES: Final = 16 * 1024 * 1024
 PositiveFloat = Annotated[float, Meta(gt=0, le=MAX_FLOAT)]
 PositiveInt = Annotated[int, Meta(ge=1, le=MAX_INT)]
 # A part of a topic name, or the name under which a receiver's progress is kept.
-Name = Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,100}$")]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9._-]{1,100}\Z",
+        description="1 to 100 letters, digits, `.`, `_` and `-`",
+    ),
+]
+# Of org.apache.spark.SparkContext: local threads, a standalone master, YARN, Kubernetes.
+Master = Annotated[
+    str,
+    Meta(
+        pattern=r"^(local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|k8s://\S+"
+        r"|spark://{0}(,{0})*)\Z".replace("{0}", r"(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):\d{1,5}"),
+        description="local[4], spark://host:7077, yarn or k8s://https://host",
+    ),
+]
+Severity = Literal["critical", "warning", "info"]
+NotEmpty = Meta(min_length=1)
 
 
 class Connection(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -29,7 +45,7 @@ class Connection(Struct, kw_only=True, forbid_unknown_fields=True):
     read from a file: sasl_plain_password_file sets sasl_plain_password.
     """
 
-    bootstrap_servers: Annotated[list[str], Meta(min_length=1)] = field(
+    bootstrap_servers: Annotated[list[str], NotEmpty] = field(
         default_factory=lambda: ["127.0.0.1:9092"]
     )
     client: dict[str, Any] = {}
@@ -54,9 +70,9 @@ class JmxEndpoint(Struct, kw_only=True, forbid_unknown_fields=True):
 class Cluster(Connection, kw_only=True, forbid_unknown_fields=True):
     """A watched cluster."""
 
-    name: ClusterName
+    name: Name
     # Regular expressions, matched whole. Deny wins. Internal topics are watched too.
-    topics_allow: list[str] = field(default_factory=lambda: [".*"])
+    topics_allow: Annotated[list[str], NotEmpty] = field(default_factory=lambda: [".*"])
     topics_deny: list[str] = []
     # Several collectors can share a cluster: this one takes partitions with a crc32 that is `shard`
     # modulo `shards`.
@@ -75,7 +91,13 @@ class Topics(Struct, kw_only=True, forbid_unknown_fields=True):
     prefix: Name = "tidemark"
     partitions: Annotated[int, Meta(ge=1, le=1024)] = 16
     # Another number of partitions needs another event topic.
-    event_topic_suffix: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{0,50}$")] = ""
+    event_topic_suffix: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z0-9._-]{0,50}\Z",
+            description="at most 50 letters, digits, `.`, `_` and `-`",
+        ),
+    ] = ""
     replication_factor: Annotated[int, Meta(ge=1, le=32)] = 3
     min_in_sync_replicas: Annotated[int, Meta(ge=1, le=32)] = 2
 
@@ -114,7 +136,6 @@ class Collect(Struct, kw_only=True, forbid_unknown_fields=True):
     fast_high_watermark_topics: list[str] = []
     # An unchanged partition is published once in this time.
     thin_seconds: PositiveFloat = 30.0
-    compression: Literal["gzip", "none"] = "gzip"
     # A folder for events that wait while the event topic is away, and its bound. Null: in memory.
     spool_directory: str | None = None
     spool_bytes: Annotated[int, Meta(ge=MIN_SPOOL_BYTES, le=MAX_INT)] = 256 * 1024 * 1024
@@ -146,9 +167,8 @@ class Stream(Struct, kw_only=True, forbid_unknown_fields=True):
     trigger_ms: Annotated[int, Meta(ge=0, le=MAX_INT)] | None = None
     large: bool = False
     # Four tasks at once even on two cores: tasks mostly wait, for Kafka or between JVM and Python.
-    master: str = "local[4]"
+    master: Master = "local[4]"
     max_offsets_per_trigger: PositiveInt = 20_000
-    starting_offsets: Literal["earliest", "latest"] = "earliest"
     store_provider: Literal["hdfs", "rocksdb"] = "hdfs"
     # The folder with the connector's jars. Null: downloaded once into the cache.
     jars: str | None = None
@@ -165,11 +185,11 @@ class Route(Struct, kw_only=True, forbid_unknown_fields=True):
     """Which alerts a receiver gets, and how to connect to it. Expressions are matched whole."""
 
     name: Name
-    severities: list[Literal["critical", "warning", "info"]] = field(
+    severities: Annotated[list[Severity], NotEmpty] = field(
         default_factory=lambda: ["critical", "warning", "info"]
     )
-    clusters: list[str] = field(default_factory=lambda: [".*"])
-    alerts: list[str] = field(default_factory=lambda: [".*"])
+    clusters: Annotated[list[str], NotEmpty] = field(default_factory=lambda: [".*"])
+    alerts: Annotated[list[str], NotEmpty] = field(default_factory=lambda: [".*"])
     timeout_seconds: PositiveFloat = 10.0
     # Files with the value of the Authorization header, and with the certificate authorities to
     # trust instead of the system's.
@@ -191,7 +211,7 @@ class Receiver(Route, kw_only=True, forbid_unknown_fields=True):
 class Alertmanager(Route, kw_only=True, forbid_unknown_fields=True):
     """One Alertmanager, or all instances of a highly available set: each gets every post."""
 
-    urls: Annotated[list[str], Meta(min_length=1)]
+    urls: Annotated[list[str], NotEmpty]
 
 
 class Notify(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -220,7 +240,6 @@ class Export(Struct, kw_only=True, forbid_unknown_fields=True):
     listen: str = "127.0.0.1:9754"
     # TLS, clients' certificates and users of `listen`: a file in exporter-toolkit's form.
     web_config_file: str | None = None
-    refresh_seconds: PositiveFloat = 1.0
     max_series: PositiveInt = 50_000
     granularity: Literal["auto", "cluster", "topic", "partition", "replica"] = "auto"
     # Regular expressions, matched whole. With `auto`, the partitions of these topics always have

@@ -8,20 +8,18 @@ variables are ignored but for those of `environment`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct, inspect
+from msgspec import inspect
 
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import RUNBOOK_URL
-from tidemark.settings.checks import check
-from tidemark.settings.conversion import convert
-from tidemark.settings.environment import OTHERS, check_variables
-from tidemark.settings.hidden_values import Variable, without_values
+from tidemark.settings.checks import mistakes
+from tidemark.settings.conversion import explain, sentence
+from tidemark.settings.environment import check_variables, variables
 from tidemark.settings.schema import Settings
 from tidemark.settings.yaml_file import parse_yaml, read_document
 
@@ -33,86 +31,60 @@ def load_settings(
 ) -> Settings:
     """Merges all sources and checks the result. `flags` maps dotted paths to values; None is unset.
 
-    Raises ConfigError with the wrong option and what it accepts.
+    Raises ConfigError with the wrong option and what it accepts, without its value: orchestrators
+    put secrets into variables.
     """
     environ = os.environ if environ is None else environ
-    try:
-        return _load(path, environ, flags)
-    except ConfigError as error:
-        raise ConfigError(without_values(str(error), given_variables(environ))) from None
-
-
-def _load(
-    path: str | Path | None, environ: Mapping[str, str], flags: Mapping[str, Any] | None
-) -> Settings:
     document = read_document(Path(path)) if path is not None else {}
-    known = list(variables(Settings))
-    check_variables(environ, {name: kind for name, _, kind in known})
-    names: dict[str, str] = {}
-    for name, option, kind in known:
+    check_variables(environ)
+    # Dotted path -> variable that gave the value.
+    given: dict[str, str] = {}
+    for name, option, kind in variables():
         if name in environ:
             _set(document, option, _parse_variable(name, environ[name], kind))
-            names[".".join(option)] = name
+            given[".".join(option)] = name
     for dotted, value in (flags or {}).items():
         if value is not None:
             _set(document, dotted.split("."), value)
-            names.pop(dotted, None)
-    settings = convert(document, None if path is None else str(path), names)
-    check(settings)
-    _derive_runbook_url(settings)
+            given.pop(dotted, None)
+    where = "configuration" if path is None else f"configuration in {path}"
+    settings = _convert(document, where, given)
+    for mistake, problem in mistakes(settings):
+        raise ConfigError(_located(where, given, mistake, problem))
+    if settings.detect.runbook_url == RUNBOOK_URL:
+        # The exporter serves the runbooks: at its own address where no other is given.
+        external_url = settings.notify.external_url.rstrip("/")
+        settings.detect.runbook_url = f"{external_url}/docs/runbooks"
     return settings
 
 
-def _derive_runbook_url(settings: Settings) -> None:
-    """The exporter serves the runbooks: at its own address where no other is given."""
-    if settings.detect.runbook_url == RUNBOOK_URL:
-        external_url = settings.notify.external_url.rstrip("/")
-        settings.detect.runbook_url = f"{external_url}/docs/runbooks"
+def _convert(document: dict[str, Any], where: str, given: Mapping[str, str]) -> Settings:
+    # A section that the file leaves empty has its defaults.
+    filled = {section: value for section, value in document.items() if value is not None}
+    try:
+        return msgspec.convert(filled, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        option, problem = explain(error, Settings)
+    except RecursionError:
+        option, problem = "", "it is nested too deeply"
+    text = _located(where, given, option, problem)
+    raise ConfigError(f"{text} docs/reference-config.yaml lists every option.")
 
 
-def variables(
-    kind: type[Struct], path: tuple[str, ...] = ("tidemark",)
-) -> Iterator[tuple[str, tuple[str, ...], inspect.Type]]:
-    """(variable, path, type) of every option: stream.trigger_ms is TIDEMARK_STREAM_TRIGGER_MS."""
-    for option in msgspec.structs.fields(kind):
-        inner = (*path, option.name)
-        if isinstance(option.type, type) and issubclass(option.type, Struct):
-            yield from variables(option.type, inner)
-        else:
-            yield "_".join(inner).upper(), inner[1:], inspect.type_info(option.type)
-
-
-def given_variables(environ: Mapping[str, str]) -> list[Variable]:
-    """The variables that give an option."""
-    return [
-        Variable(name, environ[name], _is_structured(kind))
-        for name, _, kind in variables(Settings)
-        if name in environ
-    ]
-
-
-def _is_structured(kind: inspect.Type) -> bool:
-    """Whether the variable is YAML in one line."""
-    if isinstance(kind, inspect.ListType):
-        return not isinstance(kind.item_type, inspect.StrType)
-    return isinstance(kind, inspect.DictType)
-
-
-def misspelt_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(variable, near option) of variables that are no option but nearly one."""
-    known = {name for name, _, _ in variables(Settings)}
-    for name in sorted(environ):
-        if name.startswith("TIDEMARK_") and name not in known and name not in OTHERS:
-            for close in get_close_matches(name, known, n=1, cutoff=0.95):
-                yield name, close
+def _located(where: str, given: Mapping[str, str], option: str, problem: str) -> str:
+    """The problem after the option, and the file or the variable that gives it."""
+    for path, name in given.items():
+        if option == path or option.startswith((f"{path}.", f"{path}[", f"{path}:")):
+            where = f"configuration, variable {name}"
+    return f"{where}: {sentence(problem, option)}"
 
 
 def _parse_variable(name: str, text: str, kind: inspect.Type) -> Any:
     """Lists of strings are separated by commas, other lists and mappings are YAML in one line."""
-    if _is_structured(kind):
-        return parse_yaml(text, name)
-    if isinstance(kind, inspect.ListType):
+    if isinstance(kind, inspect.ListType) and isinstance(kind.item_type, inspect.StrType):
         return [word.strip() for word in text.split(",") if word.strip()]
+    if isinstance(kind, inspect.ListType | inspect.DictType):
+        return parse_yaml(text, name)
     return None if text == "" and isinstance(kind, inspect.UnionType) else text
 
 

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 import click
 
+from tidemark.command_line.options import config_option, load_long_running, log_options
 from tidemark.core.errors import TidemarkError
 from tidemark.core.extras import missing_package
 from tidemark.kafka.attempts import Attempts
-from tidemark.kafka.command_options import config_option, load_long_running, log_options
-from tidemark.kafka.error_message import error_message
 from tidemark.kafka.topics import ensure_topics
 from tidemark.settings import Settings
 from tidemark.stream import prepare as preparation
@@ -27,11 +26,11 @@ from tidemark.stream.health import (
     TAKE_OVER_SECONDS,
     StreamHealth,
 )
-from tidemark.stream.oversized import remove_oversized
 from tidemark.stream.query import watch
 from tidemark.stream.session import start_session
 from tidemark.stream.start import import_packages, start_worker
 from tidemark.stream.start_checks import check_start
+from tidemark.stream.step_over import step_over
 from tidemark.stream.stopping import Stop, ended
 
 RUN: Final = "to go on from the checkpoint"
@@ -81,7 +80,7 @@ def main() -> None:
         except ModuleNotFoundError as error:
             raise missing_package("stream", error) from None
     except TidemarkError as error:
-        click.echo(f"tidemark stream: {error_message(error)}", err=True)
+        click.echo(f"tidemark stream: {error}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()
@@ -149,7 +148,7 @@ def run(settings: Settings, once: bool = False, source: str | None = None) -> No
             check = health.timed(
                 "the check of the last batch",
                 ATTEMPT_SECONDS,
-                partial(remove_oversized, settings, folder),
+                partial(step_over, settings, folder),
             )
             while not stop.requested.is_set():
                 attempt(check)

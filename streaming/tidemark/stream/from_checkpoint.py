@@ -20,7 +20,7 @@ from msgspec import structs
 from tidemark.core.codec import encode_batch
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.core.events import Batch
-from tidemark.kafka.event_topic import send_to_event_topic
+from tidemark.kafka.send import send_to_topic
 from tidemark.kafka.topic_reader import TopicReader
 from tidemark.reduce.group_state import decode_group
 from tidemark.reduce.regroup import regroup
@@ -202,9 +202,10 @@ def send_empty_batches(settings: Settings) -> None:
         v=1, cluster=SENDER, collector=SENDER, collector_epoch=0, pass_number=0, events=[]
     )
     value = encode_batch(empty)
-    send_to_event_topic(
-        settings,
-        lambda partitions: [(number, value) for number in range(partitions)],
+    send_to_topic(
+        settings.kafka,
+        settings.topics.replica_state,
+        lambda partitions: [(number, None, value) for number in range(partitions)],
         "The command needs the right to write there.",
     )
 

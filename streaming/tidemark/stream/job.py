@@ -60,7 +60,7 @@ def read_events(
         spark.readStream.format("kafka")
         .options(**source_options(settings.kafka, settings.stream))
         .option("subscribe", settings.topics.replica_state)
-        .option("startingOffsets", starting_offsets or settings.stream.starting_offsets)
+        .option("startingOffsets", starting_offsets or "earliest")
         .option("maxOffsetsPerTrigger", settings.stream.max_offsets_per_trigger)
         .option("groupIdPrefix", "tidemark-stream")
         .option("failOnDataLoss", "false")

@@ -164,7 +164,7 @@ def _pem(option: str, path: str) -> str:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"configuration: kafka.client.{option}: cannot read {path}: {error.strerror}."
+            f"configuration: kafka.client.{option}: cannot read the file: {error.strerror}."
         ) from None
     except UnicodeDecodeError:
         raise ConfigError(

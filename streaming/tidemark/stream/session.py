@@ -127,6 +127,10 @@ def spark_settings(
                 "spark.ui.enabled": "false",
             }
     groups, tasks = settings.topics.partitions, None if submitted else tasks_at_once(stream.master)
+    if tasks is not None:
+        # Or any user of this machine reads blocks, which hold Kafka's secrets. Within one process
+        # Spark makes the secret itself: it is in no setting and no argument.
+        conf["spark.authenticate"] = "true"
     fixed = {
         # More tasks than run at once only add their fixed cost. Of a checkpoint that exists, Spark
         # keeps the number that it was started with.

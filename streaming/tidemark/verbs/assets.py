@@ -10,7 +10,7 @@ import click
 from tidemark.assets import list_assets
 from tidemark.core.errors import TidemarkError
 from tidemark.detect.thresholds import RUNBOOK_URL
-from tidemark.settings.addresses import has_login, is_url
+from tidemark.settings.forms import published_problem
 
 
 @click.group()
@@ -44,15 +44,9 @@ def export(folder: Path, runbook_url: str | None, force: bool, as_json: bool) ->
 
     Exit status: 0 written, 1 a file exists with another content and --force is not given.
     """
-    if runbook_url is not None and not is_url(runbook_url):
-        raise click.BadParameter(
-            "it must begin with http:// or https:// and have a host", param_hint="--runbook-url"
-        )
-    if runbook_url is not None and has_login(runbook_url):
-        raise click.BadParameter(
-            "every alert shows this URL: it must have no user and no password",
-            param_hint="--runbook-url",
-        )
+    problem = None if runbook_url is None else published_problem(runbook_url)
+    if problem is not None:
+        raise click.BadParameter(problem, param_hint="--runbook-url")
     wanted = {}
     address = RUNBOOK_URL if runbook_url is None else runbook_url.rstrip("#")
     for path, content in list_assets():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from base64 import b64decode
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import requests
@@ -16,8 +18,8 @@ from urllib3.exceptions import HTTPError
 from tidemark import __version__
 from tidemark.core.errors import ConfigError
 from tidemark.settings import Alertmanager, Receiver, Route
-from tidemark.settings.addresses import LOGIN_CURE, has_login, is_url
-from tidemark.settings.files import PIPE_SECONDS, check_regular, read_bounded
+from tidemark.settings.files import PIPE_SECONDS, check_regular, read_line, read_text
+from tidemark.settings.forms import url_problem
 from tidemark.web.deadline import BoundedAdapter, Deadline
 from tidemark.web.hidden import without_secrets
 
@@ -94,7 +96,8 @@ class HttpClient:
         self.name = route.name if name is None else name
         self._authorization = None if route.authorization_file is None else _authorization(route)
         if route.ca_file is not None:
-            _check_regular(route, "ca_file")
+            # The TLS library reads it for each connection.
+            _read(route, "ca_file", check_regular)
         self._session = _Session()
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, BoundedAdapter())
@@ -230,62 +233,37 @@ def _signer(receiver: Receiver) -> Webhook | None:
     # The collector's watchdog does without, on machines where it is not installed.
     from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
 
-    secret = _read(receiver, "secret_file")
+    secret = _read(receiver, "secret_file", read_text)
     try:
         # The library ignores what is no base64, and would sign with something else.
         b64decode(secret.removeprefix("whsec_"), validate=True)
         return Webhook(secret)
     except (ValueError, EmptyWebhookSecretError):
-        raise ConfigError(
-            f"configuration: receiver `{receiver.name}`: {receiver.secret_file} "
-            "holds no signing secret; write whsec_ and base64."
+        raise _error(
+            receiver, "secret_file", "it holds no signing secret; write whsec_ and base64"
         ) from None
 
 
 def _address(receiver: Receiver) -> str:
-    url = _read(receiver, "url_file")
-    where = f"configuration: receiver `{receiver.name}`: url_file {receiver.url_file}"
-    if not is_url(url):
-        raise ConfigError(f"{where} holds no http:// or https:// address.")
-    if has_login(url):
-        raise ConfigError(f"{where}: {LOGIN_CURE}")
+    url: str = _read(receiver, "url_file", read_text)
+    problem = url_problem(url)
+    if problem is not None:
+        raise _error(receiver, "url_file", problem)
     return url
 
 
-def _authorization(route: Route, pipe_seconds: float = PIPE_SECONDS) -> str:
-    """The header's value. Checked here: a library that refuses it would print it."""
-    text = _read(route, "authorization_file", pipe_seconds)
-    if not (text.isascii() and text.isprintable()):
-        raise ConfigError(
-            f"configuration: receiver `{route.name}`: authorization_file "
-            f"{route.authorization_file} is not one line of printable ASCII."
-        )
-    return text
+def _authorization(route: Route, pipe_seconds: float = PIPE_SECONDS) -> Any:
+    return _read(route, "authorization_file", partial(read_line, pipe_seconds=pipe_seconds))
 
 
-def _read(route: Route, option: str, pipe_seconds: float = PIPE_SECONDS) -> str:
-    """The text of a file that an option names. Raises ConfigError."""
-    path = getattr(route, option)
+def _read(route: Route, option: str, read: Callable[[str], Any]) -> Any:
+    """What a file that an option names holds. Raises ConfigError."""
     try:
-        text = read_bounded(path, pipe_seconds=pipe_seconds).decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(route, option, error) from None
-    if not text:
-        raise ConfigError(f"configuration: receiver `{route.name}`: {option} {path} is empty.")
-    return text
-
-
-def _check_regular(route: Route, option: str) -> None:
-    """For a file that the TLS library reads for each connection. Raises ConfigError."""
-    try:
-        check_regular(getattr(route, option))
+        return read(getattr(route, option))
     except OSError as error:
-        raise _unreadable(route, option, error) from None
+        raise _error(route, option, f"cannot read the file: {error.strerror}") from None
 
 
-def _unreadable(route: Route, option: str, error: Exception) -> ConfigError:
-    reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-    path = getattr(route, option)
-    return ConfigError(
-        f"configuration: receiver `{route.name}`: cannot read {option} {path}: {reason}."
-    )
+def _error(route: Route, option: str, problem: str) -> ConfigError:
+    """Without the path, in whose place a secret may be."""
+    return ConfigError(f"configuration: receiver `{route.name}`: {option}: {problem}.")

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta, Struct, field
 
 from tidemark.core.errors import ConfigError
-from tidemark.settings.conversion import explain, with_stop
+from tidemark.settings.conversion import explain, sentence
 from tidemark.settings.files import check_regular, read_bounded
+from tidemark.settings.yaml_file import parse_yaml
 
 MAX_FILE_BYTES: Final = 1_000_000
 _BCRYPT: Final = re.compile(r"\$2[aby]\$(0[4-9]|1[0-7])\$[./A-Za-z0-9]{53}")
@@ -36,7 +36,10 @@ _REASONS: Final = {
 }
 
 Version = Literal["TLS12", "TLS13"]
-Header = Annotated[str, Meta(pattern=r"^[\x20-\x7e]*$", max_length=4_000)]
+Header = Annotated[
+    str,
+    Meta(pattern=r"^[\x20-\x7e]{0,4000}\Z", description="at most 4000 printable ASCII characters"),
+]
 
 
 class Tls(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -80,26 +83,21 @@ def read_web_file(path: Path) -> WebFile:
     """Raises ConfigError with the file and the reason, and never with a value from the file."""
     where = f"web configuration {path}"
     try:
-        text = read_bounded(path, MAX_FILE_BYTES)
-        document = yaml.safe_load(text.decode())
+        document = parse_yaml(read_bounded(path, MAX_FILE_BYTES), where)
         file_ = msgspec.convert(document or {}, WebFile)
     except OSError as error:
+        # Without the path, in whose place a secret may be.
         raise ConfigError(
-            f"cannot read the {where}: {error.strerror}. Check web_config_file."
+            f"cannot read the web configuration: {error.strerror}. Check web_config_file."
         ) from None
     except msgspec.ValidationError as error:
-        reason = explain(str(error), WebFile)
-        raise ConfigError(f"{where}: {with_stop(reason)}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # ValueError: no UTF-8, or a date that does not exist.
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f" in line {mark.line + 1}"
-        raise ConfigError(f"{where}: it is not YAML{line}.") from None
-    for user, password in file_.basic_auth_users.items():
+        option, problem = explain(error, WebFile)
+        raise ConfigError(f"{where}: {sentence(problem, option)}") from None
+    for number, (user, password) in enumerate(file_.basic_auth_users.items(), 1):
         if not _BCRYPT.fullmatch(password) or ":" in user or not user:
             raise ConfigError(
-                f"{where}: basic_auth_users `{user}` needs a bcrypt hash of cost 4 to 17, as "
-                "`htpasswd -nBC 10 USER` prints it, and a name without a colon."
+                f"{where}: basic_auth_users: user {number} needs a name without a colon and a "
+                "bcrypt hash of cost 4 to 17, as `htpasswd -nBC 10 USER` prints it."
             )
     tls = file_.tls_server_config
     if tls is not None and (tls.client_auth_type != "NoClientCert") != bool(tls.client_ca_file):

@@ -219,7 +219,7 @@ def serve(
     """
     # Clients that disconnect or speak no HTTP are no event of ours.
     logging.getLogger("tornado").setLevel(logging.CRITICAL + 1)
-    host, port = parse_address(listen)
+    host, port = parse_address(listen, option)
     gate = Gate(None if web_config_file is None else Path(web_config_file), error_page)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_UNSPEC

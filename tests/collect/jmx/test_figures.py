@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidemark.collect.jmx.figures import (
+from tidemark.collect.sources.jmx.figures import (
     FIGURES,
     MAX_BODY_BYTES,
     MAX_LINE_BYTES,

@@ -19,10 +19,10 @@ from tests.collect.log_directories.make import (
     write_directory,
     write_partition,
 )
-from tidemark.collect.log_directories import files
-from tidemark.collect.log_directories.directory import LogDirectoryReader, PartitionFiles
-from tidemark.collect.log_directories.files import LogDirectoryError, read_file
-from tidemark.collect.log_directories.formats import CleanShutdown
+from tidemark.collect.sources.log_directories import files
+from tidemark.collect.sources.log_directories.directory import LogDirectoryReader, PartitionFiles
+from tidemark.collect.sources.log_directories.files import LogDirectoryError, read_file
+from tidemark.collect.sources.log_directories.formats import CleanShutdown
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_the_files_of_a_partition_are_read_again_when_they_change(
         read.append(path)
         return read_file(path, limit, tries)
 
-    monkeypatch.setattr("tidemark.collect.log_directories.directory.read_file", noted)
+    monkeypatch.setattr("tidemark.collect.sources.log_directories.directory.read_file", noted)
     assert reader.read().partitions["t", 0].lineage_starts == [(5, 60)]
     assert [path for path in read if path.parent != directory] == []
 

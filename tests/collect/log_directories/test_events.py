@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tidemark.collect.log_directories.directory import LogDirectory, PartitionFiles
-from tidemark.collect.log_directories.events import (
+from tidemark.collect.sources.log_directories.directory import LogDirectory, PartitionFiles
+from tidemark.collect.sources.log_directories.events import (
     MAX_PARTITIONS,
     REPEAT_SECONDS,
     CheckpointEvents,

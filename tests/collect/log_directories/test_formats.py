@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.collect.log_directories.make import TOPIC_ID, offsets
-from tidemark.collect.log_directories.formats import (
+from tidemark.collect.sources.log_directories.formats import (
     MAX_OFFSET,
     CleanShutdown,
     FormatError,

@@ -22,10 +22,10 @@ from tests.collect.log_directories.make import (
 from tidemark.cli import main
 from tidemark.collect import command
 from tidemark.collect.health import CollectHealth
-from tidemark.collect.log_directories.sidecar import LogDirectoriesReader, run_sidecar
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.pack import EventRecord
-from tidemark.collect.publish import Publisher
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.publisher import Publisher
+from tidemark.collect.sources.log_directories.sidecar import LogDirectoriesReader, run_sidecar
 from tidemark.core.codec import decode_batch
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import Batch, BrokerState, Checkpoint
@@ -100,7 +100,14 @@ def test_the_sidecar_reads_as_often_as_it_is_told(directory: Path) -> None:
     publisher, metrics = KeptRecords(), CollectMetrics()
     (directory / RECOVERY_POINTS).write_text("7\n")
     with capture_logs():
-        run_sidecar(reader_of(directory), publisher, metrics, threading.Event(), 0.01, 3)
+        run_sidecar(
+            reader_of(directory),
+            publisher,
+            metrics.read_log_directories,
+            threading.Event(),
+            0.01,
+            3,
+        )
     assert len(publisher.records) == 3 * GROUPS
     labels = {"kafka_cluster": "east", "broker": "3"}
     value_of = metrics.registry.get_sample_value
@@ -108,7 +115,7 @@ def test_the_sidecar_reads_as_often_as_it_is_told(directory: Path) -> None:
     assert value_of("tidemark_collect_records_published_total") == 3 * GROUPS
     stopped = threading.Event()
     stopped.set()
-    run_sidecar(reader_of(directory), publisher, metrics, stopped, 5.0, None)
+    run_sidecar(reader_of(directory), publisher, metrics.read_log_directories, stopped, 5.0, None)
     assert len(publisher.records) == 3 * GROUPS
 
 
@@ -127,7 +134,8 @@ def test_a_reading_that_hangs_is_not_healthy(
         return []
 
     monkeypatch.setattr(reader, "records", records)
-    arguments = (reader, publisher, CollectMetrics(), stop, 3600.0, None, health)
+    count = CollectMetrics().read_log_directories
+    arguments = (reader, publisher, count, stop, 3600.0, None, health)
     thread = threading.Thread(target=run_sidecar, args=arguments)
     thread.start()
     try:

@@ -7,15 +7,15 @@ from typing import Any
 
 from tests.collect.metadata_log.encoding import encode_batch, encode_record
 from tidemark.collect.codecs.wire import FETCH, RawRequest, encode_string, encode_uvarint
-from tidemark.collect.metadata_log.batches import read_batches
-from tidemark.collect.metadata_log.reader import (
+from tidemark.collect.sources.metadata_log.batches import read_batches
+from tidemark.collect.sources.metadata_log.reader import (
     FENCED_LEADER_EPOCH,
     INVALID_REQUEST,
     NOT_LEADER,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
 )
-from tidemark.collect.metadata_log.requests import TOPIC, TOPIC_ID, SnapshotId
+from tidemark.collect.sources.metadata_log.requests import TOPIC, TOPIC_ID, SnapshotId
 
 SNAPSHOT_NOT_FOUND = 98
 

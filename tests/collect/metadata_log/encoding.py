@@ -10,15 +10,15 @@ from typing import Any
 from kafka.record.util import calc_crc32c
 
 from tidemark.collect.codecs.wire import encode_uvarint
-from tidemark.collect.metadata_log import schema
-from tidemark.collect.metadata_log.batches import (
+from tidemark.collect.sources.metadata_log import schema
+from tidemark.collect.sources.metadata_log.batches import (
     LEADER_CHANGE,
     SNAPSHOT_FOOTER,
     SNAPSHOT_HEADER,
     Batch,
     read_batches,
 )
-from tidemark.collect.metadata_log.records import (
+from tidemark.collect.sources.metadata_log.records import (
     SCHEMAS,
     PartitionChangeRecord,
     PartitionRecord,

@@ -15,8 +15,8 @@ from tests.collect.metadata_log.encoding import (
     encode_snapshot,
     topic,
 )
-from tidemark.collect.metadata_log.batches import DamageError, RawRecord, read_batches
-from tidemark.collect.metadata_log.snapshots import SnapshotReader
+from tidemark.collect.sources.metadata_log.batches import DamageError, RawRecord, read_batches
+from tidemark.collect.sources.metadata_log.snapshots import SnapshotReader
 from tidemark.core.errors import WireError
 
 LOG = encode_leader_change(0, 1) + encode_batch(1, [b"a", b"bc"]) + encode_batch(3, [b"d"], epoch=2)

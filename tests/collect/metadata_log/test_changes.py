@@ -17,10 +17,10 @@ from tests.collect.metadata_log.encoding import (
     topic,
     topic_id,
 )
-from tidemark.collect.inventory import Inventory
-from tidemark.collect.metadata_log.causes import Move, cause_of, neighbors
-from tidemark.collect.metadata_log.changes import MetadataFold, Snapshot, decode_batch
-from tidemark.collect.metadata_log.records import (
+from tidemark.collect.metadata.inventory import Inventory
+from tidemark.collect.sources.metadata_log.causes import Move, cause_of, neighbors
+from tidemark.collect.sources.metadata_log.changes import MetadataFold, Snapshot, decode_batch
+from tidemark.collect.sources.metadata_log.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,

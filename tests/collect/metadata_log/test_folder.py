@@ -18,7 +18,7 @@ from tests.collect.metadata_log.encoding import (
     partition,
     topic,
 )
-from tidemark.collect.metadata_log.folder import FOLDER, MetadataFolder
+from tidemark.collect.sources.metadata_log.folder import FOLDER, MetadataFolder
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import MetadataChange
 

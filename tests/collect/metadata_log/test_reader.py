@@ -21,8 +21,8 @@ from tests.collect.metadata_log.encoding import (
     topic,
     topic_id,
 )
-from tidemark.collect.metadata_log.reader import MetadataLogReader, Outcome, Result
-from tidemark.collect.metadata_log.records import RemoveTopicRecord
+from tidemark.collect.sources.metadata_log.reader import MetadataLogReader, Outcome, Result
+from tidemark.collect.sources.metadata_log.records import RemoveTopicRecord
 from tidemark.core.errors import WireError
 from tidemark.core.events import BrokerState, MetadataChange, PartitionDeleted
 

@@ -18,7 +18,7 @@ from tests.collect.metadata_log.encoding import (
     topic,
     topic_id,
 )
-from tidemark.collect.metadata_log.records import (
+from tidemark.collect.sources.metadata_log.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,

@@ -1,4 +1,4 @@
-"""The thread around the reader: room in the queue, and one line for what is wrong."""
+"""The thread around the reader: the bound of the queue, and one line for what is wrong."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tidemark.collect.metadata_log.tail import EventQueue, MetadataLogTail, QueueClosedError
+from tidemark.collect.sources.metadata_log.tail import EventQueue, MetadataLogTail, QueueClosedError
 from tidemark.core.errors import ConfigError
 from tidemark.core.events import BrokerState
-from tidemark.local.ports import free_ports
 from tidemark.settings import Cluster
+from tidemark_lab.brokers.ports import free_ports
 
 EVENT = BrokerState(broker=1, observed_at=1.0)
 
 
 def test_a_full_queue_makes_the_reader_wait_and_loses_nothing() -> None:
-    queue, put = EventQueue(room=2), threading.Event()
+    queue, put = EventQueue(limit=2), threading.Event()
 
     def work() -> None:
         for _ in range(3):
@@ -39,7 +39,7 @@ def test_a_full_queue_makes_the_reader_wait_and_loses_nothing() -> None:
 
 
 def test_a_closed_queue_ends_the_reader() -> None:
-    queue, ended = EventQueue(room=1), threading.Event()
+    queue, ended = EventQueue(limit=1), threading.Event()
     queue.put([EVENT])
 
     def work() -> None:

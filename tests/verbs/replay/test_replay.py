@@ -170,9 +170,9 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], message: str) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("thresholds: {lag_sm: 1}", "unknown field `lag_sm` - at `$.detect.thresholds`"),
+        ("thresholds: {lag_sm: 1}", "detect.thresholds: unknown field `lag_sm`"),
         ("clusters: []", "has no section `detect`"),
-        ("disabled: [FOLLOWER_LAK]", "there is no detector `FOLLOWER_LAK`"),
+        ("disabled: [FOLLOWER_LAK]", "detect.disabled[0]: no such detector"),
     ],
 )
 def test_wrong_thresholds_are_named(text: str, message: str, tmp_path: Path) -> None:

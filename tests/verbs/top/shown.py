@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.top.frame import frame_lines, room
+from tidemark.verbs.top.frame import frame_lines, viewport
 from tidemark.verbs.top.reducer import TopReducer
 from tidemark.verbs.top.snapshot import Snapshot
 from tidemark.verbs.top.ui_state import UiState, press
 
 
-def reduced(values: Iterable[bytes], cluster: str) -> Snapshot:
+def reduced(values: Iterable[bytes], cluster: str, detection: Detection | None = None) -> Snapshot:
     """The snapshot after the last of these batches; one is made after each."""
-    reducer = TopReducer(Detection())
+    reducer = TopReducer(detection or Detection())
     snapshot = None
     for value in values:
         reducer.record(value)
@@ -26,7 +26,7 @@ def pressed(snapshot: Snapshot, *keys: str, width: int = 80, height: int = 24) -
     """The state of the screen after these keys."""
     state = UiState()
     for key in keys:
-        state = press(state, key, snapshot, room(snapshot, state, width, height))
+        state = press(state, key, snapshot, viewport(snapshot, state, width, height))
     return state
 
 

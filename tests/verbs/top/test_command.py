@@ -17,7 +17,7 @@ import pytest
 from tests.collect.fake_cluster import FakeCluster
 from tests.verbs.recordings import trace, write
 from tests.verbs.run import tidemark
-from tidemark.verbs.recording import read_lines
+from tidemark.observations.recorded_lines import read_lines
 from tidemark.verbs.top.recorder import Recorder
 
 SECONDS = 60.0

@@ -18,7 +18,7 @@ from tests.verbs.top.shown import pressed, reduced, screen
 from tidemark.core.codec import decode_batch, encode_batch
 from tidemark.core.events import Observation, Pass
 from tidemark.verbs.top import keys
-from tidemark.verbs.top.frame import frame_lines, room
+from tidemark.verbs.top.frame import frame_lines, viewport
 from tidemark.verbs.top.plain import block
 from tidemark.verbs.top.ui_state import SCREENS, UiState, press
 
@@ -46,7 +46,7 @@ def test_any_keys_fill_any_terminal_exactly(
     state = UiState()
     for key in pressed_keys:
         held = state.paused or shown
-        state = press(state, key, held, room(held, state, width, height))
+        state = press(state, key, held, viewport(held, state, width, height))
         lines = frame_lines(held, state, 1e9, width, height, "starting")
         assert len(lines) == height
         assert max(line.cell_len for line in lines) <= width
@@ -75,9 +75,9 @@ def test_an_opened_partition_has_replicas_logs_lineages_alerts_changes_and_elect
 def test_end_scrolls_to_the_last_line_and_up_leaves_it_at_once() -> None:
     end = pressed(UNCLEAN, "p", keys.ENTER, keys.END)
     assert "more lines" not in "\n".join(screen(UNCLEAN, end))
-    up = press(end, keys.UP, UNCLEAN, room(UNCLEAN, end, 80, 24))
+    up = press(end, keys.UP, UNCLEAN, viewport(UNCLEAN, end, 80, 24))
     assert up.scrolled == end.scrolled - 1
-    assert press(up, keys.ESCAPE, UNCLEAN, room(UNCLEAN, up, 80, 24)).opened is None
+    assert press(up, keys.ESCAPE, UNCLEAN, viewport(UNCLEAN, up, 80, 24)).opened is None
 
 
 @pytest.mark.parametrize("letter", SCREENS)
@@ -85,7 +85,7 @@ def test_each_letter_shows_its_screen_and_tab_the_next(letter: str) -> None:
     state = pressed(OFFLINE, letter)
     assert state.screen == letter
     following = SCREENS[(SCREENS.index(letter) + 1) % len(SCREENS)]
-    assert press(state, keys.TAB, OFFLINE, room(OFFLINE, state, 80, 24)).screen == following
+    assert press(state, keys.TAB, OFFLINE, viewport(OFFLINE, state, 80, 24)).screen == following
 
 
 def names(state: UiState) -> list[str]:

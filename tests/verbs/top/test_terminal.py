@@ -16,7 +16,7 @@ from tests.verbs.top.shown import screen
 from tests.verbs.top.terminal import TerminalProgram
 from tidemark.detect.thresholds import Detection
 from tidemark.verbs.top.command import RUNBOOKS
-from tidemark.verbs.top.frame import room
+from tidemark.verbs.top.frame import viewport
 from tidemark.verbs.top.keys import decode_keys
 from tidemark.verbs.top.recorded import read_recording
 from tidemark.verbs.top.ui_state import UiState, press
@@ -45,7 +45,7 @@ def test_each_key_shows_the_screen_of_the_model(unclean: str) -> None:
         for data in ("", *KEYS):
             program.press(data)
             for key in decode_keys(data.encode()):
-                state = press(state, key, snapshot, room(snapshot, state, 80, 24))
+                state = press(state, key, snapshot, viewport(snapshot, state, 80, 24))
             expected = screen(snapshot, state)
             program.wait_for(partial(operator.eq, expected))
             shown += [f"---- {data!r}", *expected]

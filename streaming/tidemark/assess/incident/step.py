@@ -8,6 +8,14 @@ from tidemark.core.leader_epochs import LineageEntries
 from tidemark.core.records import Alert
 
 
+def is_about(alert: Alert, topic: str | None, partition: int | None, brokers: list[int]) -> bool:
+    """Whether an alert is about the partition, or about one of the brokers that hold it."""
+    labels = alert.labels
+    if "topic" in labels:
+        return (labels["topic"], labels.get("partition")) == (topic, str(partition))
+    return labels.get("broker", "") in map(str, brokers)
+
+
 class KnownReplica(Struct, kw_only=True):
     """A replica as its broker reported it last, at `at`; None is unknown.
 

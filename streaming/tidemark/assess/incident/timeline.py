@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from tidemark.assess.health import severity_rank
 from tidemark.assess.incident import changes
 from tidemark.assess.incident.step import Cut, KnownHighWatermark, KnownReplica, Step
 from tidemark.core.events import (
@@ -28,7 +29,6 @@ MAX_STEPS: Final = 10_000
 # Without the end of a pass for so many periods, and at least so long, nothing was seen.
 GAP_PERIODS: Final = 3
 GAP_SECONDS: Final = 5.0
-_SEVERITIES: Final = ("critical", "warning", "info")
 
 
 class Timeline:
@@ -233,9 +233,7 @@ class Timeline:
 
 def by_severity(alert: Alert) -> tuple[float, int, str]:
     """Sorts alerts by time, critical ones first."""
-    severity = alert.labels["severity"]
-    rank = _SEVERITIES.index(severity) if severity in _SEVERITIES else len(_SEVERITIES)
-    return alert.at, rank, alert.id
+    return alert.at, severity_rank(alert), alert.id
 
 
 def _copy(known: KnownReplica) -> KnownReplica:

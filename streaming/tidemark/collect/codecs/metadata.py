@@ -10,8 +10,8 @@ import base64
 from struct import Struct
 from typing import Final, NamedTuple
 
+from tidemark.collect.codecs.metadata_image import BrokerAddress, PartitionMetadata, TopicMetadata
 from tidemark.collect.codecs.wire import INT16, INT32, RawRequest, ResponseReader
-from tidemark.collect.metadata_image import BrokerAddress, PartitionMetadata, TopicMetadata
 
 METADATA: Final = 3
 # Kafka 2.4. Older answers are left to kafka-python.

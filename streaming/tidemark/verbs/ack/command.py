@@ -11,17 +11,19 @@ from typing import Any
 import click
 import msgspec
 
-from tidemark.core.errors import ConfigError
-from tidemark.core.records import Alert
-from tidemark.core.text import rfc3339, table, utc
-from tidemark.kafka.client import choose_connection
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import FiniteRange
+from tidemark.command_line.options import (
     bootstrap_option,
     command_config_option,
     config_option,
     load_with,
 )
-from tidemark.kafka.event_topic import send_to_event_topic
+from tidemark.core.alert_records import decode_alerts
+from tidemark.core.errors import ConfigError
+from tidemark.core.records import Alert
+from tidemark.core.text import rfc3339, table, utc
+from tidemark.kafka.client import choose_connection
+from tidemark.kafka.send import send_to_topic
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.settings import Settings
 from tidemark.verbs.ack.selection import (
@@ -32,8 +34,6 @@ from tidemark.verbs.ack.selection import (
     open_events,
     select_alerts,
 )
-from tidemark.verbs.alert_records import decode_alerts
-from tidemark.verbs.arguments import FiniteRange
 
 
 @click.command("ack")
@@ -133,9 +133,10 @@ def _list(alerts: Sequence[Alert], *, as_json: bool) -> None:
 
 def _send(settings: Settings, records: list[bytes]) -> None:
     """Sends every record to every Kafka partition: only the group that holds the alert uses it."""
-    send_to_event_topic(
-        settings,
-        lambda groups: [(group, record) for record in records for group in range(groups)],
+    send_to_topic(
+        settings.kafka,
+        settings.topics.replica_state,
+        lambda groups: [(group, None, record) for record in records for group in range(groups)],
         "The alerts may still be open: try again.",
     )
 

@@ -13,17 +13,19 @@ from typing import Any, Final
 
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
-from tidemark.collect.admin_queries import TopicConfiguration, read_configurations
-from tidemark.collect.connection import BrokerConnection, ConnectionPool, NoAnswerError
-from tidemark.collect.event_loop import EventLoop
-from tidemark.collect.metadata_image import MetadataImage
-from tidemark.collect.observer import error_name
-from tidemark.collect.read_metadata import read_metadata_of
+from tidemark.collect.codecs.errors import error_name
+from tidemark.collect.codecs.metadata_image import MetadataImage
+from tidemark.collect.codecs.topic_configuration import TopicConfiguration
+from tidemark.collect.connect.connection import BrokerConnection, ConnectionPool, NoAnswerError
+from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.metadata.admin_queries import read_configurations
+from tidemark.collect.metadata.read_metadata import read_metadata_of
 from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.events import OK
 from tidemark.kafka.client import checked_options
+from tidemark.record_log.segments import Place
 from tidemark.settings import Cluster, parse_address
-from tidemark.verbs.audit.source import Partition, Place, Position
+from tidemark.verbs.audit.source import Partition, Position
 
 ANSWER_SECONDS: Final = 10.0
 DEBUG_REPLICA: Final = -2

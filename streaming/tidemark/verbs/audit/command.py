@@ -14,18 +14,21 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.text import counted
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import FiniteRange
+from tidemark.command_line.completion import complete_topics
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
     config_option,
     load_with,
 )
-from tidemark.kafka.completion import complete_topics
+from tidemark.command_line.progress import progress_bar
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.core.text import counted
+from tidemark.observations.few_passes import live_cluster
+from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
-from tidemark.verbs.arguments import FiniteRange
 from tidemark.verbs.audit.brokers import BrokerSource
 from tidemark.verbs.audit.folders import FolderSource
 from tidemark.verbs.audit.pace import Pace
@@ -33,10 +36,7 @@ from tidemark.verbs.audit.partition_audit import PartitionReport
 from tidemark.verbs.audit.publish import publish_findings
 from tidemark.verbs.audit.report import as_text, document, events
 from tidemark.verbs.audit.run import CONFIRM_EPOCHS_SECONDS, CONFIRM_SECONDS, audit_partitions
-from tidemark.verbs.audit.source import Place
 from tidemark.verbs.audit.windows import Window, sample, whole
-from tidemark.verbs.few_passes import live_cluster
-from tidemark.verbs.progress import progress_bar
 
 FINDING: Final = 3
 _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9}))?")

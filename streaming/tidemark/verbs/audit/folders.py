@@ -6,23 +6,28 @@ is written.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
+from tidemark.collect.sources.log_directories.files import LogDirectoryError, read_file
+from tidemark.collect.sources.log_directories.formats import (
+    MAX_FILE_BYTES,
+    MAX_OFFSETS_BYTES,
+    FormatError,
+    parse_folder,
+    parse_meta_properties,
+    parse_offsets,
+)
 from tidemark.core.errors import ConfigError
-from tidemark.verbs.audit.segments import end_of, heads, segments_of
-from tidemark.verbs.audit.source import Partition, Place, Position
+from tidemark.record_log.segments import Place, end_of, heads, segments_of
+from tidemark.verbs.audit.source import Partition, Position
 
-# A folder such as `orders-0`. Those that are moved, deleted or unknown to the controller end with
-# -future, -delete or -stray.
-_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
-MAX_CHECKPOINT_BYTES: Final = 64 * 1024 * 1024
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 CLEANED: Final = "cleaner-offset-checkpoint"
+T = TypeVar("T")
 
 
 @dataclass
@@ -66,23 +71,23 @@ class FolderSource:
             entries = sorted(folder.iterdir())
         except OSError as error:
             raise ConfigError(f"cannot read {folder}: {error.strerror}.") from None
-        marks = _read_checkpoint(folder / HIGH_WATERMARKS)
-        starts = _read_checkpoint(folder / LOG_STARTS) or {}
-        cleaned = _read_checkpoint(folder / CLEANED)
+        marks, starts, cleaned = (
+            _read(folder / name, MAX_OFFSETS_BYTES, parse_offsets)
+            for name in (HIGH_WATERMARKS, LOG_STARTS, CLEANED)
+        )
         if cleaned is None or self._cleaned is None:
             self._cleaned = None
         else:
             self._cleaned |= cleaned.keys()
         for entry in entries:
-            match = _PARTITION.fullmatch(entry.name)
-            if match is None or not entry.is_dir():
+            place = parse_folder(entry.name)
+            if place is None or not entry.is_dir():
                 continue
-            place = (match[1], int(match[2]))
             if place[0] == "__cluster_metadata":
                 # Its replicas are those of the quorum, which has a high watermark of its own.
                 continue
             self._logs[place, broker] = entry
-            self._starts[place, broker] = starts.get(place, 0)
+            self._starts[place, broker] = (starts or {}).get(place, 0)
             if marks is not None and place in marks:
                 self._marks[place, broker] = marks[place]
 
@@ -170,7 +175,7 @@ class FolderSource:
                 )
                 if found is None:
                     continue
-                if found.damage is not None:
+                if found.batch is None:
                     return f"{path}, byte {found.position}: {found.damage}"
                 log.seek(found.position)
                 self._cursors[place, broker] = _Cursor(base, found.position, offset)
@@ -180,24 +185,14 @@ class FolderSource:
 
 def _node_id(folder: Path) -> int | None:
     """`node.id`, or `broker.id` before KRaft, of meta.properties."""
-    try:
-        text = (folder / "meta.properties").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    match = re.search(r"^(?:node|broker)\.id=(\d{1,9})\s*$", text[:10_000], re.MULTILINE)
-    return None if match is None else int(match[1])
+    found = _read(folder / "meta.properties", MAX_FILE_BYTES, parse_meta_properties)
+    return None if found is None else found.broker
 
 
-def _read_checkpoint(path: Path) -> dict[Place, int] | None:
-    """The offsets of a CheckpointFile; None where it is absent. Other lines are left out."""
+def _read(path: Path, limit: int, parse: Callable[[bytes], T]) -> T | None:
+    """What a file holds; None where there is none that can be read as a whole."""
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_CHECKPOINT_BYTES).decode(errors="replace")
-    except OSError:
+        content = read_file(path, limit, tries=1)
+        return None if content is None else parse(content.data)
+    except (LogDirectoryError, FormatError):
         return None
-    found = {}
-    for line in text.splitlines()[2:]:
-        words = line.split()
-        if len(words) == 3 and words[1].isdecimal() and words[2].isdecimal():
-            found[words[0], int(words[1])] = int(words[2])
-    return found

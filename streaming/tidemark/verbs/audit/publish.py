@@ -8,7 +8,7 @@ from typing import Final
 from tidemark.core.codec import encode_batch
 from tidemark.core.events import Audit, Batch
 from tidemark.core.identity import group_of
-from tidemark.kafka.event_topic import send_to_event_topic
+from tidemark.kafka.send import Record, send_to_topic
 from tidemark.settings import Settings
 
 COLLECTOR: Final = "tidemark-audit"
@@ -17,13 +17,13 @@ COLLECTOR: Final = "tidemark-audit"
 def publish_findings(settings: Settings, cluster: str, findings: Sequence[Audit]) -> None:
     """Sends each finding to the Kafka partition of its partition. Raises ClusterError."""
 
-    def records(partitions: int) -> list[tuple[int, bytes]]:
-        return [
-            (group_of(cluster, event.topic, event.partition, partitions), _record(cluster, event))
-            for event in findings
-        ]
+    def records(partitions: int) -> list[Record]:
+        groups = [group_of(cluster, each.topic, each.partition, partitions) for each in findings]
+        values = [_record(cluster, each) for each in findings]
+        return [(group, None, value) for group, value in zip(groups, values, strict=True)]
 
-    send_to_event_topic(settings, records, "The findings may not be published: try again.")
+    cure = "The findings may not be published: try again."
+    send_to_topic(settings.kafka, settings.topics.replica_state, records, cure)
 
 
 def _record(cluster: str, event: Audit) -> bytes:

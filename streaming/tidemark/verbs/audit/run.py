@@ -36,11 +36,11 @@ def audit_partitions(
     """
     todo = list(partitions)
     audits: list[PartitionAudit] = []
-    room = MAX_SUSPECTS
+    left = MAX_SUSPECTS
     for number, partition in enumerate(todo):
         audit = PartitionAudit(partition, source, pace)
         audits.append(audit)
-        if room <= 0:
+        if left <= 0:
             audit.report.notes.append(f"not read: there are {MAX_SUSPECTS} differences before it")
             continue
 
@@ -48,8 +48,8 @@ def audit_partitions(
             progress((number + done) / len(todo), name)
 
         share(0.0)
-        audit.run(choose, share, min(MAX_DIFFERENCES, room))
-        room -= len(audit.suspects)
+        audit.run(choose, share, min(MAX_DIFFERENCES, left))
+        left -= len(audit.suspects)
     suspected = [audit for audit in audits if audit.suspects]
     if suspected:
         in_two_epochs = any(audit.in_two_epochs for audit in suspected)

@@ -9,17 +9,17 @@ from typing import Final
 import click
 import msgspec
 
-from tidemark.collect.log_directories.directory import (
+from tidemark.collect.sources.log_directories.directory import (
     LogDirectory,
     LogDirectoryReader,
     PartitionFiles,
 )
-from tidemark.collect.log_directories.files import LogDirectoryError
-from tidemark.collect.log_directories.formats import TopicPartition
-from tidemark.collect.log_directories.segments import Segments, read_segments
-from tidemark.collect.log_directories.sidecar import identify
+from tidemark.collect.sources.log_directories.files import LogDirectoryError
+from tidemark.collect.sources.log_directories.formats import TopicPartition
+from tidemark.collect.sources.log_directories.segments import Segments, read_segments
+from tidemark.collect.sources.log_directories.sidecar import identify
 from tidemark.core.errors import ClusterError
-from tidemark.core.text import table, utc
+from tidemark.core.text import known, table, utc
 
 COLUMNS: Final = (
     "partition",
@@ -115,8 +115,8 @@ def _row(key: TopicPartition, files: PartitionFiles, segments: Segments | None) 
         )
     return (
         f"{key[0]}-{key[1]}",
-        _text(files.high_watermark),
-        _text(files.recovery_point),
+        known(files.high_watermark),
+        known(files.recovery_point),
         # Kafka lists only logs and cleaners that have moved.
         "" if files.log_start_offset is None else str(files.log_start_offset),
         "" if files.first_dirty_offset is None else str(files.first_dirty_offset),
@@ -141,7 +141,3 @@ def _print_lines(
         }
         known = {name: value for name, value in line.items() if value is not None}
         click.echo(msgspec.json.encode(known))
-
-
-def _text(value: int | None) -> str:
-    return "?" if value is None else str(value)

@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 import msgspec
 
+from tidemark.command_line.options import config_option
 from tidemark.core.errors import ConfigError
 from tidemark.core.records import Alert, DeadLetter
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collect_seldom
-from tidemark.kafka.command_options import config_option
+from tidemark.observations.line_reducer import LineReducer, unreadable_letter
+from tidemark.observations.recorded_lines import check_sources, read_lines
 from tidemark.settings import load_settings, read_document
-from tidemark.verbs.recording import check_sources, read_lines
 from tidemark.verbs.replay.episodes import Episodes, compare, summary
-from tidemark.verbs.replay.reducer import LineReducer, unreadable_letter
 from tidemark.verbs.replay.timeline import LEGEND, TimeLine
 
 

@@ -8,11 +8,11 @@ from typing import Final
 import msgspec
 
 from tidemark.assess.leader_death import LeaderDeath, deaths
-from tidemark.assess.safe_to_stop import EFFECTS, StopImpact, stop_impacts
+from tidemark.assess.safe_to_stop import EFFECT_TEXTS, EFFECTS, StopImpact, stop_impacts
 from tidemark.core.events import OK
 from tidemark.core.records import View
 from tidemark.core.text import counted, duration, table
-from tidemark.verbs.safe_to_stop.cluster_views import ClusterViews
+from tidemark.observations.cluster_views import ClusterViews
 
 # At most so many partitions of a range are named.
 MAX_NAMED: Final = 1_000
@@ -21,12 +21,6 @@ NEVER_SEEN: Final = "never seen: none of its replicas answered"
 MAX_ROWS: Final = 100
 # Partitions at risk that are listed.
 MAX_AT_RISK: Final = 5
-_WORDS: Final = {
-    "offline": "offline",
-    "under_min_isr": "under min ISR",
-    "unknown": "unknown",
-    "last_copy": "down to a last copy",
-}
 
 
 class AtRisk(msgspec.Struct, kw_only=True):
@@ -80,7 +74,8 @@ def judge(found: ClusterViews, cluster: str, *brokers: int) -> StopVerdict:
     views, stopped = found.views(cluster), sorted(brokers)
     never_seen = list(_never_seen(found, cluster, views))
     impacts = sorted(
-        stop_impacts(views, *stopped) + never_seen, key=lambda impact: EFFECTS.index(impact.effect)
+        stop_impacts(views, found.lag_threshold, *stopped) + never_seen,
+        key=lambda impact: EFFECTS.index(impact.effect),
     )
     reported = sum(event.partitions or 0 for event in found.passes(cluster))
     named = len(views) + len(never_seen)
@@ -136,7 +131,7 @@ def as_text(verdict: StopVerdict) -> list[str]:
 
 def conclusion(verdict: StopVerdict) -> str:
     """The last line."""
-    counts = [f"{verdict.counts[e]} {_WORDS[e]}" for e in EFFECTS if verdict.counts[e]]
+    counts = [f"{verdict.counts[e]} {EFFECT_TEXTS[e]}" for e in EFFECTS if verdict.counts[e]]
     if verdict.safe:
         return "Safe to stop: no partition is affected."
     return f"Not safe to stop: {', '.join(counts) or 'nothing was observed'}."

@@ -9,18 +9,18 @@ from typing import IO, Final
 
 import click
 
-from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.kafka.command_options import (
+from tidemark.assess.losses import LossFilter, read_losses
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
     config_option,
     load_with,
 )
+from tidemark.core.errors import ClusterError, ConfigError
+from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
+from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
-from tidemark.verbs.audit.source import Place
-from tidemark.verbs.inspect.losses import LossFilter, read_losses
-from tidemark.verbs.inspect.losses_command import alerts_of_file, alerts_of_topic
 from tidemark.verbs.salvage.folders import saved_folders
 from tidemark.verbs.salvage.lost_range import LostRange, ranges_of
 from tidemark.verbs.salvage.produce import Target, check_target
@@ -206,7 +206,9 @@ def _losses(
     topic, number = place or (None, None)
     wanted = LossFilter(topic, number, name)
     alerts = (
-        alerts_of_topic(settings) if source is None else alerts_of_file(source, settings.detect)
+        alerts_of_topic(settings)
+        if source is None
+        else alerts_of_file(source, settings.detect, "salvage")
     )
     losses = [loss for loss in read_losses(alerts) if wanted.matches(loss)]
     clusters = sorted({loss.cluster for loss in losses})

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from tidemark.kafka.unpacking import UnreadableRecordsError
-from tidemark.verbs.audit.batches import Batch, DamagedLogError, records
+from tidemark.record_log.batches import Batch, DamagedLogError
+from tidemark.record_log.records import records
 from tidemark.verbs.salvage.lost_range import LostRange
 from tidemark.verbs.salvage.saved_log import SavedBatch, SavedLog
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from tidemark.assess.incident.step import is_about
 from tidemark.assess.incident.timeline import Timeline
 from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
@@ -14,10 +15,10 @@ from tidemark.core.identity import group_of
 from tidemark.core.records import Alert, DeadLetter
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
+from tidemark.observations.alerts import alerts_of_topic
+from tidemark.observations.line_reducer import LineReducer, unreadable_letter
+from tidemark.observations.recorded_lines import check_sources, read_lines
 from tidemark.settings import Settings
-from tidemark.verbs.inspect.losses_command import alerts_of_topic
-from tidemark.verbs.recording import check_sources, read_lines
-from tidemark.verbs.replay.reducer import LineReducer, unreadable_letter
 
 
 class Wanted(NamedTuple):
@@ -54,8 +55,10 @@ class TimeLines:
             line.add(event, batch.collector)
 
     def alert(self, alert: Alert) -> None:
-        line = self.by_cluster.get(alert.labels["kafka_cluster"])
-        if line is not None and self._wanted.has(alert.at) and _concerns(alert, self._wanted, line):
+        line, wanted = self.by_cluster.get(alert.labels["kafka_cluster"]), self._wanted
+        if line is None or not wanted.has(alert.at):
+            return
+        if is_about(alert, wanted.topic, wanted.partition, line.brokers):
             line.alert(alert)
 
     def only(self) -> tuple[str, Timeline]:
@@ -156,11 +159,3 @@ def _once(alerts: Iterable[Alert]) -> list[Alert]:
 
 def _time_of(event: Event) -> float:
     return event.ended_at if event.__struct_config__.tag == "pass" else event.observed_at  # type: ignore[union-attr]
-
-
-def _concerns(alert: Alert, wanted: Wanted, line: Timeline) -> bool:
-    """About the partition, or about a broker that has a replica of it."""
-    labels = alert.labels
-    if "topic" in labels:
-        return (labels["topic"], labels.get("partition")) == (wanted.topic, str(wanted.partition))
-    return labels.get("broker", "") in map(str, line.brokers)

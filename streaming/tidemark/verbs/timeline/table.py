@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from tidemark.assess.incident.changes import age, brokers
 from tidemark.assess.incident.step import KnownReplica, Step
 from tidemark.assess.incident.texts import happenings
+from tidemark.core.step_table import EPOCHS, fit, legend
 from tidemark.core.text import utc
-from tidemark.model.scenarios.layout import EPOCHS, fit, legend
 
 # What a narrow table omits, in this order. The last column has it in words.
 OMITTED_FIRST: Final = ("cut", "HW seen", EPOCHS, "ISR")
@@ -36,7 +36,7 @@ _FRESH_SECONDS: Final = 2.0
 def table_lines(steps: Sequence[Step], members: Sequence[int], width: int) -> list[str]:
     """The table, its legend, and the columns that do not fit.
 
-    Where large offsets take too much room, the brokers' columns show how far they are above one
+    Where large offsets are too wide, the brokers' columns show how far they are above one
     that the legend names.
     """
     rows, omitted = fit(table_cells(steps, members), width, OMITTED_FIRST)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tidemark.assess.candidates import Candidates, candidates_of
+from tidemark.assess.candidates import Candidates, LagThreshold, candidates_of
 from tidemark.assess.safe_to_stop import EFFECTS, StopEffect, StopImpact, stop_effect
 from tidemark.core.events import BrokerAnswer
 from tidemark.core.records import View
@@ -26,6 +26,7 @@ def broker_rows(
     brokers: Iterable[View],
     partitions: Sequence[View],
     not_shown: int,
+    lag_threshold: LagThreshold,
 ) -> list[BrokerRow]:
     """By number: every broker that a pass asked or that has a replica.
 
@@ -35,7 +36,7 @@ def broker_rows(
     answered = {answer.broker: answer for answer in answers}
     counts = _count(partitions)
     seen = {view.broker: view for view in brokers}
-    impacts = _impacts(partitions)
+    impacts = _impacts(partitions, lag_threshold)
     return [
         _row(
             broker,
@@ -97,7 +98,9 @@ def _count(partitions: Sequence[View]) -> dict[int, _Counts]:
     return found
 
 
-def _impacts(partitions: Sequence[View]) -> dict[int, list[StopImpact]]:
+def _impacts(
+    partitions: Sequence[View], lag_threshold: LagThreshold
+) -> dict[int, list[StopImpact]]:
     """The partitions that a stop affects, by broker; of one that is unknown, for its replicas.
 
     Most partitions are placed like some other one, and are judged once.
@@ -105,7 +108,7 @@ def _impacts(partitions: Sequence[View]) -> dict[int, list[StopImpact]]:
     found: dict[int, list[StopImpact]] = {}
     judged: dict[Hashable, list[tuple[int, StopEffect]]] = {}
     for view in partitions:
-        candidates = candidates_of(view)
+        candidates = candidates_of(view, lag_threshold(view.topic))
         key = (*view.assigned, _key(candidates))
         effects = judged.get(key)
         if effects is None:

@@ -14,9 +14,8 @@ from typing import Final
 
 import click
 
-from tidemark.core.errors import ConfigError
-from tidemark.garbage_collector import collect_seldom
-from tidemark.kafka.command_options import (
+from tidemark.command_line.arguments import FiniteRange
+from tidemark.command_line.options import (
     bootstrap_option,
     cluster_option,
     command_config_option,
@@ -24,10 +23,11 @@ from tidemark.kafka.command_options import (
     load_long_running,
     log_options,
 )
+from tidemark.core.errors import ConfigError
+from tidemark.garbage_collector import collect_seldom
+from tidemark.observations.few_passes import live_cluster
+from tidemark.observations.recorded_lines import STDIN
 from tidemark.settings import Settings, load_settings, parse_address
-from tidemark.verbs.arguments import FiniteRange
-from tidemark.verbs.few_passes import live_cluster
-from tidemark.verbs.recording import STDIN
 from tidemark.verbs.top.live import LiveCluster, RowSink
 from tidemark.verbs.top.messages import Messages
 from tidemark.verbs.top.plain import block
@@ -135,7 +135,7 @@ def _watch(
     if is_screen:
         messages.take_over_logs()
     if listen is not None:
-        parse_address(listen)
+        parse_address(listen, "--listen")
     recorder = None if record is None else Recorder(record)
     cluster = live_cluster(settings, bootstrap, name)
     live = LiveCluster(cluster, settings, recorder, passes)

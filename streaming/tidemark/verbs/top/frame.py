@@ -10,7 +10,7 @@ from tidemark.verbs.top.screens.help import help_lines
 from tidemark.verbs.top.screens.overview import overview_lines
 from tidemark.verbs.top.screens.partition import partition_lines
 from tidemark.verbs.top.snapshot import Snapshot
-from tidemark.verbs.top.ui_state import OVERVIEW, Room, UiState
+from tidemark.verbs.top.ui_state import OVERVIEW, UiState, Viewport
 
 MIN_WIDTH, MIN_HEIGHT = 80, 24
 # The header, the line of screens and the line of keys.
@@ -48,12 +48,12 @@ def frame_lines(
     )
 
 
-def room(snapshot: Snapshot | None, state: UiState, width: int, height: int) -> Room:
+def viewport(snapshot: Snapshot | None, state: UiState, width: int, height: int) -> Viewport:
     """What fits on a terminal of this size."""
     page = max(1, height - FRAME_LINES)
     if snapshot is None:
-        return Room(page, 0)
-    return Room(page, max(0, len(_read_lines(snapshot, state, width) or ()) - page))
+        return Viewport(page, 0)
+    return Viewport(page, max(0, len(_read_lines(snapshot, state, width) or ()) - page))
 
 
 def _read_lines(snapshot: Snapshot, state: UiState, width: int) -> list[Text] | None:

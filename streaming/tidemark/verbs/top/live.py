@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from tidemark.collect.collector import Collector
+from tidemark.collect.metadata.refusals import refusal_summary
 from tidemark.collect.metrics import CollectMetrics
-from tidemark.collect.pack import EventRecord
-from tidemark.collect.publish import Publisher
-from tidemark.collect.refusals import refusal_summary
+from tidemark.collect.publish.pack import EventRecord
+from tidemark.collect.publish.publisher import Publisher
 from tidemark.collect.source_readers import start_sources
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.rows import Row

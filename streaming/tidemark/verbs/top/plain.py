@@ -32,7 +32,7 @@ def block(snapshot: Snapshot, since: float) -> list[str]:
     lines += _table(BROKERS, snapshot.brokers)
     for row in PARTITIONS.listed(snapshot, 0, reverse=False, wanted="")[:WORST]:
         lines += _table(PARTITIONS, [row])
-        below = replica_lines(row.view, WIDTH - 2) + countdown_lines(row.view, WIDTH - 2)
+        below = replica_lines(row.view, WIDTH - 2) + countdown_lines(row, WIDTH - 2)
         lines += [Text(f"  {line.plain}") for line in below]
     lines += _table(ALERTS, snapshot.alerts, UNCUT)
     lines += _table(ELECTIONS, [e for e in snapshot.elections if e.at > since])

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import click
 
+from tidemark.command_line.options import require_one
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import Detection
-from tidemark.verbs.few_passes import require_one
-from tidemark.verbs.recording import check_sources, read_lines
+from tidemark.observations.recorded_lines import check_sources, read_lines
 from tidemark.verbs.top.reducer import TopReducer
 from tidemark.verbs.top.snapshot import Snapshot
 

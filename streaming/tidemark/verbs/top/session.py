@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Final, Protocol
 
-from tidemark.verbs.top.frame import frame_lines, room
+from tidemark.verbs.top.frame import frame_lines, viewport
 from tidemark.verbs.top.messages import Messages
 from tidemark.verbs.top.snapshot import Snapshot
 from tidemark.verbs.top.terminal import Terminal
@@ -40,4 +40,4 @@ def run_session(
             return
         for key in terminal.wait_for_keys(REDRAW_SECONDS):
             shown = state.paused or source.snapshot
-            state = press(state, key, shown, room(shown, state, width, height))
+            state = press(state, key, shown, viewport(shown, state, width, height))

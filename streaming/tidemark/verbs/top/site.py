@@ -22,7 +22,7 @@ from tidemark_exporters.export.own_metrics import ExportMetrics
 from tidemark_exporters.export.table import Table
 from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.pages.responses import Pages
-from tidemark_exporters.process import PAUSE_PER_REFRESH
+from tidemark_exporters.process import PAUSE_PER_REFRESH, REFRESH_SECONDS
 
 NOT_READ = "the first pass"
 END_MARK = b"# EOF\n"
@@ -35,8 +35,8 @@ class TopSite:
     """
 
     def __init__(self, settings: Settings, cluster: str, listen: str, own: CollectMetrics) -> None:
-        self._settings = settings.export
-        self._table = Table()
+
+        self._table = Table(settings.detect.lag_threshold())
         self._counters = EventCounters()
         self._counters.add_cluster(cluster)
         self._renderer = Renderer(settings.export)
@@ -77,7 +77,7 @@ class TopSite:
         self._site.exposition = exposition
         seconds = time.monotonic() - started
         self._metrics.record_refresh(exposition, seconds, now)
-        pause = max(self._settings.refresh_seconds, PAUSE_PER_REFRESH * seconds)
+        pause = max(REFRESH_SECONDS, PAUSE_PER_REFRESH * seconds)
         self._next_refresh = started + seconds + pause
 
     def close(self) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tidemark.assess.health import State
+from tidemark.assess.isr_countdown import Countdown, countdowns
 from tidemark.assess.safe_to_stop import StopImpact
 from tidemark.core.records import OpenAlert, View
-from tidemark.verbs.top.partition_state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,13 @@ class PartitionRow:
     state: State
     lag_records: int | None
     lag_ms: float | None
+    # Of its topic.
+    lag_threshold_ms: float
+
+    @property
+    def countdowns(self) -> list[Countdown]:
+        """Its followers that leave the in-sync set soon."""
+        return countdowns(self.view, self.view.at, self.lag_threshold_ms)
 
     @property
     def topic(self) -> str:

@@ -29,7 +29,7 @@ _MOVES: Final = {
 }
 
 
-class Room(NamedTuple):
+class Viewport(NamedTuple):
     """What fits: the lines of a page, and how far the page that is read can be scrolled."""
 
     page: int
@@ -73,7 +73,7 @@ class UiState:
         return min(self.selected.get(self.screen, 0), max(0, length - 1))
 
 
-def press(state: UiState, key: str, snapshot: Snapshot | None, room: Room) -> UiState:
+def press(state: UiState, key: str, snapshot: Snapshot | None, viewport: Viewport) -> UiState:
     """The state after a key. `snapshot` is what is shown."""
     if state.typed is not None:
         return _type(state, key)
@@ -82,20 +82,20 @@ def press(state: UiState, key: str, snapshot: Snapshot | None, room: Room) -> Ui
     if key == "?":
         return replace(state, is_helping=not state.is_helping, scrolled=0)
     if state.is_helping:
-        return _read(state, key, room)
+        return _read(state, key, viewport)
     if key == " ":
         return replace(state, paused=None if state.paused else snapshot)
     if key in SCREENS or key == keys.TAB:
         return _show(state, key)
     if state.opened is not None:
-        return _read(state, key, room)
+        return _read(state, key, viewport)
     if key == "/":
         return replace(state, typed="")
     if key in ("s", "r"):
         return _sort(state, key)
     if key == keys.ESCAPE:
         return replace(state, filter="") if state.filter else replace(state, screen=OVERVIEW)
-    return state if snapshot is None else _move(state, key, snapshot, room.page)
+    return state if snapshot is None else _move(state, key, snapshot, viewport.page)
 
 
 def _type(state: UiState, key: str) -> UiState:
@@ -123,14 +123,14 @@ def _sort(state: UiState, key: str) -> UiState:
     return replace(state, orders={**state.orders, letter: order}, selected={})
 
 
-def _read(state: UiState, key: str, room: Room) -> UiState:
+def _read(state: UiState, key: str, viewport: Viewport) -> UiState:
     """Scrolls a page that is read, or leaves it."""
     if key in (keys.ESCAPE, keys.BACKSPACE, keys.LEFT):
         if state.is_helping:
             return replace(state, is_helping=False, scrolled=0)
         return replace(state, opened=None, scrolled=0)
-    moved = state.scrolled + _steps(key, room.page)
-    return replace(state, scrolled=max(0, min(moved, room.scroll_limit)))
+    moved = state.scrolled + _steps(key, viewport.page)
+    return replace(state, scrolled=max(0, min(moved, viewport.scroll_limit)))
 
 
 def _steps(key: str, page: int) -> int:

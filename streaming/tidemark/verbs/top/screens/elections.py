@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tidemark.core.text import known
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
 from tidemark.verbs.top.screens.in_sync import clock
-from tidemark.verbs.top.screens.list_screen import ListScreen, Order, known
+from tidemark.verbs.top.screens.list_screen import ListScreen, Order
 from tidemark.verbs.top.snapshot import Election
 
 COLUMNS: Final = (

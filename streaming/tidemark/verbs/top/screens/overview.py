@@ -16,7 +16,7 @@ from tidemark.verbs.top.screens.partitions import PARTITIONS
 from tidemark.verbs.top.snapshot import Snapshot
 
 # The lists below the partitions, and the part of the height that each has at most while the
-# partitions need the room. Each has a title and a row at least.
+# partitions need the lines. Each has a title and a row at least.
 BELOW: Final[tuple[tuple[ListScreen[Any], int], ...]] = ((ALERTS, 4), (IN_SYNC, 8), (ELECTIONS, 8))
 LEAST: Final = 2
 

@@ -1,0 +1,1 @@
+"""Local brokers, faults, drills and a model of replication."""

@@ -1,0 +1,176 @@
+"""What is in a broker's log directory: log ends, records, and the checkpoint of high watermarks.
+
+The truth of drills and tests: it shares no code with the product's own readers.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tidemark.core.errors import ClusterError
+from tidemark_lab.brokers.cluster import Place
+
+CHECKPOINT: Final = "replication-offset-checkpoint"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+# Offset and size of a batch (or of a message, before 0.11); then partition leader epoch, magic.
+_HEAD: Final = struct.Struct(">qiib")
+_SIZE: Final = struct.Struct(">i")
+_LAST_OFFSET_DELTA_AT: Final = 23
+_ATTRIBUTES_AT: Final = 21
+_RECORDS_AT: Final = 61
+# Compression, and control batches: neither holds records of a load producer.
+_NOT_PLAIN: Final = 0x27
+
+
+class ReplicaOnDisk(NamedTuple):
+    log_end_offset: int
+    # By the checkpoint, which a stopping broker writes and a running one every few seconds.
+    high_watermark: int | None
+
+
+class Batch(NamedTuple):
+    """A batch in a segment; `at` is its first byte, `end` the byte behind it.
+
+    `epoch` is that of the leader that appended it; -1 before 0.11.
+    """
+
+    base_offset: int
+    next_offset: int
+    epoch: int
+    magic: int
+    at: int
+    end: int
+
+
+def read_replicas(folder: Path, places: Iterable[Place]) -> dict[Place, ReplicaOnDisk]:
+    """The replicas that the folder holds."""
+    watermarks = read_checkpoint(folder / CHECKPOINT)
+    return {
+        place: ReplicaOnDisk(_log_end_offset(log), watermarks.get(place))
+        for place in places
+        if (log := log_folder(folder, place)).is_dir()
+    }
+
+
+def read_record_ids(folder: Path, place: Place) -> dict[int, int] | None:
+    """Offset -> id of each record of a load producer; None where the folder has no such log."""
+    log = log_folder(folder, place)
+    if not log.is_dir():
+        return None
+    found: dict[int, int] = {}
+    for segment in sorted(log.glob("*.log")):
+        data = segment.read_bytes()
+        for batch in batches(data):
+            found.update(record_ids(data, batch))
+    return found
+
+
+def record_ids(data: bytes, batch: Batch) -> Iterator[tuple[int, int]]:
+    """(offset, id) of each record of a load producer in a batch of a segment."""
+    values = _values_2(data, batch) if batch.magic >= 2 else _values_1(data, batch)
+    for offset, value in values:
+        number = value.split(b" ", 1)[0]
+        if number.isdigit():
+            yield offset, int(number)
+
+
+def cut_log(log: Path, records: int, *, inside: bool = False) -> int:
+    """Cuts at least this many of the newest records off a log; returns the log end offset left.
+
+    At a batch boundary, or `inside`: half of the first batch that is gone remains, as after a loss
+    of power. The broker must not run. Raises ClusterError where the last segment has too few.
+    """
+    segment = max(log.glob("*.log"))
+    data = segment.read_bytes()
+    found = list(batches(data))
+    wanted = (found[-1].next_offset - records) if found else -1
+    first = next((batch for batch in found if batch.next_offset > wanted), None)
+    if first is None or wanted < int(segment.stem):
+        raise ClusterError(f"{segment} has fewer than {records} records to cut off.")
+    at = (first.at + first.end) // 2 if inside else first.at
+    with segment.open("r+b") as file:
+        file.truncate(at)
+    return first.base_offset
+
+
+def log_folder(folder: Path, place: Place) -> Path:
+    return folder / f"{place[0]}-{place[1]}"
+
+
+def log_start_offset(folder: Path, place: Place) -> int | None:
+    """The first offset of the oldest segment; None where the folder has no such log."""
+    segments = log_folder(folder, place).glob("*.log")
+    return min((int(segment.stem) for segment in segments), default=None)
+
+
+def read_epochs(folder: Path, place: Place) -> list[tuple[int, int]]:
+    """(leader epoch, start offset), ascending (LeaderEpochCheckpointFile)."""
+    file = log_folder(folder, place) / "leader-epoch-checkpoint"
+    lines = file.read_text(encoding="utf-8").splitlines()[2:] if file.exists() else []
+    rows = (line.split() for line in lines)
+    return [(int(epoch), int(offset)) for epoch, offset in rows]
+
+
+def read_checkpoint(file: Path) -> dict[Place, int]:
+    """Version, number of lines, then `topic partition offset` (OffsetCheckpointFile)."""
+    lines = file.read_text(encoding="utf-8").splitlines()[2:] if file.exists() else []
+    rows = (line.split() for line in lines)
+    return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+
+
+def _log_end_offset(log: Path) -> int:
+    segment = max(log.glob("*.log"))
+    ends = (batch.next_offset for batch in batches(segment.read_bytes()))
+    return max(ends, default=int(segment.stem))
+
+
+def batches(data: bytes, at: int = 0) -> Iterator[Batch]:
+    """The whole batches of a segment from a byte on. Ends at the first one that is not whole."""
+    while at + _HEAD.size <= len(data):
+        offset, size, epoch, magic = _HEAD.unpack_from(data, at)
+        end = at + 12 + size
+        if size <= 0 or end > len(data):
+            return
+        delta = _SIZE.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)[0] if magic >= 2 else 0
+        yield Batch(offset, offset + delta + 1, epoch if magic >= 2 else -1, magic, at, end)
+        at = end
+
+
+def _values_2(data: bytes, batch: Batch) -> Iterator[tuple[int, bytes]]:
+    """Length, attributes, time delta, offset delta, key, value, headers; numbers are varints."""
+    (attributes,) = struct.unpack_from(">h", data, batch.at + _ATTRIBUTES_AT)
+    at = batch.at + _RECORDS_AT
+    while not attributes & _NOT_PLAIN and at < batch.end:
+        size, at = _varint(data, at)
+        following = at + size
+        _, at = _varint(data, at + 1)
+        delta, at = _varint(data, at)
+        key, at = _varint(data, at)
+        value, at = _varint(data, at + max(key, 0))
+        yield batch.base_offset + delta, data[at : at + max(value, 0)]
+        at = following
+
+
+def _values_1(data: bytes, batch: Batch) -> Iterator[tuple[int, bytes]]:
+    """A message of Kafka before 0.11: CRC, magic, attributes, time (magic 1), key, value."""
+    if data[batch.at + 17] & _NOT_PLAIN:
+        return
+    at = batch.at + 18 + 8 * batch.magic
+    (key,) = _SIZE.unpack_from(data, at)
+    at += 4 + max(key, 0)
+    (value,) = _SIZE.unpack_from(data, at)
+    yield batch.base_offset, data[at + 4 : at + 4 + max(value, 0)]
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A zigzag varint, and the byte behind it."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at

@@ -1,0 +1,82 @@
+"""Creates a topic with given replicas on any version of Kafka (CreateTopicsRequest, KIP-4).
+
+kafka-python's admin client sends none with replicas to brokers before 2.4.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kafka import errors as kafka_errors
+from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
+
+from tidemark.core.errors import ClusterError
+from tidemark_lab.brokers.broker_socket import BrokerSocket, fetch_metadata
+
+# The broker is not the controller, or there is none for now.
+_NOT_CONTROLLER: Final = 41
+_ANSWER_SECONDS: Final = 10.0
+
+
+def create_topic(
+    addresses: Mapping[int, tuple[str, int]],
+    name: str,
+    assignments: Mapping[int, Sequence[int]],
+    configs: Mapping[str, str],
+    seconds: float,
+) -> None:
+    """Asks the controller, or a broker that forwards to it, among these brokers' addresses.
+
+    Tries again within `seconds`. Raises ClusterError.
+    """
+    deadline = time.monotonic() + seconds
+    failure = "no broker answers"
+    while time.monotonic() < deadline:
+        for address in addresses.values():
+            try:
+                controller = fetch_metadata(address).controller_id
+                asked = addresses.get(controller, address)
+                error = _ask(asked, _request(name, assignments, configs))
+            except OSError as problem:
+                failure = str(problem)
+                continue
+            if not error:
+                return
+            failure = str(kafka_errors.for_code(error).__name__)
+            if error != _NOT_CONTROLLER:
+                raise ClusterError(f"the local cluster did not create the topic {name}: {failure}")
+        time.sleep(0.2)
+    raise ClusterError(f"the local cluster did not create the topic {name}: {failure}")
+
+
+def _request(
+    name: str, assignments: Mapping[int, Sequence[int]], configs: Mapping[str, str]
+) -> Any:
+    topic = CreateTopicsRequest.CreatableTopic
+    return CreateTopicsRequest(
+        topics=[
+            topic(
+                name=name,
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=[
+                    topic.CreatableReplicaAssignment(partition_index=p, broker_ids=list(brokers))
+                    for p, brokers in assignments.items()
+                ],
+                configs=[
+                    topic.CreatableTopicConfig(name=key, value=value)
+                    for key, value in configs.items()
+                ],
+            )
+        ],
+        timeout_ms=int(_ANSWER_SECONDS * 1000),
+        validate_only=False,
+    )
+
+
+def _ask(address: tuple[str, int], request: Any) -> int:
+    """The error code of the answer; 0: created. Raises OSError."""
+    with BrokerSocket(address, _ANSWER_SECONDS) as broker:
+        return int(broker.send(request, CreateTopicsResponse).topics[0].error_code)

@@ -1,0 +1,65 @@
+"""Faults of the controller and of the links to it."""
+
+from __future__ import annotations
+
+from tidemark.core.errors import ClusterError
+from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.link import Link
+from tidemark_lab.faults.node_faults import Fault
+
+
+class ControllerFailover(Fault):
+    """The active controller of several is killed: another one takes over."""
+
+    name = "controller failover"
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._killed: int | None = None
+
+    @property
+    def detail(self) -> str:
+        return "the active controller" if self._killed is None else f"controller {self._killed}"
+
+    def inject(self) -> None:
+        active = self._active()
+        if active is None:
+            raise ClusterError("the local cluster reports no active controller.")
+        self._killed = active
+        self.brokers = (active,)
+        self._cluster.kill_broker(active)
+        self._wait(lambda: self._active() not in (None, active), "another controller is active")
+
+    def heal(self) -> None:
+        if self._killed is not None:
+            self._cluster.start_broker(self._killed)
+        self._wait(self._cluster.has_controller, "a controller is active")
+
+    def _active(self) -> int | None:
+        try:
+            quorum = self._cluster.administer(
+                lambda admin: admin.describe_metadata_quorum(), "describe its quorum"
+            )
+        except ClusterError:
+            return None
+        leader = quorum["topics"][0]["partitions"][0]["leader_id"]
+        return int(leader) if leader >= 0 else None
+
+
+class CutControllerLink(Fault):
+    """A broker and the controller do not reach each other; clients and brokers reach both.
+
+    The controller fences the broker and elects other leaders. The broker does not learn of them.
+    """
+
+    name = "cut controller link"
+
+    def __init__(self, link: Link, broker: int) -> None:
+        self._link = link
+        self.brokers = (broker,)
+
+    def inject(self) -> None:
+        self._link.cut()
+
+    def heal(self) -> None:
+        self._link.restore()

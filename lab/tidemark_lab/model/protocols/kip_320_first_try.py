@@ -1,0 +1,92 @@
+"""The first design of KIP-320, which was rejected: only the epochs of records fence a fetch.
+
+Mirrors Kip320FirstTry.tla. A follower does not truncate when it learns of a leader. It fetches with
+the epoch of its last record. If the leader has another epoch there, the follower truncates. The
+leader does not compare leader epochs: it cannot see that a follower still follows an older
+leadership. Such a follower counts for the high watermark, and may truncate later.
+"""
+
+from __future__ import annotations
+
+from tidemark_lab.model import actions, controller
+from tidemark_lab.model.action import Successors, action
+from tidemark_lab.model.fencing import high_watermark_is_current
+from tidemark_lab.model.log import Log
+from tidemark_lab.model.protocols.kip_279 import truncation_offset
+from tidemark_lab.model.protocols.protocol import Protocol
+from tidemark_lab.model.state import Constants, ModelState, presumes_leadership, with_replica
+
+
+def agrees_below(state: ModelState, leader: int, follower: int, end: int) -> bool:
+    """IsFollowerCaughtUpToLeaderEpoch: the records before `end` have the same epoch."""
+    one, other = state.logs[leader], state.logs[follower]
+    return (
+        presumes_leadership(state, leader)
+        and actions.is_follower(state, leader, follower)
+        and min(len(one), len(other)) >= end
+        and (end == 0 or one[end - 1].epoch == other[end - 1].epoch)
+    )
+
+
+def may_fetch(state: ModelState, leader: int, follower: int) -> bool:
+    return agrees_below(state, leader, follower, len(state.logs[follower]))
+
+
+def has_next_record(state: ModelState, leader: int, follower: int) -> bool:
+    """Whether the follower has the record at the leader's high watermark."""
+    return agrees_below(state, leader, follower, state.replicas[leader].high_watermark + 1)
+
+
+def is_caught_up(state: ModelState, leader: int, follower: int) -> bool:
+    return agrees_below(state, leader, follower, len(state.logs[leader]))
+
+
+def may_join(state: ModelState, leader: int, follower: int) -> bool:
+    high_watermark = state.replicas[leader].high_watermark
+    return high_watermark_is_current(state, leader) and agrees_below(
+        state, leader, follower, high_watermark
+    )
+
+
+def needs_truncation(leader: Log, follower: Log) -> bool:
+    """The follower's log is longer, or its last record has another epoch at the leader."""
+    end = len(follower)
+    return end > len(leader) or (end > 0 and leader[end - 1].epoch != follower[-1].epoch)
+
+
+@action("FollowerTruncate", "follower", "leader")
+def follower_truncate(_constants: Constants, state: ModelState) -> Successors:
+    """A fetch returned a truncation error: the follower goes back as KIP-279 does."""
+    for follower, local in enumerate(state.replicas):
+        leader, log = local.leader, state.logs[follower]
+        if leader is None or leader == follower or not presumes_leadership(state, leader):
+            continue
+        if needs_truncation(state.logs[leader], log):
+            end = truncation_offset(state.logs[leader], log, local.high_watermark)
+            after = local._replace(high_watermark=min(end, local.high_watermark))
+            yield (follower, leader), with_replica(state, follower, after, log[:end])
+
+
+PROTOCOL = Protocol(
+    name="kip-320-first-try",
+    kafka=None,
+    truncation=truncation_offset,
+    fenced=False,
+    truncates_in_fetch=True,
+    actions=(
+        controller.controller_elect_leader,
+        controller.controller_shrink_isr,
+        controller.controller_elect_unclean_leader,
+        actions.become_leader,
+        actions.expand_isr("LeaderExpandIsrBetterFencing", may_join),
+        actions.shrink_isr("LeaderShrinkIsrBetterFencing", is_caught_up),
+        actions.leader_write,
+        actions.inc_high_watermark("ImprovedLeaderIncHighWatermark", has_next_record),
+        actions.become_follower_and_truncate_to(
+            "BecomeFollower", lambda _leader, follower, _high_watermark: len(follower)
+        ),
+        actions.replicate("FollowerFetch", may_fetch),
+        follower_truncate,
+        actions.lose_unflushed,
+    ),
+)

@@ -1,0 +1,44 @@
+"""4.x: truncation in a fetch, ISR changes by the controller, eligible leader replicas.
+
+KIP-595, KIP-497 and KIP-966, with strict min ISR. There is no separate truncation step: every fetch
+carries the epoch of the follower's last record. If the logs diverge, the leader answers where. The
+repeated answers end where KIP-279's rule ends. See `kraft` and `kraft_controller`.
+"""
+
+from __future__ import annotations
+
+from tidemark_lab.model import actions, kraft, kraft_controller
+from tidemark_lab.model.log import Log
+from tidemark_lab.model.protocols.protocol import Protocol
+
+
+def truncation_offset(leader: Log, follower: Log, _high_watermark: int) -> int:
+    """Where the follower's log ends once a fetch no longer diverges."""
+    while (answer := kraft.diverging_end(leader, follower)) is not None:
+        follower = follower[: kraft.truncation_offset(answer, follower)]
+    return len(follower)
+
+
+PROTOCOL = Protocol(
+    name="kip-966",
+    kafka="4.0 and later",
+    truncation=truncation_offset,
+    kraft=True,
+    truncates_in_fetch=True,
+    actions=(
+        kraft_controller.controller_elect_leader,
+        kraft_controller.controller_shrink_isr,
+        kraft_controller.controller_elect_last_known_leader,
+        kraft_controller.controller_elect_unclean_leader,
+        kraft_controller.controller_alter_partition,
+        kraft.become_leader,
+        kraft.leader_learn_isr,
+        kraft.leader_expand_isr,
+        kraft.leader_shrink_isr,
+        actions.leader_write,
+        kraft.leader_inc_high_watermark,
+        kraft.become_follower,
+        kraft.follower_fetch,
+        kraft_controller.lose_unflushed,
+    ),
+)

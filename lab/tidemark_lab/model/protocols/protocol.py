@@ -1,0 +1,31 @@
+"""A protocol: a truncation rule, and the actions of its replicas and its controller."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidemark_lab.model.action import Action
+from tidemark_lab.model.actions import Truncation
+
+
+class Protocol(NamedTuple):
+    """A version of Kafka's replication. `actions` is the disjunction Next of the specification."""
+
+    name: str
+    # The releases that use it. None: it was never released.
+    kafka: str | None
+    truncation: Truncation
+    actions: tuple[Action, ...]
+    # Whether logs have leader epochs, and a new follower asks its leader where to truncate.
+    leader_epochs: bool = True
+    # Whether fetches, answers and ISR changes of another leader epoch are rejected.
+    fenced: bool = True
+    # Whether a fetch truncates, the controller decides the ISR, and ELR and strict min ISR apply.
+    kraft: bool = False
+    # Whether a fetch carries the epoch of the follower's last record, and so finds a divergence.
+    truncates_in_fetch: bool = False
+
+    @property
+    def releases(self) -> str:
+        """The releases as output shows them."""
+        return f"Kafka {self.kafka}" if self.kafka else "never released"

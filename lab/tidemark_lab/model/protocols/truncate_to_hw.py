@@ -1,0 +1,41 @@
+"""Before 0.11: a follower truncates to its own high watermark.
+
+Mirrors KafkaTruncateToHighWatermark.tla. A follower's high watermark trails by one round, so the
+records that it removes may be committed. If it is elected before it has fetched them again, they
+are lost on all replicas.
+"""
+
+from __future__ import annotations
+
+from tidemark_lab.model import actions, controller
+from tidemark_lab.model.log import Log
+from tidemark_lab.model.protocols.protocol import Protocol
+
+
+def truncation_offset(_leader: Log, _follower: Log, high_watermark: int) -> int:
+    """The follower's own high watermark."""
+    return high_watermark
+
+
+PROTOCOL = Protocol(
+    name="truncate-to-hw",
+    kafka="0.8 to 0.10",
+    truncation=truncation_offset,
+    leader_epochs=False,
+    fenced=False,
+    actions=(
+        controller.controller_elect_leader,
+        controller.controller_shrink_isr,
+        controller.controller_elect_unclean_leader,
+        actions.become_leader,
+        actions.leader_expand_isr,
+        actions.leader_shrink_isr,
+        actions.leader_write,
+        actions.leader_inc_high_watermark,
+        actions.become_follower_and_truncate_to(
+            "BecomeFollowerTruncateToHighWatermark", truncation_offset
+        ),
+        actions.follower_replicate,
+        actions.lose_unflushed,
+    ),
+)

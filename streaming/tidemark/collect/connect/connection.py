@@ -1,0 +1,188 @@
+"""One connection to one broker, with a time-out of its own: a slow broker never delays another.
+
+A request without an answer in time closes the connection, so that a late answer is never taken for
+that of another request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from functools import partial
+from typing import Any, Final
+
+from kafka import errors as kafka_errors
+from kafka.net.connection import KafkaConnection
+from kafka.net.inet import create_connection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.transport import KafkaSSLTransport
+
+from tidemark.collect.connect.event_loop import EventLoop
+from tidemark.collect.connect.transport import DirectTransport
+from tidemark.core.events import OK, UNREACHABLE
+from tidemark.kafka.client import outcome_of
+
+# More than one pass sends to a broker at a time: kafka-python refuses requests above it.
+MAX_IN_FLIGHT: Final = 64
+
+
+class NoAnswerError(Exception):
+    """A broker gave no answer. `outcome` is as in `events.BrokerAnswer`."""
+
+    def __init__(self, outcome: str) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
+class BrokerConnection:
+    """Opened in the background, closed by any failure. `options` are kafka-python's."""
+
+    def __init__(
+        self, loop: EventLoop, options: dict[str, Any], broker: int, host: str, port: int
+    ) -> None:
+        self.broker, self.host, self.port = broker, host, port
+        self.outcome: str = UNREACHABLE
+        # Failures in a row since the last answer.
+        self.failures = 0
+        self.connected_at: float | None = None
+        self._loop = loop
+        self._options = {
+            **KafkaConnectionManager.DEFAULT_CONFIG,
+            **options,
+            "max_in_flight_requests_per_connection": MAX_IN_FLIGHT,
+        }
+        self._connection: Any = None
+        self._attempt: Any = None
+
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None and bool(self._connection.connected)
+
+    @property
+    def is_held_back(self) -> bool:
+        """By the broker's quota, or by bytes that are not written yet."""
+        return self._connection is not None and bool(self._connection.paused)
+
+    def version(self, api_key: int, highest: int) -> int | None:
+        """The broker's newest version up to `highest`; null without the API or a connection."""
+        if not self.connected:
+            return None
+        offered = self._connection.broker_version_data.api_versions
+        oldest, newest = offered.get(api_key, (0, -1))
+        found = min(int(newest), highest)
+        return found if found >= max(int(oldest), 0) else None
+
+    def connect(self, seconds: float) -> Any:
+        """Starts an attempt unless one is under way. Its Future never fails."""
+        if self._attempt is None or self._attempt.is_done:
+            self._attempt = self._loop.spawn(self._connect, seconds)
+        return self._attempt
+
+    async def _connect(self, seconds: float) -> None:
+        try:
+            await self._loop.within(seconds, self._open, time.monotonic() + seconds)
+        except Exception as error:
+            self._fail(outcome_of(error))
+        else:
+            self.connected_at = time.monotonic()
+
+    async def _open(self, timeout_at: float) -> None:
+        """As kafka-python's manager does it, but for the name."""
+        connection = KafkaConnection(self._loop.net, node_id=self.broker, **self._options)
+        self._connection = connection
+        with contextlib.ExitStack() as on_failure:
+            transport = await self._make_transport(timeout_at)
+            on_failure.callback(transport.close)
+            try:
+                await transport.handshake()
+            except Exception as error:
+                raise kafka_errors.KafkaConnectionError(f"Handshake failed: {error}") from None
+            connection.connection_made(transport)
+            # From here on, the connection closes it.
+            on_failure.pop_all()
+        await connection.initialize(timeout_at=timeout_at)
+        await connection
+
+    async def _make_transport(self, timeout_at: float) -> Any:
+        net, options, address = self._loop.net, self._options, self.host
+        if options["proxy_url"] is None:
+            # The library would block the loop while it resolves the name.
+            resolve = partial(socket.getaddrinfo, self.host, self.port, type=socket.SOCK_STREAM)
+            (*_, (address, *_)), *_ = await self._loop.in_thread(resolve)
+        plain = await create_connection(
+            net,
+            address,
+            self.port,
+            options["socket_options"],
+            proxy_url=options["proxy_url"],
+            timeout_at=timeout_at,
+        )
+        if options["security_protocol"] not in {"SSL", "SASL_SSL"}:
+            return DirectTransport(net, plain, host=self.host)
+        tls = {key: value for key, value in options.items() if key.startswith("ssl_")}
+        return KafkaSSLTransport(net, plain, host=self.host, **tls)
+
+    async def ask(self, request: Any, seconds: float) -> Any:
+        """Sends a request, raw or of kafka-python, and returns its answer. Raises NoAnswerError."""
+        if not self.connected:
+            raise NoAnswerError(self.outcome if self.failures else UNREACHABLE)
+        deadline = time.monotonic() + seconds
+        connection = self._connection
+        # Held back by the broker's quota, or by bytes that are not yet written.
+        while connection.paused and connection.connected:
+            if time.monotonic() >= deadline:
+                raise NoAnswerError("throttled")
+            await self._loop.sleep(0.002)
+        try:
+            answer = await connection.send_request(
+                request, request_timeout_ms=max((deadline - time.monotonic()) * 1000, 1.0)
+            )
+        except kafka_errors.IncompatibleBrokerVersion:
+            raise NoAnswerError("unsupported") from None
+        except Exception as error:
+            # A request that failed before it may have closed the connection already.
+            if connection is self._connection:
+                self._fail(outcome_of(error))
+            raise NoAnswerError(self.outcome) from None
+        self.outcome = OK
+        self.failures = 0
+        return answer
+
+    def _fail(self, outcome: str) -> None:
+        self.outcome = outcome
+        self.failures += 1
+        self.close()
+
+    def close(self) -> None:
+        connection, self._connection, self.connected_at = self._connection, None, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.close()
+
+
+class ConnectionPool:
+    """One connection to each broker."""
+
+    def __init__(self, loop: EventLoop, options: dict[str, Any]) -> None:
+        self.by_broker: dict[int, BrokerConnection] = {}
+        self._loop = loop
+        self._options = options
+
+    def get(self, broker: int, host: str, port: int) -> BrokerConnection:
+        """The connection to a broker, which is a new one when its address has changed."""
+        known = self.by_broker.get(broker)
+        if known is None or (known.host, known.port) != (host, port):
+            self.drop(broker)
+            known = BrokerConnection(self._loop, self._options, broker, host, port)
+            self.by_broker[broker] = known
+        return known
+
+    def drop(self, broker: int) -> None:
+        known = self.by_broker.pop(broker, None)
+        if known is not None:
+            known.close()
+
+    def close(self) -> None:
+        for connection in self.by_broker.values():
+            connection.close()

@@ -1,0 +1,298 @@
+"""The records of `__cluster_metadata` that say what happened to partitions and brokers.
+
+A value is a frame (MetadataRecordSerde): frame version, api key and version as unsigned varints,
+then the fields. The tables mirror common/metadata/*.json of Kafka 3.3 to 4.x. Other record types
+are not decoded at all: configurations and SCRAM credentials hold secrets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from tidemark.collect.sources.metadata_log.schema import (
+    UINT16,
+    Field,
+    RecordReader,
+    RecordSchema,
+    boolean,
+    int8,
+    int16,
+    int32,
+    int32s,
+    int64,
+    nullable_int32s,
+    nullable_string,
+    nullable_uuids,
+    skipped,
+    string,
+    topic_uuid,
+    uuids,
+)
+from tidemark.core.errors import WireError
+
+FRAME_VERSION: Final = 1
+# PartitionChangeRecord.leader where the record does not have it (LeaderConstants).
+NO_LEADER_CHANGE: Final = -2
+NO_LEADER: Final = -1
+RECOVERING: Final = 1
+
+
+class TopicRecord(NamedTuple):
+    name: str
+    topic_id: str
+
+
+class PartitionRecord(NamedTuple):
+    """A new partition; in a snapshot, the whole of it."""
+
+    partition_id: int
+    topic_id: str
+    replicas: list[int]
+    isr: list[int]
+    removing_replicas: list[int]
+    adding_replicas: list[int]
+    leader: int
+    leader_recovery_state: int
+    leader_epoch: int
+    partition_epoch: int
+    directories: list[str]
+    eligible_leader_replicas: list[int] | None
+    last_known_elr: list[int] | None
+
+
+class PartitionChangeRecord(NamedTuple):
+    """The fields of a partition that changed; the others are null, −1 or NO_LEADER_CHANGE."""
+
+    partition_id: int
+    topic_id: str
+    isr: list[int] | None
+    leader: int
+    replicas: list[int] | None
+    removing_replicas: list[int] | None
+    adding_replicas: list[int] | None
+    leader_recovery_state: int
+    directories: list[str] | None
+    eligible_leader_replicas: list[int] | None
+    last_known_elr: list[int] | None
+
+
+class RemoveTopicRecord(NamedTuple):
+    topic_id: str
+
+
+class ClearElrRecord(NamedTuple):
+    """An empty name is every topic."""
+
+    topic_name: str
+
+
+class RegisterBrokerRecord(NamedTuple):
+    broker_id: int
+    is_migrating_zk_broker: bool
+    incarnation_id: str
+    broker_epoch: int
+    end_points: None
+    features: None
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    log_dirs: list[str]
+
+
+class UnregisterBrokerRecord(NamedTuple):
+    broker_id: int
+    broker_epoch: int
+
+
+class BrokerRegistrationChangeRecord(NamedTuple):
+    """1 sets `fenced` or `in_controlled_shutdown`, −1 clears it (fenced only), 0 leaves it."""
+
+    broker_id: int
+    broker_epoch: int
+    fenced: int
+    in_controlled_shutdown: int
+    log_dirs: list[str]
+
+
+class FenceBrokerRecord(NamedTuple):
+    """Written before metadata.version 3.3-IV2."""
+
+    id: int
+    epoch: int
+
+
+class UnfenceBrokerRecord(NamedTuple):
+    id: int
+    epoch: int
+
+
+class FeatureLevelRecord(NamedTuple):
+    name: str
+    feature_level: int
+
+
+class BeginTransactionRecord(NamedTuple):
+    """The records up to the end of the transaction (KIP-868) take effect together, or never."""
+
+    name: str | None
+
+
+class EndTransactionRecord(NamedTuple):
+    pass
+
+
+class AbortTransactionRecord(NamedTuple):
+    reason: str | None
+
+
+class NoOpRecord(NamedTuple):
+    pass
+
+
+class OtherRecord(NamedTuple):
+    """A record of a type that says nothing about partitions and brokers."""
+
+    key: int
+
+
+Record = (
+    TopicRecord
+    | PartitionRecord
+    | PartitionChangeRecord
+    | RemoveTopicRecord
+    | ClearElrRecord
+    | RegisterBrokerRecord
+    | UnregisterBrokerRecord
+    | BrokerRegistrationChangeRecord
+    | FenceBrokerRecord
+    | UnfenceBrokerRecord
+    | FeatureLevelRecord
+    | BeginTransactionRecord
+    | EndTransactionRecord
+    | AbortTransactionRecord
+    | NoOpRecord
+    | OtherRecord
+)
+
+
+def _port(reader: RecordReader) -> int:
+    return reader.number(UINT16)
+
+
+_SCHEMAS: Final = (
+    RecordSchema(2, TopicRecord, 0, (Field("name", string), Field("topic_id", topic_uuid))),
+    RecordSchema(
+        3,
+        PartitionRecord,
+        2,
+        (
+            Field("partition_id", int32),
+            Field("topic_id", topic_uuid),
+            Field("replicas", int32s),
+            Field("isr", int32s),
+            Field("removing_replicas", int32s),
+            Field("adding_replicas", int32s),
+            Field("leader", int32),
+            Field("leader_recovery_state", int8, tag=0, default=0),
+            Field("leader_epoch", int32),
+            Field("partition_epoch", int32),
+            Field("directories", uuids, since=1, default=[]),
+            Field("eligible_leader_replicas", nullable_int32s, since=2, tag=1),
+            Field("last_known_elr", nullable_int32s, since=2, tag=2),
+        ),
+    ),
+    RecordSchema(
+        5,
+        PartitionChangeRecord,
+        2,
+        (
+            Field("partition_id", int32),
+            Field("topic_id", topic_uuid),
+            Field("isr", nullable_int32s, tag=0),
+            Field("leader", int32, tag=1, default=NO_LEADER_CHANGE),
+            Field("replicas", nullable_int32s, tag=2),
+            Field("removing_replicas", nullable_int32s, tag=3),
+            Field("adding_replicas", nullable_int32s, tag=4),
+            Field("leader_recovery_state", int8, tag=5, default=-1),
+            Field("directories", nullable_uuids, since=1, tag=8),
+            Field("eligible_leader_replicas", nullable_int32s, since=2, tag=6),
+            Field("last_known_elr", nullable_int32s, since=2, tag=7),
+        ),
+    ),
+    RecordSchema(9, RemoveTopicRecord, 0, (Field("topic_id", topic_uuid),)),
+    RecordSchema(28, ClearElrRecord, 0, (Field("topic_name", string),)),
+    RecordSchema(
+        0,
+        RegisterBrokerRecord,
+        3,
+        (
+            Field("broker_id", int32),
+            Field("is_migrating_zk_broker", boolean, since=2, default=False),
+            Field("incarnation_id", topic_uuid),
+            Field("broker_epoch", int64),
+            Field("end_points", skipped((string, string, _port, int16), 7)),
+            Field("features", skipped((string, int16, int16), 6)),
+            Field("rack", nullable_string),
+            Field("fenced", boolean),
+            Field("in_controlled_shutdown", boolean, since=1, default=False),
+            Field("log_dirs", uuids, since=3, tag=0, default=[]),
+        ),
+    ),
+    RecordSchema(
+        1, UnregisterBrokerRecord, 0, (Field("broker_id", int32), Field("broker_epoch", int64))
+    ),
+    RecordSchema(
+        17,
+        BrokerRegistrationChangeRecord,
+        2,
+        (
+            Field("broker_id", int32),
+            Field("broker_epoch", int64),
+            Field("fenced", int8, tag=0, default=0),
+            Field("in_controlled_shutdown", int8, since=1, tag=1, default=0),
+            Field("log_dirs", uuids, since=2, tag=2, default=[]),
+        ),
+    ),
+    RecordSchema(7, FenceBrokerRecord, 0, (Field("id", int32), Field("epoch", int64))),
+    RecordSchema(8, UnfenceBrokerRecord, 0, (Field("id", int32), Field("epoch", int64))),
+    RecordSchema(12, FeatureLevelRecord, 0, (Field("name", string), Field("feature_level", int16))),
+    RecordSchema(23, BeginTransactionRecord, 0, (Field("name", nullable_string, tag=0),)),
+    RecordSchema(24, EndTransactionRecord, 0, ()),
+    RecordSchema(25, AbortTransactionRecord, 0, (Field("reason", nullable_string, tag=0),)),
+    RecordSchema(20, NoOpRecord, 0, ()),
+)
+SCHEMAS: Final = {schema.key: schema for schema in _SCHEMAS}
+REMOVE_TOPIC: Final = 9
+
+
+def decode_record(value: bytes) -> Record:
+    """One record. Raises WireError for bytes that are none.
+
+    A newer version of a known type is refused: with a change left out, every later state of the
+    partition would be wrong.
+    """
+    reader = RecordReader(value, "metadata record")
+    key, version = _frame(reader)
+    schema = SCHEMAS.get(key)
+    if schema is None:
+        return OtherRecord(key)
+    if version > schema.newest_version:
+        raise WireError(
+            f"{schema.make.__name__} version {version}: this Tidemark reads up to version "
+            f"{schema.newest_version}; upgrade it",
+            "$",
+        )
+    record: Any = schema.decode(reader, version)
+    return record  # type: ignore[no-any-return]
+
+
+def record_key(value: bytes) -> int:
+    """The api key of a record, without decoding it. Raises WireError."""
+    return _frame(RecordReader(value, "metadata record"))[0]
+
+
+def _frame(reader: RecordReader) -> tuple[int, int]:
+    frame_version = reader.uvarint()
+    if frame_version != FRAME_VERSION:
+        raise reader.fail(f"frame version {frame_version} instead of {FRAME_VERSION}")
+    return reader.uvarint(), reader.uvarint()

@@ -1,0 +1,150 @@
+"""No message shows a value of a file or a variable, however deep in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.settings.load import refused
+from tests.verbs.run import tidemark
+from tidemark.core.errors import ConfigError
+from tidemark.settings import load_settings
+from tidemark.settings.environment import variables
+
+SECRET = "hunter2"
+# Refused at load; {} is the secret.
+AT_LOAD = [
+    (
+        "TIDEMARK_CLUSTERS",
+        "[{{name: a, bootstrap_servers: ['{}']}}]",
+        "clusters[0].bootstrap_servers[0]",
+    ),
+    ("TIDEMARK_CLUSTERS", "[{{name: a, topics_allow: ['({}']}}]", "clusters[0].topics_allow[0]"),
+    (
+        "TIDEMARK_CLUSTERS",
+        "[{{name: a, topics_allow: ['(?P<{0}>a)(?P<{0}>b)']}}]",
+        "clusters[0].topics_allow[0]",
+    ),
+    ("TIDEMARK_CLUSTERS", "[{{name: a, {}: 1}}]", "clusters[0]: unknown field"),
+    ("TIDEMARK_CLUSTERS", "[{{name: {0}}}, {{name: {0}}}]", "clusters[1]: its name"),
+    ("TIDEMARK_CLUSTERS", "[{{{0}: 1, {0}: 2}}]", "a key occurs twice"),
+    ("TIDEMARK_NOTIFY_RECEIVERS", "[{{name: r, url: '{}://x'}}]", "notify.receivers[0].url"),
+    ("TIDEMARK_NOTIFY_RECEIVERS", "[{{name: {}}}]", "notify.receivers[0]: it needs"),
+    (
+        "TIDEMARK_NOTIFY_RECEIVERS",
+        "[{{name: r, url: 'http://r/', alerts: ['{}']}}]",
+        "notify.receivers[0].alerts[0]",
+    ),
+    ("TIDEMARK_NOTIFY_RECEIVERS", "[{{name: r, url:http://r/{}}}]", "a colon and a space after it"),
+    ("TIDEMARK_NOTIFY_RECEIVERS", "[{{name: r, severities: ['{}']}}]", "severities[0]: it must be"),
+    ("TIDEMARK_NOTIFY_MAINTENANCE", "[{{name: m, start: '{}', end: b}}]", "start and end must be"),
+    ("TIDEMARK_NOTIFY_MAINTENANCE", "[{{name: '{}', start: a, end: b}}]", "start and end must be"),
+    (
+        "TIDEMARK_NOTIFY_MAINTENANCE",
+        "[{{name: m, start: a, end: b, time_zone: '{}'}}]",
+        "no such time_zone",
+    ),
+    ("TIDEMARK_STREAM_SPARK", "{{driver.password.{}: x}}", "write the whole name"),
+    ("TIDEMARK_DETECT_OVERRIDES", "[{{topics: '({}'}}]", "detect.overrides[0].topics"),
+    ("TIDEMARK_DETECT_DISABLED", "ISR_CHANGE,{}", "detect.disabled[1]: no such detector"),
+    ("TIDEMARK_NOTIFY_EXTERNAL_URL", "{}", "notify.external_url"),
+    ("TIDEMARK_COLLECT_LISTEN", "user:{}", "collect.listen: it is not host:port"),
+]
+# Refused with a file, or by the client options.
+AT_FILES = [
+    (
+        "TIDEMARK_KAFKA_CLIENT",
+        "{{security_protocol: SASL_SSL, {}: 1}}",
+        "kafka.client: unknown option",
+    ),
+    (
+        "TIDEMARK_KAFKA_CLIENT",
+        "{{security_protocol: SSL, ssl_cafile: '/{}'}}",
+        "kafka.client.ssl_cafile: cannot read",
+    ),
+    (
+        "TIDEMARK_CLUSTERS",
+        "[{{name: east, jmx: [{{broker: 1, url: 'http://k:1', ca_file: 'Bearer {}'}}]}}]",
+        "cluster `east`: jmx of broker 1: cannot read ca_file: No such file",
+    ),
+    (
+        "TIDEMARK_NOTIFY_RECEIVERS",
+        "[{{name: pager, url: 'http://r/', secret_file: 'whsec_{}'}}]",
+        "receiver `pager`: secret_file: cannot read the file",
+    ),
+    ("TIDEMARK_STREAM_JARS", "{}", "stream.jars: it is no folder"),
+    ("TIDEMARK_EXPORT_WEB_CONFIG_FILE", "/run/{}", "cannot read the web configuration"),
+    (
+        "TIDEMARK_COLLECT_WATCHDOG_URL_FILE",
+        "http://r.example.org/{}",
+        "collect.watchdog_url_file: cannot read",
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("TIDEMARK_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize(("name", "text", "says"), AT_LOAD)
+def test_a_message_at_load_shows_no_part_of_a_variable(name: str, text: str, says: str) -> None:
+    with pytest.raises(ConfigError) as failed:
+        load_settings(None, {name: text.format(SECRET)})
+    assert SECRET not in str(failed.value)
+    assert says in str(failed.value) and name in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"), [each for each in AT_LOAD if each[1].startswith(("[", "{"))]
+)
+def test_nor_does_one_about_the_same_in_a_file(
+    name: str, text: str, says: str, tmp_path: Path
+) -> None:
+    path = next(path for variable, path, _ in variables() if variable == name)
+    given = "".join(f"{{{section}: " for section in path) + text.format(SECRET) + "}" * len(path)
+    message = refused(given, tmp_path)
+    assert SECRET not in message
+    assert says in message
+
+
+@pytest.mark.parametrize(("name", "text", "says"), AT_FILES)
+def test_a_message_about_a_file_shows_no_part_of_a_variable(
+    name: str, text: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, text.format(SECRET))
+    shown = tidemark("check-config", code=2).err
+    assert SECRET not in shown
+    assert says in shown
+
+
+@pytest.mark.parametrize("name", ["WATCHDOG_AUTHORIZATION_FILE", "WATCHDOG_CA_FILE"])
+def test_a_secret_in_place_of_its_file_is_not_shown(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_COLLECT_WATCHDOG_URL", "http://r.example.org/")
+    monkeypatch.setenv(f"TIDEMARK_COLLECT_{name}", f"Bearer  {SECRET}")
+    shown = tidemark("check-config", code=2).err
+    assert f"collect.{name.lower()}: cannot read the file: No such file" in shown
+    assert SECRET not in shown
+
+
+@pytest.mark.parametrize("is_variable", [True, False])
+@pytest.mark.parametrize("between", [":", "=", " ", "/", ""])
+def test_a_key_ends_before_its_value(
+    is_variable: bool, between: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """YAML reads a colon without a space as a part of the key, and a key may lack its colon."""
+    client = f"{{security_protocol: SASL_SSL, sasl_plain_password{between}{SECRET}}}"
+    if is_variable:
+        monkeypatch.setenv("TIDEMARK_KAFKA_CLIENT", client)
+    path = tmp_path / "c.yaml"
+    path.write_text("{}" if is_variable else f"kafka: {{client: {client}}}", encoding="utf-8")
+    shown = tidemark("check-config", "--config", str(path), code=2).err
+    cure = " `sasl_plain_password`; write a colon and a space after it"
+    cure = cure if between else "; did you mean `sasl_plain_password`?"
+    assert f"kafka.client: unknown option of kafka-python{cure}" in shown
+    assert SECRET not in shown

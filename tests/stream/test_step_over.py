@@ -1,0 +1,160 @@
+"""Records that Spark cannot carry: the stream removes them, says so, and goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.stream.conftest import StreamProcess
+from tests.stream.synthetic import SyntheticPasses
+from tests.stream.topics import Publisher, read_all
+from tidemark.core.errors import TidemarkError
+from tidemark.core.records import DeadLetter, decode_record
+from tidemark.kafka.client import make_producer
+from tidemark.kafka.topic_reader import TopicReader
+from tidemark.kafka.topics import ensure_topics
+from tidemark.settings import Settings
+from tidemark.stream.step_over import MAX_TIMESTAMP_MS, step_over
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+PARTITION = 2
+LOAD = SyntheticPasses(partitions=20, groups=4)
+
+
+class FakeCheckpoint(NamedTuple):
+    """`ends` of PARTITION by batch; the last one is not committed unless `is_finished`."""
+
+    topic: str
+    ends: tuple[int, ...]
+    is_finished: bool = False
+
+    def batches(self) -> tuple[int, int]:
+        return len(self.ends) - 1, len(self.ends) - (1 if self.is_finished else 2)
+
+    def planned_offsets(self, batch: int) -> str:
+        return json.dumps({self.topic: {str(PARTITION): self.ends[batch]}})
+
+
+class DamagedCheckpoint(FakeCheckpoint):
+    def planned_offsets(self, batch: int) -> str:
+        raise TidemarkError("cannot read the checkpoint")
+
+
+def send(settings: Settings, *sizes: int) -> None:
+    """A batch of one record of zeros for each size, in gzip."""
+    producer: Any = make_producer(
+        settings.kafka, compression_type="gzip", max_request_size=2**30, linger_ms=0
+    )
+    topic = settings.topics.replica_state
+    for size in sizes:
+        producer.send(topic, value=bytes(size), partition=PARTITION).get(60)
+    producer.close()
+
+
+def log_start(settings: Settings) -> int:
+    with TopicReader(settings.kafka, settings.topics.replica_state) as reader:
+        return reader.beginning[PARTITION]
+
+
+def test_only_the_batch_that_was_cut_short_is_read_and_what_cannot_be_unpacked_goes(
+    settings: Settings,
+) -> None:
+    ensure_topics(settings.kafka, settings.topics)
+    topic = settings.topics.replica_state
+    send(settings, 10, 40_000_000, 10, 40_000_000, 10, 40_000_000)
+    unread = [
+        FakeCheckpoint(topic, ()),
+        FakeCheckpoint(topic, (1, 4), is_finished=True),
+        FakeCheckpoint(topic, (2, 3)),
+        FakeCheckpoint("another", (0, 6)),
+        DamagedCheckpoint(topic, (1, 4)),
+    ]
+    for checkpoint in unread:
+        step_over(settings, checkpoint)
+        assert log_start(settings) == 0
+    with capture_logs() as logs:
+        step_over(settings, FakeCheckpoint(topic, (1, 5)))
+    assert log_start(settings) == 4
+    (entry,) = logs
+    assert (entry["partition"], entry["offsets"]) == (PARTITION, "3 to 3")
+    assert entry["reason"] == "its records unpack to over 16777216 bytes"
+    # The first batch of a checkpoint begins where the topic does.
+    step_over(settings, FakeCheckpoint(topic, (6,)))
+    assert log_start(settings) == 6
+
+
+def send_at(settings: Settings, *timestamps_ms: int) -> None:
+    """A record with each timestamp."""
+    producer: Any = make_producer(settings.kafka, linger_ms=0)
+    topic = settings.topics.replica_state
+    for at_ms in timestamps_ms:
+        producer.send(topic, value=b"{}", partition=PARTITION, timestamp_ms=at_ms).get(60)
+    producer.close()
+
+
+def letters(settings: Settings) -> list[DeadLetter]:
+    found = [
+        decode_record(record.value)
+        for record in read_all(settings, settings.topics.dead_letters, 1)
+    ]
+    return [record for record in found if isinstance(record, DeadLetter)]
+
+
+def test_a_timestamp_that_spark_does_not_take_is_a_dead_letter_that_names_its_place(
+    settings: Settings,
+) -> None:
+    ensure_topics(settings.kafka, settings.topics)
+    topic = settings.topics.replica_state
+    send_at(settings, 0, -MAX_TIMESTAMP_MS, -MAX_TIMESTAMP_MS - 1, 1, -(2**62), 2)
+    step_over(settings, FakeCheckpoint(topic, (1, 2)))
+    assert (log_start(settings), letters(settings)) == (0, [])
+    step_over(settings, FakeCheckpoint(topic, (1, 6)))
+    assert log_start(settings) == 5
+    first, second = letters(settings)
+    assert (first.partition, first.offset, second.offset) == (PARTITION, 2, 4)
+    assert second.reason == (
+        f"Spark cannot carry the records at offsets 4 to 4 of {topic}-{PARTITION}: "
+        "its timestamp, -4611686018427387904 ms, has no microseconds in 64 bits"
+    )
+
+
+@pytest.mark.parametrize(
+    "send_one",
+    [
+        pytest.param(lambda settings: send(settings, 700_000_000), marks=pytest.mark.soak),
+        lambda settings: send_at(settings, -(2**62)),
+    ],
+    ids=["unpacks to 700 MB", "timestamp"],
+)
+def test_a_record_that_ends_the_stream_ends_it_once(
+    settings: Settings, stream: Callable[..., StreamProcess], send_one: Callable[[Settings], None]
+) -> None:
+    ensure_topics(settings.kafka, settings.topics)
+
+    def send_pass(number: int) -> None:
+        publisher = Publisher(settings)
+        for group, value in LOAD.records(number):
+            publisher.send(group, value)
+        publisher.close()
+
+    first = stream(settings)
+    send_pass(0)
+    first.wait_for(lambda: bool(first.lines("batch")), "batch")
+    send_one(settings)
+    assert first.process.wait(120) == 1
+    send_pass(1)
+    again = stream(settings)
+    again.wait_for(lambda: bool(again.lines("batch")), "batch")
+    (removed,) = again.lines(
+        "deleted records that Spark cannot carry, and those of their partition not read before"
+    )
+    assert removed["partition"] == PARTITION
+    (letter,) = letters(settings)
+    assert (letter.partition, str(letter.offset)) == (PARTITION, removed["offsets"].split()[-1])
+    again.wait_for(lambda: sum(int(b["records"]) for b in again.lines("batch")) >= 4, "pass")
+    assert again.lines("events were removed from the topic before they were read")
+    assert again.process.poll() is None
