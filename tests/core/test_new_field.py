@@ -27,7 +27,7 @@ STATE: Place = (
     "    throttled_replicas: list[int] | None = None",
     "    news: int | None = None",
 )
-OBSERVER: Place = ("collect/**/*.py", "    return Observation(", "        news=watched.news,")
+OBSERVER: Place = ("collect/**/*.py", "    return Observation(", "        news=metadata.leader,")
 EVOLVE: Place = ("evolve/observation.py", "KEPT_WHEN_NULL: Final = (", '    "news",')
 SAMPLE: Place = (
     "core/events.py",
@@ -42,7 +42,7 @@ from tidemark.evolve.activity import activity_of
 from tidemark.evolve.fast_path import fold_offsets
 from tidemark.evolve.observation import evolve
 
-def observed(at, version=2, of_sample=None, **fields):
+def observed(at, of_sample=None, **fields):
     sample = dict(log_end_offset=100, high_watermark=90, log_start_offset=0, leader_epoch=4)
     event = Observation(
         topic="orders", partition=0, observed_at=at, topic_id="a", leader=1, leader_epoch=4,
@@ -53,7 +53,7 @@ def observed(at, version=2, of_sample=None, **fields):
     batch = Batch(
         v=1, cluster="c", collector="c1", collector_epoch=1, pass_number=1, events=[event]
     )
-    (read,) = decode_batch(encode_batch(batch, version)).events
+    (read,) = decode_batch(encode_batch(batch)).events
     return read
 
 def fold(state, event):
@@ -102,12 +102,11 @@ def test_a_new_field_takes_four_places_beside_those_that_use_it(tmp_path: Path) 
     places = [SCHEMA, OBSERVER, STATE, EVOLVE]
     touched = edited(tmp_path, places)
     assert len(touched) == len(places)
-    (observer,) = (name for name in touched if "/collect/" in name)
-    module = observer.removesuffix(".py").replace("/", ".")
     program = """
-from unittest.mock import MagicMock
-for version in (1, 2):
-    assert observed(11.0, version, news=5).news == 5
+from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMetadata, Reassignment
+from tidemark.collect.codecs.topic_configuration import TopicConfiguration
+from tidemark.collect.watched.metadata_fields import ShownMetadata, metadata_observation
+assert observed(11.0, news=5).news == 5
 _, state = fold(state, observed(12.0, news=5))
 assert state.news == 5
 for told in (5, None):
@@ -115,9 +114,12 @@ for told in (5, None):
     assert moves and state.news == 5
 moves, state = fold(state, observed(14.0, news=6))
 assert state.news == 6 and not moves
-assert new_observation(MagicMock(news=7), [], float, 0.0).news == 7
+metadata = PartitionMetadata(7, 4, (7,), (7,), 0, True)
+unknown = EligibleReplicas(), Reassignment((), ()), TopicConfiguration()
+shown = ShownMetadata(metadata, *unknown, leaderless=False)
+assert metadata_observation("orders", 0, None, shown).news == 7
 """
-    run(tmp_path, f"from {module} import new_observation\n{program}")
+    run(tmp_path, program)
 
 
 @pytest.mark.parametrize("kept", [False, True])
