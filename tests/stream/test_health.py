@@ -33,7 +33,7 @@ class Hang:
 STEPS = [
     ("ensure_topics", "the check of the topics", 600.0),
     ("start_session", "the start of Spark", 900.0),
-    ("fix_settings", "opening the checkpoint", 900.0),
+    ("open_checkpoint", "opening the checkpoint", 900.0),
     ("step_over", "the check of the last batch", 600.0),
 ]
 
@@ -49,10 +49,7 @@ def test_a_step_of_the_start_that_hangs_is_not_healthy(
         hang.healths.append(StreamHealth(*attempts))
         return hang.healths[0]
 
-    context = SimpleNamespace(_jvm=None, _jsc=SimpleNamespace(hadoopConfiguration=nothing))
-    spark = SimpleNamespace(
-        sparkContext=context, streams=SimpleNamespace(addListener=nothing), stop=nothing
-    )
+    spark = SimpleNamespace(streams=SimpleNamespace(addListener=nothing), stop=nothing)
     places: dict[str, tuple[Any, Any]] = {
         "StreamHealth": (command, make),
         "import_packages": (command, nothing),
@@ -61,8 +58,7 @@ def test_a_step_of_the_start_that_hangs_is_not_healthy(
         "start_session": (command, lambda *_: spark),
         "ended": (command, lambda *_: nullcontext()),
         "start_worker": (command, nothing),
-        "CheckpointFolder": (checkpoint, nothing),
-        "fix_settings": (checkpoint, nothing),
+        "open_checkpoint": (checkpoint, nothing),
         "step_over": (command, nothing),
     }
     for each, (module, value) in places.items():

@@ -73,6 +73,7 @@ def test_local_checkpoints_need_no_processes(checkpoint: str, local: bool) -> No
         settings(checkpoint=checkpoint), [], daemon=False, submitted=False
     )
     assert (session.LOCAL_CHECKPOINT.items() <= conf.items()) is local
+    assert ("spark.sql.streaming.checkpointFileManagerClass" in conf) is local
 
 
 def test_rocksdb_has_hadoops_own_local_files() -> None:

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import structlog
 from msgspec import Struct
 
 from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.kafka.topics import PROCEDURE
 from tidemark.settings import Settings
+from tidemark.stream.spark_internals import hadoop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FILE: Final = "tidemark.json"
 # Of this file and of the states beside it. A checkpoint of another version is refused.
@@ -26,6 +31,8 @@ NEW_CHECKPOINT: Final = (
     "give a new stream.checkpoint: the state is then built again from the events that the topic "
     "still holds."
 )
+
+log = structlog.get_logger()
 
 
 class FixedSettings(Struct, kw_only=True):
@@ -122,6 +129,24 @@ class CheckpointFolder:
 
     def _path(self, *parts: Any) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(*parts)
+
+
+def open_checkpoint(spark: SparkSession, settings: Settings) -> CheckpointFolder | None:
+    """The folder of stream.checkpoint, which agrees with the settings.
+
+    None, with a warning, where PySpark gives no way to it. Raises ConfigError or TidemarkError.
+    """
+    found = hadoop(spark)
+    if found is None:
+        log.warning(
+            "the checkpoint is not checked: this PySpark gives no way to Hadoop's file systems",
+            missing="whether the configuration agrees with it, and which records ended a batch",
+            cure="install the version of PySpark that Tidemark names",
+        )
+        return None
+    folder = CheckpointFolder(*found, settings.stream.checkpoint)
+    fix_settings(folder, fixed_settings(settings))
+    return folder
 
 
 def fix_settings(folder: CheckpointFolder, wanted: FixedSettings) -> None:

@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from operator import call
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -22,6 +22,7 @@ from tidemark.stream.failures import spark_errors
 from tidemark.stream.health import ATTEMPT_SECONDS, START_SECONDS, StreamHealth
 from tidemark.stream.query import watch
 from tidemark.stream.session import prepare_java, start_session
+from tidemark.stream.spark_internals import read_progress
 from tidemark.stream.start import import_packages, start_worker
 from tidemark.stream.start_checks import check_start
 from tidemark.stream.step_over import step_over
@@ -82,9 +83,9 @@ def run(settings: Settings, once: bool = False) -> None:
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     with stop.on_signals():
         import_packages()
-        from tidemark.stream.checkpoint import CheckpointFolder, fix_settings, fixed_settings
+        from tidemark.stream.checkpoint import open_checkpoint
         from tidemark.stream.job import start_query
-        from tidemark.stream.listener import Listener, StreamMetrics, read_progress_as_json
+        from tidemark.stream.listener import Listener, StreamMetrics, progress_event
 
         metrics, topics, runs = StreamMetrics(), Attempts("to use its topics"), Attempts(RUN)
         metrics.registry.describe_process("stream")
@@ -107,13 +108,9 @@ def run(settings: Settings, once: bool = False) -> None:
             if stop.requested.is_set():
                 return
             start_worker(spark)
-            context: Any = spark.sparkContext
-            # PySpark has no public way to Hadoop's file systems.
-            jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()  # noqa: SLF001
-            folder = CheckpointFolder(jvm, hadoop, options.checkpoint)
             with health.step("opening the checkpoint", START_SECONDS):
-                fix_settings(folder, fixed_settings(settings))
-                read_progress_as_json()
+                folder = open_checkpoint(spark, settings)
+                read_progress(progress_event)
                 spark.streams.addListener(Listener(metrics, health.moved))
             check = health.timed(
                 "the check of the last batch",

@@ -16,6 +16,7 @@ from tidemark.core.errors import TidemarkError
 from tidemark.settings import Settings
 from tidemark.stream.class_path import jars_in_front, spark_home
 from tidemark.stream.launch import REDACTED, settings_in_file
+from tidemark.stream.spark_internals import LOG_CONFIGURATION, checkpoint_file_manager
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +26,6 @@ PROVIDERS: Final = {
     "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
-LOG_CONFIGURATION: Final = Path(__file__).with_name("log4j2.properties")
 # Bounds for a driver that runs for months: finished jobs, plans, progress reports, old state.
 RETAINED: Final = {
     "spark.ui.retainedJobs": "50",
@@ -42,9 +42,6 @@ RETAINED: Final = {
 LOCAL_CHECKPOINT: Final = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
-    ),
 }
 # RocksDB's files are copied by FileSystem.getLocal, which takes Hadoop's default of
 # fs.file.impl only. The log files still get no checksum files.
@@ -82,7 +79,13 @@ def spark_settings(
         **RETAINED,
     }
     if local_folder(stream.checkpoint) is not None:
-        conf |= LOCAL_ROCKSDB if stream.store_provider == "rocksdb" else LOCAL_CHECKPOINT
+        if stream.store_provider == "rocksdb":
+            conf |= LOCAL_ROCKSDB
+        else:
+            conf |= LOCAL_CHECKPOINT
+            manager = checkpoint_file_manager()
+            if manager is not None:
+                conf["spark.sql.streaming.checkpointFileManagerClass"] = manager
     if daemon:
         conf["spark.python.daemon.module"] = DAEMON
     if not submitted:
