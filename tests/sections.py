@@ -13,7 +13,7 @@ from itertools import chain
 
 BACKGROUND = (
     *("core", "evolve", "detect", "scenarios", "reduce", "assess", "model", "cases"),
-    *("settings", "pages", "mutation", "chaos", "fuzz", "soak", "model_and_detectors", "histories"),
+    *("settings", "pages", "mutation", "judge", "fuzz", "soak", "model_and_detectors", "histories"),
 )
 TIMED = (("scenes",),)
 STAGES = (

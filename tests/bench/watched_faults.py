@@ -31,9 +31,11 @@ from tidemark_lab.brokers.load_producer import LoadProducer
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.probe import Probe
 from tidemark_lab.brokers.receiver import WebhookReceiver
+from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.demo.scenes import open_alerts
 from tidemark_lab.demo.services import FRESH_SECONDS, STEADY_SECONDS, Services
-from tidemark_lab.faults.node_faults import Crash, Fault, Pause, SlowFollower, wait_until
+from tidemark_lab.faults.fault import Fault
+from tidemark_lab.faults.node_faults import Crash, Pause, SlowFollower
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = 12

@@ -29,8 +29,8 @@ from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.cluster import LocalCluster, Place
 from tidemark_lab.brokers.load_producer import LoadProducer, read_partitions
 from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.demo.loss_comparison import LossComparison, compare_loss
-from tidemark_lab.faults.node_faults import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 

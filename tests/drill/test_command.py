@@ -9,8 +9,8 @@ import pytest
 
 from tidemark.cli import main
 from tidemark_lab.drills import command
-from tidemark_lab.drills.judge import Result
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED
+from tidemark_lab.judge.verdict import Result
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -3,8 +3,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tests.drill.examples import loss, received
-from tidemark_lab.drills.notifications import Notification, Notifications
+from tests.judge.examples import loss, received
+from tidemark_lab.drills.notifications import Notifications
+from tidemark_lab.judge.verdict import Notification
 
 
 def wait(condition: Callable[[], bool]) -> None:

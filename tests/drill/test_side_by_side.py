@@ -11,7 +11,9 @@ from tidemark_lab.drills.drill import Drill
 from tidemark_lab.drills.side_by_side import Row, run_side_by_side, worker_command
 
 RESULT = '{"name": "a", "version": "1", "seconds": 1.0, "acknowledged": %d}'
-ROWS: list[Row] = [(Drill(f"drill-{number}", "", ()), "4.1.2") for number in range(3)]
+ROWS: list[Row] = [
+    (Drill(name=f"drill-{number}", shows="", steps=()), "4.1.2") for number in range(3)
+]
 
 
 def python(code: str, *arguments: str) -> Sequence[str]:

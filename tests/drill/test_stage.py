@@ -5,10 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from tests.drill.examples import PLACE, received
+from tests.judge.examples import PLACE, received
 from tests.local.test_faults import Recorder
 from tidemark.core.errors import ClusterError
-from tidemark_lab.drills import stage as stage_module
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.drills.steps import in_sync, leaderless, led_by, not_led_by
 from tidemark_lab.faults.node_faults import Pause
@@ -32,49 +31,33 @@ class Pipeline:
 
 
 class Cluster(Recorder):
-    """Each broker's view of partition 0: (epoch, leader, in-sync set); None: no answer."""
+    """What the brokers say of partition 0: its leader and in-sync set; None: none answers."""
 
-    def __init__(self, views: dict[int, tuple[int, int, list[int]] | None]) -> None:
+    def __init__(self, view: tuple[int, list[int]] | None) -> None:
         super().__init__()
-        self.views = views
+        self.view = view
 
-    def address(self, broker: int) -> int:
-        return broker
-
-    def fetch(self, broker: int, *_: object) -> Any:
-        view = self.views[broker]
-        if view is None:
-            raise TimeoutError
-        epoch, leader, members = view
-        partition = SimpleNamespace(
-            partition_index=0, leader_epoch=epoch, leader_id=leader, isr_nodes=members
-        )
-        return SimpleNamespace(topics=[SimpleNamespace(partitions=[partition])])
+    def partitions(self, _topics: list[str]) -> dict[Any, Any]:
+        if self.view is None:
+            return {}
+        leader, members = self.view
+        return {PLACE: SimpleNamespace(leader_id=leader, isr_nodes=members)}
 
 
 def make(cluster: Any, *alerts: Any) -> Stage:
     return Stage(cluster, cast("Any", None), cast("Any", Pipeline(*alerts)), [PLACE])
 
 
-@pytest.fixture
-def zombie(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Broker 1 answers with an old epoch, broker 2 hangs, broker 3 knows the newest."""
-    cluster = Cluster({1: (4, 1, [1, 2, 3]), 2: None, 3: (5, 3, [3, 2])})
-    monkeypatch.setattr(stage_module, "fetch_metadata", cluster.fetch)
-    return make(cluster)
+def test_conditions_are_of_what_the_brokers_say() -> None:
+    stage = make(Cluster((3, [3, 2])))
+    assert stage.leaders() == {0: 3}
+    assert in_sync(2, 3)(stage)
+    assert not in_sync(1, 2, 3)(stage)
+    assert (led_by(3)(stage), not_led_by(1)(stage), leaderless()(stage)) == (True, True, False)
 
 
-def test_the_newest_epoch_of_the_brokers_that_answer_counts(zombie: Stage) -> None:
-    assert zombie.leaders() == {0: 3}
-    assert in_sync(2, 3)(zombie)
-    assert not in_sync(1, 2, 3)(zombie)
-    assert (led_by(3)(zombie), not_led_by(1)(zombie), leaderless()(zombie)) == (True, True, False)
-
-
-def test_without_an_answer_no_state_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(dict.fromkeys((1, 2, 3)))
-    monkeypatch.setattr(stage_module, "fetch_metadata", cluster.fetch)
-    stage = make(cluster)
+def test_without_an_answer_no_state_is_reached() -> None:
+    stage = make(Cluster(None))
     assert not any(holds(stage) for holds in (in_sync(), leaderless(), not_led_by(1)))
     with pytest.raises(ClusterError, match="broker 1 leads: not within 0 s"):
         stage.wait(led_by(1), 0.0, "broker 1 leads")

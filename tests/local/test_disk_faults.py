@@ -10,7 +10,7 @@ from tests.local.test_faults import Recorder
 from tests.local.test_replica_logs import PLACE, batch, folder
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import LocalCluster
-from tidemark_lab.brokers.replica_logs import CHECKPOINT, read_record_ids
+from tidemark_lab.brokers.replica_logs import CHECKPOINT, read_log
 from tidemark_lab.faults.disk_faults import (
     DiskFull,
     LostCheckpoint,
@@ -18,7 +18,7 @@ from tidemark_lab.faults.disk_faults import (
     PowerFailure,
     SmallDisk,
 )
-from tidemark_lab.faults.node_faults import Fault, run_fault
+from tidemark_lab.faults.fault import Fault, run_fault
 
 
 class Cluster(Recorder):
@@ -43,7 +43,7 @@ class Cluster(Recorder):
         return [call for call in self.calls if not call.startswith("is_ready")]
 
     def records(self, broker: int) -> int:
-        return len(read_record_ids(self.log_directory(broker), PLACE) or {})
+        return len(read_log(self.log_directory(broker), PLACE) or {})
 
 
 def test_the_page_cache_of_one_broker_is_lost(tmp_path: Path) -> None:

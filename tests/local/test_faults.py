@@ -8,18 +8,17 @@ from kafka import TopicPartition
 
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.drills.collector_faults import CollectorKilled
+from tidemark_lab.faults.fault import Fault, run_fault
 from tidemark_lab.faults.leader_faults import LeaderMoves
 from tidemark_lab.faults.node_faults import (
-    CollectorRestart,
     ControlledRestart,
     ControllerRestart,
     Crash,
-    Fault,
     KillAll,
     Pause,
     RollingRestart,
     SlowFollower,
-    run_fault,
 )
 from tidemark_lab.faults.topic_faults import (
     Compaction,
@@ -136,9 +135,9 @@ def test_a_fault_whose_injection_fails_is_healed() -> None:
 
 
 def test_a_collector_is_stopped_and_started() -> None:
-    collector = Recorder()
-    run_fault(CollectorRestart(cast("Any", collector)), lambda: True)
-    assert collector.calls == ["stop", "start"]
+    pipeline = Recorder()
+    run_fault(CollectorKilled(cast("Any", pipeline), "c"), lambda: True)
+    assert pipeline.calls == ["stop_collector c", "start_collector c"]
 
 
 def test_replicas_move_and_return_under_a_throttle_that_is_removed() -> None:

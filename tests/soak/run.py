@@ -24,10 +24,12 @@ from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.load_producer import LoadProducer
 from tidemark_lab.brokers.ports import free_ports
 from tidemark_lab.brokers.receiver import WebhookReceiver
+from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.demo.command import LAG_TIME_MS, OWN_TOPICS_LAG_TIME_MS
 from tidemark_lab.demo.expected_alerts import FOLLOWER, LEADER, OWN_TOPICS_LEADER
 from tidemark_lab.demo.services import Services
-from tidemark_lab.faults.node_faults import ControlledRestart, Crash, Fault, Pause, wait_until
+from tidemark_lab.faults.fault import Fault
+from tidemark_lab.faults.node_faults import ControlledRestart, Crash, Pause
 
 TOPIC: Final = "soak"
 PARTITIONS: Final = 24

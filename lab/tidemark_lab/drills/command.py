@@ -15,13 +15,14 @@ from tidemark.core.errors import ConfigError, TidemarkError
 from tidemark.core.text import table
 from tidemark_lab.brokers.signals import exit_on
 from tidemark_lab.brokers.versions import kafka_version
+from tidemark_lab.drills.chaos.command import chaos
 from tidemark_lab.drills.drill import Drill
-from tidemark_lab.drills.judge import Result
 from tidemark_lab.drills.quiet import quiet_logs
-from tidemark_lab.drills.report import as_table, document, exit_code, junit
 from tidemark_lab.drills.run import run_drill
 from tidemark_lab.drills.schedules.table import DRILLS, NOT_PLAYED, find_drill
 from tidemark_lab.drills.side_by_side import MAX_JOBS, Row, run_side_by_side
+from tidemark_lab.judge.report import as_table, document, exit_code, junit
+from tidemark_lab.judge.verdict import Result
 
 
 @click.group("drill")
@@ -34,6 +35,9 @@ def drill() -> None:
 
     Exit status: 0 all passed, 3 a check failed, 1 a check could not be made.
     """
+
+
+drill.add_command(chaos)
 
 
 @drill.command("list")

@@ -8,7 +8,7 @@ from typing import Final
 from tidemark.core.identity import alert_name
 from tidemark_lab.drills.drill import Step
 from tidemark_lab.drills.stage import TOPIC, Stage
-from tidemark_lab.faults.node_faults import Fault
+from tidemark_lab.faults.fault import Fault
 
 STATE_SECONDS: Final = 60.0
 ALERT_SECONDS: Final = 30.0
@@ -61,14 +61,11 @@ def alert(
 def resolved(*detectors: str) -> Step:
     """Time for the end of alerts on states."""
     names = {alert_name(detector) for detector in detectors}
-    return Step(
-        f"wait: {', '.join(sorted(names))} resolve",
-        lambda stage: _end(stage, names),
-    )
 
+    def until(stage: Stage) -> None:
+        stage.reaches(lambda stage: not names & stage.open_alerts(), ALERT_SECONDS)
 
-def _end(stage: Stage, names: set[str]) -> None:
-    stage.reaches(lambda stage: not names & stage.open_alerts(), ALERT_SECONDS)
+    return Step(f"wait: {', '.join(sorted(names))} resolve", until)
 
 
 def idle() -> Step:
@@ -86,7 +83,9 @@ def busy() -> Step:
 
 
 def whole() -> Step:
-    return wait("every replica is in sync", lambda stage: stage.cluster.is_whole([TOPIC]), 90.0)
+    return wait(
+        "every replica is in sync", lambda stage: stage.cluster.is_whole(stage.topics), 90.0
+    )
 
 
 def in_sync(*brokers: int) -> Condition:
@@ -112,11 +111,12 @@ def leaderless() -> Condition:
 
 
 def acknowledged_since(key: str, count: int = 20) -> Condition:
-    """Whether records were acknowledged after a fault."""
+    """Whether records of the watched topic were acknowledged after a fault."""
 
     def holds(stage: Stage) -> bool:
         since = stage.marks[key].at
-        return len([r for r in stage.load.acknowledged() if r.acked_at > since]) >= count
+        acked = (r for r in stage.load.acknowledged() if r.topic == TOPIC and r.acked_at > since)
+        return sum(1 for _ in acked) >= count
 
     return holds
 

@@ -10,7 +10,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
-from tidemark_lab.faults.node_faults import Fault
+from tidemark_lab.faults.fault import Fault
 
 # Partition -> brokers, the preferred leader first.
 Assignment = Mapping[Place, Sequence[int]]

@@ -1,0 +1,80 @@
+"""Starts the stage of a drill: brokers, topics, load, the independent probe and the product."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
+from tidemark_lab.brokers.link import Link
+from tidemark_lab.brokers.load_producer import LoadProducer
+from tidemark_lab.brokers.probe import Probe
+from tidemark_lab.drills.drill import OVERRIDES, Drill
+from tidemark_lab.drills.pipeline import COLLECTOR, Pipeline
+from tidemark_lab.drills.stage import TOPIC, Stage
+from tidemark_lab.faults.disk_faults import SmallDisk
+
+EVENTS, ACKNOWLEDGED, PROBE = "events.jsonl", "acknowledged.jsonl", "probe.jsonl"
+# Linux answers on all of 127.0.0.0/8.
+_LINK_HOST: Final = "127.0.0.2"
+_SMALL_DISK_BYTES: Final = 64 << 20
+# The probe asks with Fetch version 12.
+_WITHOUT_PROBE: Final = frozenset({"0.10.2.2", "0.11.0.3", "1.1.1", "2.6.3"})
+
+
+def set_up(stack: ExitStack, drill: Drill, version: str, folder: Path, kept: Path) -> Stage:
+    """`folder` is for the brokers and the probe, `kept` for the recording."""
+    linked, disk = drill.linked_broker, _small_disk(stack, drill, folder)
+    cluster = LocalCluster(
+        folder / "kafka",
+        {**OVERRIDES, **drill.overrides},
+        {**drill.broker_overrides, **_log_directories(disk, drill, folder)},
+        controllers=drill.controllers,
+        version=version,
+        controller_hosts={} if linked is None else {linked: _LINK_HOST},
+    )
+    link = None
+    if linked is not None:
+        host, port = cluster.controller_address
+        link = stack.enter_context(Link((_LINK_HOST, port), (host, port)))
+    stack.enter_context(cluster)
+    for name, topic in drill.all_topics.items():
+        cluster.create_topic(name, topic.assignments, topic.all_configs)
+    load = LoadProducer(
+        cluster.bootstrap_servers,
+        drill.places(loaded=True),
+        kept / ACKNOWLEDGED,
+        drill.records_per_second,
+        drill.record_bytes,
+    )
+    stack.enter_context(load)
+    probe = None
+    if version not in _WITHOUT_PROBE and not drill.topics:
+        addresses = {broker: cluster.address(broker) for broker in BROKERS}
+        probe = stack.enter_context(Probe(addresses, TOPIC, 0, folder / PROBE))
+    controllers = cluster.controllers if drill.metadata_log else ()
+    pipeline = Pipeline(cluster.bootstrap_servers, kept / EVENTS, drill.thresholds, controllers)
+    stack.callback(pipeline.close)
+    pipeline.start()
+    pipeline.start_collector(COLLECTOR)
+    return Stage(cluster, load, pipeline, drill.places(), link, disk, probe)
+
+
+def _small_disk(stack: ExitStack, drill: Drill, folder: Path) -> SmallDisk | None:
+    """Mounts it."""
+    if drill.small_disk_broker is None:
+        return None
+    return stack.enter_context(SmallDisk(folder / "disk", _SMALL_DISK_BYTES))
+
+
+def _log_directories(
+    disk: SmallDisk | None, drill: Drill, folder: Path
+) -> Mapping[int, Mapping[str, str]]:
+    """Those of the broker with the small disk."""
+    broker = drill.small_disk_broker
+    if disk is None or broker is None:
+        return {}
+    data = folder / "kafka" / f"data-{broker}"
+    return {broker: {"log.dirs": f"{data},{disk.folder / 'data'}"}}
