@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tidemark.core.errors import ClusterError
-from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
 
 CHECKPOINT: Final = "replication-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -105,6 +105,21 @@ class LogReader:
                     segment.records[offset] = Stored(record_id, batch.epoch)
             found.update(segment.records)
         return found
+
+
+def read_disks(
+    cluster: LocalCluster, places: Iterable[Place], reader: LogReader | None = None
+) -> dict[int, dict[Place, Log]]:
+    """By broker, every log of these partitions that its disk holds."""
+    reader, wanted = reader or LogReader(), list(places)
+    return {
+        broker: {
+            place: reader.read(log)
+            for place in wanted
+            if (log := log_folder(cluster.log_directory(broker), place)).is_dir()
+        }
+        for broker in BROKERS
+    }
 
 
 def record_ids(data: bytes, batch: Batch) -> Iterator[tuple[int, int]]:

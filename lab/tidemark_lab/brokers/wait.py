@@ -8,7 +8,9 @@ from typing import Final, TypeVar
 
 from tidemark.core.errors import ClusterError
 
-_POLL_SECONDS: Final = 0.1
+# Between two looks: at first soon, as what is near needs no more.
+_SHORTEST_SECONDS: Final = 0.005
+_LONGEST_SECONDS: Final = 0.1
 _T = TypeVar("_T")
 # Raises where waiting longer is of no use.
 Check = Callable[[], object]
@@ -44,11 +46,12 @@ def comes_true(
     condition: Callable[[], bool], seconds: float, *, check: Check | None = None
 ) -> bool:
     """Whether the condition holds within this time. For what something else judges."""
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, _SHORTEST_SECONDS
     while not condition():
         if check is not None:
             check()
         if time.monotonic() > deadline:
             return False
-        time.sleep(_POLL_SECONDS)
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_SECONDS)
     return True

@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +21,7 @@ from tidemark_lab.drills.set_up import EVENTS, PROBE, set_up
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.faults.fault import FaultRecord
 from tidemark_lab.judge.samples import batches_of, read_samples, served_at
-from tidemark_lab.judge.truth import Removed, Truth, establish
+from tidemark_lab.judge.truth import Removed, Truth
 from tidemark_lab.judge.verdict import Result, Seen, judge
 
 Say = Callable[[str], None]
@@ -33,7 +32,6 @@ THRESHOLDS: Final = "thresholds.yaml"
 # Alerts that the state at the start raises have resolved, and states are known.
 WARM_UP_PASSES: Final = 4
 _SETTLE_PASSES: Final = 4
-_SETTLE_SECONDS: Final = 30.0
 
 
 def run_drill(drill: Drill, version: str, record: Path | None, say: Say) -> Result:
@@ -84,43 +82,37 @@ class _Runner:
     def _seen(self, stage: Stage, truth: Truth | None) -> Seen:
         probed = self._folder / PROBE
         lines = probed.read_text(encoding="utf-8").splitlines() if probed.exists() else []
-        seen = Seen(
+        return Seen(
             stage.pipeline.alerts(),
             stage.marks,
             truth,
             read_samples(batches_of(self._kept / EVENTS)),
             stage.differences,
-            notifications=stage.pipeline.notifications(),
-            served=served_at(lines),
-            shown=stage.shown,
+            stage.first_seen,
+            stage.pipeline.notifications(),
+            served_at(lines),
+            stage.shown,
         )
-        return seen if stage.probe is None else replace(seen, first_seen=stage.probe.first)
 
     def _read_truth(self, stage: Stage) -> Truth:
-        """Ends the load, waits for equal logs and a few passes, and reads every log."""
-        stage.load.stop()
-        stage.reaches(lambda stage: stage.is_settled(), _SETTLE_SECONDS)
-        stage.pass_over(_SETTLE_PASSES)
-        found = stage.cluster.partitions(stage.topics)
-        leaders = {place: partition.leader_id for place, partition in found.items()}
-        starts = {
-            place: log_start_offset(stage.cluster.log_directory(leader), place) or 0
-            for place, leader in leaders.items()
-            if leader in BROKERS
-        }
-        since = dict.fromkeys(stage.places, self._begins(stage))
-        removed = Removed(starts, since, stage.places if self._drill.compacted else ())
-        truth = establish(stage.load.acknowledged(), stage.replicas(), leaders, removed)
+        truth = stage.truth(self._removed, _SETTLE_PASSES)
         # All that was done counts as one fault: it causes one loss.
         times = sorted(mark.at for mark in stage.marks.values()) or [0.0]
         name, now = self._drill.name, time.time()
         truth.faults = [FaultRecord(name, "", (), (), times[0], now, now, (*times,))]
         return truth
 
-    def _begins(self, stage: Stage) -> float:
-        """When the topic was created again; 0 where it was not."""
-        key = self._drill.recreated_by
-        return 0.0 if key is None else stage.marks[key].healed_at or 0.0
+    def _removed(self, stage: Stage) -> Removed:
+        """What its steps removed in good order."""
+        starts = {
+            place: log_start_offset(stage.cluster.log_directory(leader), place) or 0
+            for place, leader in stage.all_leaders().items()
+            if leader in BROKERS
+        }
+        key, compacted = self._drill.recreated_by, self._drill.compacted
+        begins = 0.0 if key is None else stage.marks[key].healed_at or 0.0
+        since = dict.fromkeys(stage.places, begins)
+        return Removed(starts, since, stage.places if compacted else ())
 
     def _result(self, seen: Seen, error: str | None) -> Result:
         truth, claims = seen.truth or Truth(), seen.claims(self._version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from tidemark_lab.brokers.cluster import BROKERS, LocalCluster
 from tidemark_lab.brokers.link import Link
@@ -13,7 +13,7 @@ from tidemark_lab.brokers.load_producer import LoadProducer
 from tidemark_lab.brokers.probe import Probe
 from tidemark_lab.drills.drill import OVERRIDES, Drill
 from tidemark_lab.drills.pipeline import COLLECTOR, Pipeline
-from tidemark_lab.drills.stage import TOPIC, Stage
+from tidemark_lab.drills.stage import Stage
 from tidemark_lab.faults.disk_faults import SmallDisk
 
 EVENTS, ACKNOWLEDGED, PROBE = "events.jsonl", "acknowledged.jsonl", "probe.jsonl"
@@ -24,16 +24,39 @@ _SMALL_DISK_BYTES: Final = 64 << 20
 _WITHOUT_PROBE: Final = frozenset({"0.10.2.2", "0.11.0.3", "1.1.1", "2.6.3"})
 
 
+class Brokers(NamedTuple):
+    """What runs before the product."""
+
+    cluster: LocalCluster
+    load: LoadProducer
+    link: Link | None
+    disk: SmallDisk | None
+    probe: Probe | None
+
+
 def set_up(stack: ExitStack, drill: Drill, version: str, folder: Path, kept: Path) -> Stage:
     """`folder` is for the brokers and the probe, `kept` for the recording."""
+    cluster, load, link, disk, probe = start_brokers(stack, drill, folder, kept, version=version)
+    controllers = cluster.controllers if drill.metadata_log else ()
+    pipeline = Pipeline(cluster.bootstrap_servers, kept / EVENTS, drill.thresholds, controllers)
+    stack.callback(pipeline.close)
+    pipeline.start()
+    pipeline.start_collector(COLLECTOR)
+    return Stage(cluster, load, pipeline, drill.places(), link, disk, probe)
+
+
+def start_brokers(
+    stack: ExitStack, drill: Drill, folder: Path, kept: Path, **options: Any
+) -> Brokers:
+    """Brokers with these options of LocalCluster, the drill's topics, load and probe."""
     linked, disk = drill.linked_broker, _small_disk(stack, drill, folder)
     cluster = LocalCluster(
         folder / "kafka",
         {**OVERRIDES, **drill.overrides},
         {**drill.broker_overrides, **_log_directories(disk, drill, folder)},
         controllers=drill.controllers,
-        version=version,
         controller_hosts={} if linked is None else {linked: _LINK_HOST},
+        **options,
     )
     link = None
     if linked is not None:
@@ -51,15 +74,11 @@ def set_up(stack: ExitStack, drill: Drill, version: str, folder: Path, kept: Pat
     )
     stack.enter_context(load)
     probe = None
-    if version not in _WITHOUT_PROBE and not drill.topics:
+    if options.get("version") not in _WITHOUT_PROBE and len(drill.all_topics) == 1:
         addresses = {broker: cluster.address(broker) for broker in BROKERS}
-        probe = stack.enter_context(Probe(addresses, TOPIC, 0, folder / PROBE))
-    controllers = cluster.controllers if drill.metadata_log else ()
-    pipeline = Pipeline(cluster.bootstrap_servers, kept / EVENTS, drill.thresholds, controllers)
-    stack.callback(pipeline.close)
-    pipeline.start()
-    pipeline.start_collector(COLLECTOR)
-    return Stage(cluster, load, pipeline, drill.places(), link, disk, probe)
+        (watched,) = drill.all_topics
+        probe = stack.enter_context(Probe(addresses, watched, 0, folder / PROBE))
+    return Brokers(cluster, load, link, disk, probe)
 
 
 def _small_disk(stack: ExitStack, drill: Drill, folder: Path) -> SmallDisk | None:

@@ -14,16 +14,17 @@ from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
 from tidemark_lab.brokers.link import Link
 from tidemark_lab.brokers.load_producer import LoadProducer
 from tidemark_lab.brokers.probe import Probe
-from tidemark_lab.brokers.replica_logs import LogReader, log_folder, read_replicas
+from tidemark_lab.brokers.replica_logs import LogReader, read_disks, read_replicas
 from tidemark_lab.brokers.wait import comes_true, wait_until
 from tidemark_lab.drills.pipeline import Pipeline
 from tidemark_lab.faults.disk_faults import SmallDisk
 from tidemark_lab.faults.fault import Fault
-from tidemark_lab.judge.expected import Mark, ReceivedAlert, open_alerts
-from tidemark_lab.judge.truth import Replicas
+from tidemark_lab.judge.expected import FirstSeen, Mark, ReceivedAlert, open_alerts
+from tidemark_lab.judge.truth import Removed, Replicas, Truth, establish
 from tidemark_lab.judge.verdict import Shown
 
 TOPIC: Final = "orders"
+_SETTLE_SECONDS: Final = 30.0
 
 
 class Product(Protocol):
@@ -51,9 +52,12 @@ class Stage:
         link: Link | None = None,
         disk: SmallDisk | None = None,
         probe: Probe | None = None,
+        topic: str = TOPIC,
     ) -> None:
         self.cluster, self.load, self.product = cluster, load, product
         self.places, self.link, self.disk, self.probe = list(places), link, disk, probe
+        # The one that the conditions of steps are about.
+        self.topic = topic
         self.marks: dict[str, Mark] = {}
         # What `tidemark audit` found; None: it was not run.
         self.differences: int | None = None
@@ -71,15 +75,24 @@ class Stage:
         self.shown.append(Shown(name, holds, text))
 
     @property
+    def first_seen(self) -> FirstSeen:
+        """When the independent probe first saw a condition."""
+        return (lambda *_: None) if self.probe is None else self.probe.first
+
+    @property
     def pipeline(self) -> Pipeline:
         """The product, where it runs in this process."""
         if not isinstance(self.product, Pipeline):
             raise ClusterError("the drill's product runs in processes of its own.")
         return self.product
 
+    def mark(self, key: str, name: str = "", detail: str = "") -> None:
+        """Notes that something is done now, from which alerts may be counted."""
+        self.marks[key] = Mark(key, name, detail, time.time())
+
     def inject(self, key: str, fault: Fault) -> None:
         self._faults[key] = fault
-        self.marks[key] = Mark(key, fault.name, fault.detail, time.time())
+        self.mark(key, fault.name, fault.detail)
         fault.check = self.product.check
         fault.inject()
         # A fault may choose its broker as it is injected.
@@ -114,8 +127,8 @@ class Stage:
         self.wait(lambda _: self.product.passes() >= wanted, 60.0, f"{passes} passes are judged")
 
     def partitions(self) -> dict[int, Any]:
-        """By number, what the brokers that answer say of the partitions of TOPIC."""
-        found = self.cluster.partitions([TOPIC])
+        """By number, what the brokers that answer say of the partitions of the topic."""
+        found = self.cluster.partitions([self.topic])
         return {number: partition for (_, number), partition in found.items()}
 
     def leaders(self) -> dict[int, int]:
@@ -124,14 +137,23 @@ class Stage:
 
     def replicas(self) -> Replicas:
         """What the disk of every broker holds."""
-        return {
-            broker: {
-                place: self._logs.read(folder)
-                for place in self.places
-                if (folder := log_folder(self.cluster.log_directory(broker), place)).is_dir()
-            }
-            for broker in BROKERS
-        }
+        return read_disks(self.cluster, self.places, self._logs)
+
+    def truth(
+        self, removed: Callable[[Stage], Removed] = lambda _: Removed(), after_passes: int = 0
+    ) -> Truth:
+        """Ends the load, waits for equal logs and some passes, and reads every log."""
+        self.load.stop()
+        self.reaches(lambda stage: stage.is_settled(), _SETTLE_SECONDS)
+        if after_passes:
+            self.pass_over(after_passes)
+        leaders, gone = self.all_leaders(), removed(self)
+        return establish(self.load.acknowledged(), self.replicas(), leaders, gone)
+
+    def all_leaders(self) -> dict[Place, int]:
+        """Of every partition of the drill; -1: there is none."""
+        found = self.cluster.partitions(self.topics)
+        return {place: partition.leader_id for place, partition in found.items()}
 
     def is_settled(self) -> bool:
         """Whether the logs of every running replica end at one offset."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from tidemark.core.identity import alert_name
 from tidemark_lab.drills.drill import Step
-from tidemark_lab.drills.stage import TOPIC, Stage
+from tidemark_lab.drills.stage import Stage
 from tidemark_lab.faults.fault import Fault
 
 STATE_SECONDS: Final = 60.0
@@ -72,14 +72,14 @@ def idle() -> Step:
     """Stops the load, and waits until every replica has it and knows that it is committed."""
 
     def stop(stage: Stage) -> None:
-        stage.load.pause(TOPIC)
+        stage.load.pause(stage.topic)
         stage.pass_over(3)
 
     return Step("stop the load", stop)
 
 
 def busy() -> Step:
-    return Step("start the load", lambda stage: stage.load.resume(TOPIC))
+    return Step("start the load", lambda stage: stage.load.resume(stage.topic))
 
 
 def whole() -> Step:
@@ -115,7 +115,9 @@ def acknowledged_since(key: str, count: int = 20) -> Condition:
 
     def holds(stage: Stage) -> bool:
         since = stage.marks[key].at
-        acked = (r for r in stage.load.acknowledged() if r.topic == TOPIC and r.acked_at > since)
+        acked = (
+            r for r in stage.load.acknowledged() if r.topic == stage.topic and r.acked_at > since
+        )
         return sum(1 for _ in acked) >= count
 
     return holds

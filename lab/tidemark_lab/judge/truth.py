@@ -60,7 +60,7 @@ class Removed:
     def holds(self, record: AcknowledgedRecord, log: Log, newest: Mapping[bytes, int]) -> bool:
         """Whether it may be gone from a log. `newest`: the highest offset of each key there."""
         place, stored = (record.topic, record.partition), log.get(record.offset)
-        if record.acked_at <= self.since.get(place, 0.0):
+        if record.acked_at <= self.since.get(place, -1.0):
             return True
         if stored is not None and stored.id != record.id:
             return False

@@ -1,22 +1,12 @@
-"""Compares a proven range of lost offsets with the producer's own acknowledgements. Pure."""
+"""One proven range of lost offsets against the truth, as the demo tells it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidemark.core.text import counted
-from tidemark_lab.brokers.load_producer import AcknowledgedRecord
-
-# Half open.
-Range = tuple[int, int]
-
-
-def parse_range(text: str | None) -> Range | None:
-    """(5, 12) of "5-12"; None for anything else."""
-    start, _, end = (text or "").partition("-")
-    valid = start.isdigit() and end.isdigit() and int(start) < int(end)
-    return (int(start), int(end)) if valid else None
+from tidemark_lab.brokers.cluster import Place
+from tidemark_lab.judge.truth import Range, Truth
 
 
 @dataclass(frozen=True)
@@ -57,18 +47,11 @@ class LossComparison:
         )
 
 
-def compare_loss(
-    proven: Range | None, acknowledged: Sequence[AcknowledgedRecord], held: Mapping[int, int]
-) -> LossComparison:
-    """`held`: offset -> record id of everything the partition holds after recovery.
-
-    An acknowledged offset is lost when another record or none is at that offset now, also at or
-    past the last offset held.
-    """
-    lost = {
-        record.offset: record for record in acknowledged if held.get(record.offset) != record.id
-    }
-    kept = {record.offset for record in acknowledged} - lost.keys()
+def compare_loss(proven: Range | None, truth: Truth, place: Place) -> LossComparison:
+    """An acknowledged offset is lost where another record or none is there now."""
+    lost = {record.offset: record for record in truth.lost_of(place)}
+    held = truth.held.get(place, {})
+    kept = {offset for offset, one in held.items() if one.acked_at is not None} - lost.keys()
     actual = (min(lost), max(lost) + 1) if lost else None
     if proven is None:
         return LossComparison(None, actual, len(lost))
