@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,18 @@ from tests.conftest import missing
 from tests.processes import commands_with
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.java import find_java
+from tidemark_lab.brokers.wait import comes_true
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def wait_for(workdir: Path, wanted: int, exact: bool = False) -> bool:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+
+    def are_so_many() -> bool:
         count = len(commands_with(str(workdir)))
-        if count == wanted or (not exact and count > wanted):
-            return True
-        time.sleep(0.1)
-    return False
+        return count == wanted or (not exact and count > wanted)
+
+    return comes_true(are_so_many, 60.0)
 
 
 @pytest.mark.parametrize(

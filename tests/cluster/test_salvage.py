@@ -26,6 +26,7 @@ from tidemark.verbs.few_passes import few_passes
 from tidemark.verbs.inspect.losses_command import alerts_of_file
 from tidemark.verbs.salvage.command import salvage
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -50,10 +51,7 @@ def connection(cluster: LocalCluster) -> Connection:
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
+    wait_until(condition, SECONDS, what)
 
 
 class Truth:

@@ -4,15 +4,13 @@ import time
 from collections.abc import Callable
 
 from tests.judge.examples import loss, received
+from tidemark_lab.brokers.wait import wait_until
 from tidemark_lab.drills.notifications import Notifications
 from tidemark_lab.judge.verdict import Notification
 
 
 def wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(condition, 20.0, "the webhook has it")
 
 
 def test_a_loss_is_posted_at_once_and_what_follows_is_an_update() -> None:

@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.processes import running, wait_gone
 from tidemark_lab.brokers.process import ChildProcess
+from tidemark_lab.brokers.wait import wait_until
 
 PARENT = """
 import os, sys, time
@@ -51,8 +51,7 @@ def test_stop_lets_a_program_exit_and_kills_its_descendants(tmp_path: Path) -> N
         directory=tmp_path,
     )
     left = tmp_path / "left"
-    while not left.exists() or not left.read_text(encoding="utf-8").strip():
-        time.sleep(0.01)
+    wait_until(lambda: left.exists() and left.read_text().strip(), 20.0, "it runs")
     assert child.stop(grace_seconds=10)
     assert child.exit_code() == 7
     assert not wait_gone([int(left.read_text(encoding="utf-8"))])
@@ -64,8 +63,7 @@ def test_stop_kills_a_program_that_ignores_sigterm(tmp_path: Path) -> None:
         ["sh", "-c", "trap '' TERM; echo stubborn; while :; do sleep 0.05; done"],
         tmp_path / "log",
     )
-    while "stubborn" not in child.log_tail():
-        time.sleep(0.01)
+    wait_until(lambda: "stubborn" in child.log_tail(), 20.0, "it runs")
     assert not child.stop(grace_seconds=0.2)
     assert child.exit_code() == -signal.SIGKILL
 
@@ -86,8 +84,7 @@ for _ in range(8):
 print("busy", flush=True)
 """
     child = ChildProcess("busy", [sys.executable, "-c", busy], tmp_path / "log")
-    while "busy" not in child.log_tail():
-        time.sleep(0.01)
+    wait_until(lambda: "busy" in child.log_tail(), 20.0, "it runs")
     for _ in range(5):
         child.pause()
         states = [
@@ -111,8 +108,7 @@ def test_a_program_that_exits_is_reported_with_the_end_of_its_log(
     tmp_path: Path, command: list[str], code: int, output: str
 ) -> None:
     child = ChildProcess("broker 1", command, tmp_path / "log")
-    while child.is_running():
-        time.sleep(0.01)
+    wait_until(lambda: not child.is_running(), 20.0, "it has ended")
     failure = child.failure()
     assert failure is not None
     assert failure.startswith(f"broker 1 exited with {code}; the end of {tmp_path / 'log'}:\n")
