@@ -18,7 +18,7 @@ BACKGROUND = (
 TIMED = (("scenes",),)
 STAGES = (
     (
-        ("kafka", "web", "jvm", "local", "demo", "collect", "notify", "docs", "deploy", "drill"),
+        ("kafka", "web", "jvm", "brokers", "demo", "collect", "notify", "docs", "deploy", "drills"),
         ("verbs", "export", "packaging", "rules", "bench"),
         ("delivery",),
         ("dashboards", "messages"),

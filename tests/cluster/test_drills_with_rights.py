@@ -19,7 +19,7 @@ from tests.cluster.secure_brokers import (
     grant,
     secure_listeners,
 )
-from tests.drill.rights import names, with_describe_alone
+from tests.drills.rights import names, with_describe_alone
 from tidemark.collect.refusals import TOPICS
 from tidemark.core.codec import decode_batch
 from tidemark.core.identity import alert_name

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 from tests.conftest import ROOT
@@ -33,11 +34,13 @@ def test_each_group_has_its_partitions_every_pass_and_every_broker() -> None:
     batch = Batch(
         v=1, cluster=CLUSTER, collector="k", collector_epoch=1, pass_number=1, events=events
     )
-    groups = dict(split(batch, GROUPS))
+    groups: dict[int, list[Event]] = defaultdict(list)
+    for group, part in split(batch, GROUPS):
+        groups[group] += part.events
     assert sorted(groups) == list(range(GROUPS))
     found: set[tuple[str, int]] = set()
     for group, own in groups.items():
-        *placed, broker, ended = own.events
+        *placed, broker, ended = own
         assert broker == events[-2]
         assert isinstance(ended, Pass)
         assert ended.missed != "all"

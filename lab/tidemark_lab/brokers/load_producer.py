@@ -72,10 +72,6 @@ class LoadProducer:
         with self._lock:
             return list(self._acknowledged)
 
-    def last_acknowledged_at(self) -> float | None:
-        with self._lock:
-            return self._acknowledged[-1].acked_at if self._acknowledged else None
-
     def pause(self, topic: str) -> None:
         """Leaves a topic idle until `resume`; the records due meanwhile are never written."""
         self._paused.add(topic)

@@ -63,19 +63,6 @@ class Report:
                 return ReceivedAlert(alert, received_at)
         return None
 
-    def have_fired(
-        self, scene: str, expected: Sequence[Expected], alerts: Sequence[ReceivedAlert]
-    ) -> bool:
-        return all(self.find_firing(scene, each, alerts) is not None for each in expected)
-
-    def have_resolved(
-        self, scene: str, expected: Sequence[Expected], alerts: Sequence[ReceivedAlert]
-    ) -> bool:
-        """Whether those have fired, and are resolved in the scene in which they fired."""
-        fired = [self.find_firing(scene, each, alerts) for each in expected]
-        found = [one for one in fired if one is not None]
-        return len(found) == len(fired) and have_resolved(found, alerts, self._end(scene))
-
     def results(self, alerts: Sequence[ReceivedAlert]) -> list[AlertResult]:
         """All results, scene by scene: the expected alerts first, then those that must not come."""
         found: list[AlertResult] = []

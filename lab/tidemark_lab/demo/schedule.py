@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -25,10 +25,19 @@ from tidemark_lab.demo.expected_alerts import (
 from tidemark_lab.demo.report import Report
 from tidemark_lab.drills.drill import Drill, Step, Topic
 from tidemark_lab.drills.stage import Stage
-from tidemark_lab.drills.steps import acknowledged_since, act, in_sync, inject, led_by, load, wait
+from tidemark_lab.drills.steps import (
+    acknowledged_since,
+    act,
+    alert,
+    in_sync,
+    inject,
+    led_by,
+    load,
+    resolved,
+    wait,
+)
 from tidemark_lab.faults.node_faults import Crash, Pause, RollingRestart
 from tidemark_lab.faults.topic_faults import PreferredElection
-from tidemark_lab.judge.expected import ReceivedAlert
 
 WATCHED: Final = "demo.orders"
 LAG_TIME_MS: Final = "15000"
@@ -45,7 +54,6 @@ ALONE_SECONDS: Final = 3.0
 # Longer than Alertmanager's group_wait for a page: what is resolved before causes no message.
 OFFLINE_SECONDS: Final = 6.0
 ALERT_SECONDS: Final = 45.0
-RESOLVE_SECONDS: Final = 30.0
 # A slow start raises TidemarkStreamStalled. It resolves once passes have flowed for two minutes.
 SLOW_START_SECONDS: Final = 240.0
 RECOVERY_SECONDS: Final = 90.0
@@ -78,18 +86,6 @@ class _Scenes:
     def _begin(self, scene: str, text: str) -> Step:
         return act(f"{scene}: {text}", lambda _: self._report.begin(scene))
 
-    def _fired(self, scene: str, *faults: str) -> Step:
-        """Waits for the expected alerts. Missing ones show in the table; the scenes go on."""
-        wanted = [e for e in EXPECTED[scene] if not faults or e.after in faults]
-        return _until(lambda alerts: self._report.have_fired(scene, wanted, alerts), ALERT_SECONDS)
-
-    def _resolved(self, scene: str) -> Step:
-        """Waits until the scene's alerts on states are resolved, as `_fired` does."""
-        wanted = [e for e in EXPECTED[scene] if e.resolves]
-        return _until(
-            lambda alerts: self._report.have_resolved(scene, wanted, alerts), RESOLVE_SECONDS
-        )
-
     def _is_whole(self, stage: Stage) -> bool:
         return stage.cluster.is_whole([WATCHED, *self._own_topics])
 
@@ -109,13 +105,13 @@ class _Scenes:
         return (
             self._begin(PAUSED, f"broker {FOLLOWER} will hang under load (SIGSTOP)"),
             inject(PAUSE_FOLLOWER, lambda stage: Pause(stage.cluster, FOLLOWER)),
-            self._fired(PAUSED),
+            *_fired(PAUSED),
             act(
                 f"{PAUSED}: broker {FOLLOWER} resumes (SIGCONT); its alerts must resolve",
                 lambda stage: stage.heal(PAUSE_FOLLOWER),
             ),
             self._whole(),
-            self._resolved(PAUSED),
+            _resolved(PAUSED),
         )
 
     def rolling(self) -> tuple[Step, ...]:
@@ -146,18 +142,18 @@ class _Scenes:
             _silent(wait(f"broker {LEADER} alone in the in-sync set", in_sync(LEADER))),
             _silent(wait("it acknowledges records alone", acknowledged_since(KILL_FOLLOWER, 50))),
             _silent(load(ALONE_SECONDS)),
-            self._fired(UNCLEAN, KILL_FOLLOWER),
+            *_fired(UNCLEAN, KILL_FOLLOWER),
             inject(KILL_LEADER, lambda stage: Crash(stage.cluster, LEADER)),
-            self._fired(UNCLEAN, KILL_LEADER),
+            *_fired(UNCLEAN, KILL_LEADER),
             _silent(load(OFFLINE_SECONDS)),
             _return(RETURN_STALE, KILL_FOLLOWER),
             _silent(wait(f"broker {FOLLOWER} leads", led_by(FOLLOWER), RECOVERY_SECONDS)),
-            self._fired(UNCLEAN, RETURN_STALE),
+            *_fired(UNCLEAN, RETURN_STALE),
             _return(RETURN_LEADER, KILL_LEADER),
             self._whole(),
-            self._fired(UNCLEAN, RETURN_LEADER),
+            *_fired(UNCLEAN, RETURN_LEADER),
             act(f"{UNCLEAN}: both replicas are back; the state alerts must resolve", _nothing),
-            self._resolved(UNCLEAN),
+            _resolved(UNCLEAN),
             _silent(load(SETTLE_SECONDS)),
         )
 
@@ -166,11 +162,18 @@ def _silent(step: Step) -> Step:
     return replace(step, text="")
 
 
-def _until(condition: Callable[[list[ReceivedAlert]], bool], seconds: float) -> Step:
-    def reach(stage: Stage) -> None:
-        stage.reaches(lambda stage: condition(stage.product.alerts()), seconds)
+def _fired(scene: str, *faults: str) -> tuple[Step, ...]:
+    """Waits for the expected alerts. Missing ones show in the table; the scenes go on."""
+    return tuple(
+        _silent(alert(e.detector, 1, e.broker, ALERT_SECONDS, e.after))
+        for e in EXPECTED[scene]
+        if not faults or e.after in faults
+    )
 
-    return act("", reach)
+
+def _resolved(scene: str) -> Step:
+    """Waits until the scene's alerts on states are resolved, as `_fired` does."""
+    return _silent(resolved(*(e.detector for e in EXPECTED[scene] if e.resolves)))
 
 
 def _nothing(_stage: Stage) -> None:

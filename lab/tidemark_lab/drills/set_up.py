@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -49,11 +48,15 @@ def start_brokers(
     stack: ExitStack, drill: Drill, folder: Path, kept: Path, **options: Any
 ) -> Brokers:
     """Brokers with these options of LocalCluster, the drill's topics, load and probe."""
-    linked, disk = drill.linked_broker, _small_disk(stack, drill, folder)
+    linked, small, disk, second = drill.linked_broker, drill.small_disk_broker, None, {}
+    if small is not None:
+        disk = stack.enter_context(SmallDisk(folder / "disk", _SMALL_DISK_BYTES))
+        data = folder / "kafka" / f"data-{small}"
+        second = {small: {"log.dirs": f"{data},{disk.folder / 'data'}"}}
     cluster = LocalCluster(
         folder / "kafka",
         {**OVERRIDES, **drill.overrides},
-        {**drill.broker_overrides, **_log_directories(disk, drill, folder)},
+        {**drill.broker_overrides, **second},
         controllers=drill.controllers,
         controller_hosts={} if linked is None else {linked: _LINK_HOST},
         **options,
@@ -79,21 +82,3 @@ def start_brokers(
         (watched,) = drill.all_topics
         probe = stack.enter_context(Probe(addresses, watched, 0, folder / PROBE))
     return Brokers(cluster, load, link, disk, probe)
-
-
-def _small_disk(stack: ExitStack, drill: Drill, folder: Path) -> SmallDisk | None:
-    """Mounts it."""
-    if drill.small_disk_broker is None:
-        return None
-    return stack.enter_context(SmallDisk(folder / "disk", _SMALL_DISK_BYTES))
-
-
-def _log_directories(
-    disk: SmallDisk | None, drill: Drill, folder: Path
-) -> Mapping[int, Mapping[str, str]]:
-    """Those of the broker with the small disk."""
-    broker = drill.small_disk_broker
-    if disk is None or broker is None:
-        return {}
-    data = folder / "kafka" / f"data-{broker}"
-    return {broker: {"log.dirs": f"{data},{disk.folder / 'data'}"}}

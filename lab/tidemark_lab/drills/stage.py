@@ -14,7 +14,7 @@ from tidemark_lab.brokers.cluster import BROKERS, LocalCluster, Place
 from tidemark_lab.brokers.link import Link
 from tidemark_lab.brokers.load_producer import LoadProducer
 from tidemark_lab.brokers.probe import Probe
-from tidemark_lab.brokers.replica_logs import LogReader, read_disks, read_replicas
+from tidemark_lab.brokers.replica_logs import LogReader, ReplicaOnDisk, read_disks, read_replicas
 from tidemark_lab.brokers.wait import comes_true, wait_until
 from tidemark_lab.drills.pipeline import Pipeline
 from tidemark_lab.faults.disk_faults import SmallDisk
@@ -155,23 +155,37 @@ class Stage:
         found = self.cluster.partitions(self.topics)
         return {place: partition.leader_id for place, partition in found.items()}
 
-    def is_settled(self) -> bool:
-        """Whether the logs of every running replica end at one offset."""
-        ends: dict[Place, set[int]] = {}
-        for broker in filter(self.cluster.is_running, BROKERS):
-            folder = self.cluster.log_directory(broker)
-            for place, replica in read_replicas(folder, self.places).items():
-                ends.setdefault(place, set()).add(replica.log_end_offset)
+    def on_disk(self) -> dict[tuple[int, Place], ReplicaOnDisk]:
+        """By broker and partition, where the logs of the running brokers end."""
+        return {
+            (broker, place): replica
+            for broker in filter(self.cluster.is_running, BROKERS)
+            for place, replica in read_replicas(
+                self.cluster.log_directory(broker), self.places
+            ).items()
+        }
+
+    def is_settled(self, *, committed: bool = False) -> bool:
+        """Whether the logs of every running replica end at one offset.
+
+        `committed`: which is their high watermark, too, by the checkpoints.
+        """
+        ends: dict[Place, set[int | None]] = {}
+        for (_, place), replica in self.on_disk().items():
+            ends.setdefault(place, set()).update(replica if committed else replica[:1])
         return all(len(found) == 1 for found in ends.values())
 
-    def firing(self, detector: str, broker: int | None = None) -> set[Place | None]:
-        """Where an alert has fired so far; None for one without a partition."""
+    def firing(
+        self, detector: str, broker: int | None = None, since: float = 0.0
+    ) -> set[Place | None]:
+        """Where an alert has fired since a time; None for one without a partition."""
         name = alert_name(detector)
         return {
             (labels["topic"], int(labels["partition"])) if "partition" in labels else None
-            for alert, _ in self.product.alerts()
+            for alert, received_at in self.product.alerts()
             if (labels := alert.labels)["alertname"] == name
             and alert.state == "firing"
+            and received_at >= since
             and (broker is None or labels.get("broker") == str(broker))
         }
 

@@ -46,14 +46,15 @@ def alert(
     partitions: int = 1,
     broker: int | None = None,
     seconds: float = ALERT_SECONDS,
+    after: str | None = None,
 ) -> Step:
-    """Time for an alert. Whether it came is judged at the end."""
+    """Time for an alert, after a fault. Whether it came is judged at the end."""
 
     def until(stage: Stage) -> None:
-        def fired(stage: Stage) -> bool:
-            return len(stage.firing(detector, broker)) >= partitions
-
-        stage.reaches(fired, seconds)
+        since = 0.0 if after is None else stage.marks[after].at
+        stage.reaches(
+            lambda stage: len(stage.firing(detector, broker, since)) >= partitions, seconds
+        )
 
     return Step(f"wait: {alert_name(detector)} fires", until)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec.structs import replace
-
+from tidemark.collect.pack import Packer
 from tidemark.core.codec import decode_batch
-from tidemark.core.events import Batch, BrokerState, Event, Pass
+from tidemark.core.events import Batch, BrokerState, Pass, Ranges
 from tidemark.core.identity import group_of
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.reduce.group import Fold
 from tidemark.reduce.group_state import GroupState
 from tidemark.verbs.recording import read_lines
+from tidemark_lab.brokers.cluster import Place
 
 # The default of `topics.partitions`. In one group, as `tidemark replay` folds, the result is the
 # same only where nothing is counted over partitions.
@@ -37,33 +37,23 @@ def replay(recording: Path, groups: int = GROUPS) -> list[Alert]:
 
 
 def split(batch: Batch, groups: int) -> Iterator[tuple[int, Batch]]:
-    """The batch of each group. Passes and broker states go to every group."""
-    events: list[list[Event]] = [[] for _ in range(groups)]
+    """The batches of each group, as a collector packs them. Passes and brokers go to every one."""
+    head = (batch.cluster, batch.collector, batch.collector_epoch, batch.pass_number)
+    packer = Packer(*head, groups)
     for event in batch.events:
-        if isinstance(event, Pass):
-            for group, own in enumerate(events):
-                own.append(_pass_of(batch.cluster, event, group, groups))
-        elif isinstance(event, BrokerState):
-            for own in events:
-                own.append(event)
+        if isinstance(event, Pass) and event.missed != "all":
+            packer.finish(event, _by_group(batch.cluster, event.missed, groups))
+        elif isinstance(event, Pass | BrokerState):
+            packer.broadcast(event)
         elif event.topic is not None and event.partition is not None:
-            events[group_of(batch.cluster, event.topic, event.partition, groups)].append(event)
-    for group, own in enumerate(events):
-        if own:
-            yield group, replace(batch, events=own)
+            packer.add(group_of(batch.cluster, event.topic, event.partition, groups), event)
+    for record in packer.take():
+        yield record.group, decode_batch(record.payload)
 
 
-def _pass_of(cluster: str, event: Pass, group: int, groups: int) -> Pass:
-    """The pass with the missed partitions of one group."""
-    if event.missed == "all":
-        return event
-    missed = {
-        topic: [
-            (partition, partition)
-            for first, last in ranges
-            for partition in range(first, last + 1)
-            if group_of(cluster, topic, partition, groups) == group
-        ]
-        for topic, ranges in event.missed.items()
-    }
-    return replace(event, missed={topic: ranges for topic, ranges in missed.items() if ranges})
+def _by_group(cluster: str, missed: Ranges, groups: int) -> Iterator[tuple[int, Place]]:
+    """Each missed partition with its group."""
+    for topic, ranges in missed.items():
+        for first, last in ranges:
+            for partition in range(first, last + 1):
+                yield group_of(cluster, topic, partition, groups), (topic, partition)

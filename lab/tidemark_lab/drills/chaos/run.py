@@ -6,7 +6,7 @@ import gzip
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -70,14 +70,11 @@ def read_run(folder: Path) -> Run:
     """The inverse of `Run.write`."""
     run = msgspec.json.decode((folder / TRUTH).read_bytes(), type=Run)
     found: dict[Place, dict[int, Held]] = {}
-    for topic, partition, offset, *held in read_rows(folder / DISK):
+    rows: list[list[Any]] = msgspec.json.decode(gzip.decompress((folder / DISK).read_bytes()))
+    for topic, partition, offset, *held in rows:
         found.setdefault((topic, partition), {})[offset] = Held(*held)
     run.truth.held = found
     return run
-
-
-def read_rows(file: Path) -> list[list[Any]]:
-    return list(msgspec.json.decode(gzip.decompress(file.read_bytes())))
 
 
 class Disks:
@@ -99,12 +96,8 @@ class Disks:
             found = self._ledger.read(self._stage.replicas(), number, self._removed(fault))
             return not found.diverged and not found.unread
 
-        def seen() -> str:
-            return ", ".join(f"{place}: {offsets[:3]}" for place, offsets in found.diverged.items())
-
-        wait_until(
-            agree, AGREE_SECONDS, "the replicas agree", seen=seen, check=self._stage.product.check
-        )
+        check, what = self._stage.product.check, "the replicas agree"
+        wait_until(agree, AGREE_SECONDS, what, seen=lambda: str(found.diverged)[:200], check=check)
         return self._ledger.settle(found)
 
     def _removed(self, fault: Fault | None) -> Removed:
@@ -147,7 +140,8 @@ def run_chaos(
         stage.pipeline.close()
         stage.load.stop()
         shutil.copy(stage.cluster.directory / f"node-{CONTROLLER}.log", folder / CONTROLLER_LOG)
-        pack(folder, kept, (EVENTS, ACKNOWLEDGED, CONTROLLER_LOG))
+        for name in (EVENTS, ACKNOWLEDGED, CONTROLLER_LOG):
+            (kept / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
 
 
 def _inject_all(run: Run, plan: Plan, seconds: float, say: Say) -> None:
@@ -182,10 +176,3 @@ def _inject(
     lost = disks.settle(number, fault)
     faults[number] = record._replace(end=time.time())
     return faults[number], lost
-
-
-def pack(folder: Path, kept: Path, names: Iterable[str]) -> None:
-    """Packs what a run left."""
-    for name in names:
-        with (folder / name).open("rb") as source, gzip.open(kept / f"{name}.gz", "wb") as packed:
-            shutil.copyfileobj(source, packed)

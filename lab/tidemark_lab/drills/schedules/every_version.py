@@ -16,7 +16,6 @@ from tidemark.core.codec import decode_batch
 from tidemark.core.events import Observation
 from tidemark_lab.brokers.broker_socket import fetch_metadata
 from tidemark_lab.brokers.cluster import BROKERS, Place
-from tidemark_lab.brokers.replica_logs import ReplicaOnDisk, read_replicas
 from tidemark_lab.drills.drill import Drill, Step, Topic
 from tidemark_lab.drills.stage import TOPIC, Stage
 from tidemark_lab.drills.steps import (
@@ -41,7 +40,6 @@ _PAUSE, _RESTART, _KILL = "pause a follower", "restart broker 3", "kill broker 2
 _FOLLOWER, _LEADER = "kill the follower", "kill the last leader"
 # A few passes of the collector.
 _SECONDS: Final = 3.5
-_SETTLE_SECONDS: Final = 60.0
 _TURNS: Final = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 
 
@@ -63,22 +61,8 @@ def _is_gone(broker: int, stage: Stage) -> bool:
     return broker not in {b.node_id for b in fetch_metadata(stage.cluster.address(alive)).brokers}
 
 
-def _on_disk(stage: Stage) -> dict[tuple[int, Place], ReplicaOnDisk]:
-    return {
-        (broker, place): replica
-        for broker in BROKERS
-        for place, replica in read_replicas(
-            stage.cluster.log_directory(broker), stage.places
-        ).items()
-    }
-
-
 def _is_settled(stage: Stage) -> bool:
-    """Whether every log and checkpoint ends at one high watermark."""
-    ends: dict[Place, set[int | None]] = {place: set() for place in stage.places}
-    for (_, place), replica in _on_disk(stage).items():
-        ends[place].update(replica)
-    return all(len(both) == 1 for both in ends.values())
+    return stage.is_settled(committed=True)
 
 
 def _compare(stage: Stage) -> None:
@@ -94,7 +78,7 @@ def _compare(stage: Stage) -> None:
         for sample in observation.samples
         if sample.error is None
     }
-    stored = _on_disk(stage)
+    stored = stage.on_disk()
     wrong = [key for key in shown.keys() | stored.keys() if shown.get(key) != stored.get(key)]
     text = f"{len(stored)} replicas end where the collector says, but {wrong}"
     stage.show("observed offsets", text, holds=bool(stored) and not wrong)
@@ -113,7 +97,7 @@ def quiet() -> tuple[Step, ...]:
     return (
         each("pause"),
         load(0.5),
-        wait("every log and checkpoint ends at the high watermark", _is_settled, _SETTLE_SECONDS),
+        wait("every log and checkpoint ends at the high watermark", _is_settled),
         passes(2),
         act("compare what was observed with the disks", _compare),
         each("resume"),

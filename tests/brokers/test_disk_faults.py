@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from tests.local.test_faults import Recorder
-from tests.local.test_replica_logs import PLACE, batch, folder
+from tests.brokers.test_faults import Recorder
+from tests.brokers.test_replica_logs import PLACE, batch, folder
 from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.replica_logs import CHECKPOINT, read_log

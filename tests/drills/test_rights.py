@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.documented_rights import alerts_with_describe_alone
-from tests.drill.rights import CHOSEN, ON_NEWEST, names, with_describe_alone
+from tests.drills.rights import CHOSEN, ON_NEWEST, names, with_describe_alone
 from tidemark.core.identity import alert_name
 from tidemark_lab.brokers.jars import KAFKA_VERSION
 from tidemark_lab.drills.schedules.table import DRILLS

@@ -58,16 +58,15 @@ def test_the_result_is_printed_where_its_file_cannot_be_written(
     folder.mkdir()
     file = folder / "junit.xml"
 
-    def run_drill(*_: object) -> Result:
+    def run_side_by_side(*_: object) -> list[Result]:
         # An interrupted run leaves no empty file.
         assert not file.exists()
         if is_removed:
             shutil.rmtree(folder)
-        return Result("zombie-leader", "4.1.2", 1.0, error="the brokers did not start")
+        return [Result("zombie-leader", "4.1.2", 1.0, error="the brokers did not start")]
 
-    monkeypatch.setattr(command, "run_drill", run_drill)
+    monkeypatch.setattr(command, "run_side_by_side", run_side_by_side)
     # They are of the process.
-    monkeypatch.setattr(command, "quiet_logs", lambda: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     is_removed = False
     arguments = ("run", "zombie-leader", "--junit", str(file))

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
+from tests.brokers.test_faults import Recorder
 from tests.judge.examples import PLACE, received
-from tests.local.test_faults import Recorder
 from tidemark.core.errors import ClusterError
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.drills.steps import in_sync, leaderless, led_by, not_led_by
