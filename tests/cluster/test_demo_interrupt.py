@@ -14,18 +14,9 @@ from tests.conftest import missing
 from tests.processes import commands_with
 from tidemark.core.errors import TidemarkError
 from tidemark.jvm.java import find_java
-from tidemark_lab.brokers.wait import comes_true
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-
-
-def wait_for(workdir: Path, wanted: int, exact: bool = False) -> bool:
-
-    def are_so_many() -> bool:
-        count = len(commands_with(str(workdir)))
-        return count == wanted or (not exact and count > wanted)
-
-    return comes_true(are_so_many, 60.0)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +39,9 @@ def test_nothing_is_left_of_an_interrupted_demo(
         start_new_session=True,
     ) as demo:
         # The demo itself and its four Kafka processes.
-        assert wait_for(workdir, 5)
+        wait_until(lambda: len(commands_with(str(workdir))) >= 5, 60.0, "the demo runs")
         os.kill(demo.pid, end)
         output = demo.communicate(timeout=60)[0]
     assert demo.returncode == code, output
     assert "Traceback" not in output
-    assert wait_for(workdir, 0, exact=True), commands_with(str(workdir))
+    wait_until(lambda: not commands_with(str(workdir)), 60.0, "nothing of the demo runs")

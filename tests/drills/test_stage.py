@@ -84,6 +84,9 @@ def test_alerts_fire_and_are_open_until_they_resolve() -> None:
     stage = make(None, lag, end, down)
     assert stage.firing("FOLLOWER_LAG", 3) == {PLACE}
     assert stage.firing("FOLLOWER_LAG", 2) == set()
+    assert stage.firing("FOLLOWER_LAG", 3, since=1.5) == set()
+    stage.topic = "another"
+    assert (stage.firing("FOLLOWER_LAG"), stage.firing("BROKER_DOWN")) == (set(), {None})
     assert stage.firing("BROKER_DOWN") == {None}
     assert stage.open_alerts() == {"KafkaBrokerDown"}
 

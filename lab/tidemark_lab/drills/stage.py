@@ -178,13 +178,17 @@ class Stage:
     def firing(
         self, detector: str, broker: int | None = None, since: float = 0.0
     ) -> set[Place | None]:
-        """Where an alert has fired since a time; None for one without a partition."""
+        """Where an alert of the topic or of a broker has fired since a time.
+
+        None for one without a partition.
+        """
         name = alert_name(detector)
         return {
             (labels["topic"], int(labels["partition"])) if "partition" in labels else None
             for alert, received_at in self.product.alerts()
             if (labels := alert.labels)["alertname"] == name
             and alert.state == "firing"
+            and labels.get("topic", self.topic) == self.topic
             and received_at >= since
             and (broker is None or labels.get("broker") == str(broker))
         }
