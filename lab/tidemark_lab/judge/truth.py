@@ -115,7 +115,7 @@ def establish(
     removed = removed or Removed()
     truth = Truth(acknowledged=len(acknowledged))
     logs = {place: replicas.get(leader, {}).get(place) for place, leader in leaders.items()}
-    newest = {place: _newest(logs[place] or {}) for place in removed.compacted}
+    newest = {place: _newest(logs.get(place) or {}) for place in removed.compacted}
     acked_at: dict[Place, dict[int, float]] = {}
     for record in acknowledged:
         place = (record.topic, record.partition)
