@@ -26,6 +26,7 @@ from tidemark.kafka.topics import ensure_topics
 from tidemark.reduce.rows import RawRecord
 from tidemark.settings import Export, Notify, Receiver, Settings
 from tidemark_lab.brokers.receiver import ReceivedAlert, WebhookReceiver
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Start = Callable[..., StreamProcess]
@@ -109,9 +110,9 @@ def check_webhook(webhook: WebhookReceiver, sent: list[RawRecord]) -> None:
         if row.destination == "alerts" and row.value is not None
     ]
     expected = transitions(alert for alert in alerts if isinstance(alert, Alert))
-    deadline = time.monotonic() + 30
-    while set(posted(webhook.alerts())) != set(expected) and time.monotonic() < deadline:
-        time.sleep(0.2)
+    wait_until(
+        lambda: set(posted(webhook.alerts())) == set(expected), 30.0, "every transition is posted"
+    )
     assert Counter(posted(webhook.alerts())) == expected
     assert set(expected.values()) == {1}
 
