@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from tidemark.stream.checkpoint import (
     decode_fixed_settings,
     fixed_settings,
 )
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 BEFORE, AFTER = 4, 6
@@ -55,10 +55,7 @@ def delete_event_topic(settings: Settings) -> None:
     admin: Any = make_admin(settings.kafka)
     admin.delete_topics([settings.topics.replica_state])
     admin.close()
-    deadline = time.monotonic() + 30
-    while partitions_of(settings) is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: partitions_of(settings) is None, 30.0, "the event topic is gone")
 
 
 def firing(settings: Settings) -> dict[str, set[str]]:
