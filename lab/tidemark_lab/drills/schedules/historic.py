@@ -18,6 +18,7 @@ from tidemark_lab.drills.drill import Drill, Topic
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.drills.steps import (
     act,
+    alert,
     answers,
     busy,
     heal,
@@ -149,6 +150,7 @@ HW_TRUNCATION_DIVERGENCE: Final = Drill(
         wait("every session has ended", _none_registered, _SECONDS),
         heal(_CONTROLLER),
         wait("broker 3 serves", answers([3]), _SECONDS),
+        alert("OFFLINE"),
         heal(_SECOND),
         wait("broker 2 leads", led_by(2), _SECONDS),
         passes(4),
