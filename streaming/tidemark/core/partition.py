@@ -7,14 +7,14 @@ has its bound, named here or where it is filled. Times are Unix seconds.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from tidemark.core.errors import StateError
 from tidemark.core.leader_epochs import Committed, LineageEntries
-from tidemark.core.offset_history import OffsetHistory, from_oldest
+from tidemark.core.offset_history import OffsetHistory
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
 from tidemark.core.sparse_state import (
     CheckpointSeen,
@@ -26,8 +26,7 @@ from tidemark.core.sparse_state import (
 )
 from tidemark.core.tracked_alert import TrackedAlert
 
-# Version 2 added `sparse` and stores offset histories from the newest sample on. Version 3 keeps
-# the cause of a shrink and its certainty apart.
+# That of 0.1.0.
 STATE_VERSION: Final = 3
 MAX_ISR_HISTORY: Final = 16
 MAX_SHRINKS: Final = 16
@@ -211,13 +210,6 @@ class PartitionState(Struct, array_like=True, gc=False):
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[PartitionState] = msgspec.msgpack.Decoder(PartitionState)
-_FIELDS: Final = PartitionState.__struct_fields__
-# What a state of other bytes raises, before and while its older forms are converted.
-UNREADABLE: Final = (
-    *(msgspec.MsgspecError, ValueError, TypeError, AttributeError),
-    *(IndexError, KeyError, RecursionError, OverflowError),
-)
-_CAUSES: Final = frozenset(cause.value for cause in ShrinkCause)
 
 
 def encode_state(state: PartitionState) -> bytes:
@@ -226,39 +218,13 @@ def encode_state(state: PartitionState) -> bytes:
 
 
 def decode_state(blob: bytes) -> PartitionState:
-    """The inverse of `encode_state`; it upcasts older versions.
+    """The inverse of `encode_state`.
 
     Raises StateError. `tidemark stream` refuses the checkpoint of a newer release at start.
     """
     try:
-        if blob[0] == STATE_VERSION:
-            return _decoder.decode(memoryview(blob)[1:])
-        return _decode_older(blob)
-    except UNREADABLE as error:
+        if blob[0] != STATE_VERSION:
+            raise ValueError(f"version {blob[0]}")
+        return _decoder.decode(memoryview(blob)[1:])
+    except (msgspec.MsgspecError, ValueError, IndexError, RecursionError) as error:
         raise StateError(error) from None
-
-
-def _decode_older(blob: bytes) -> PartitionState:
-    version = blob[0]
-    if version not in (1, 2):
-        raise ValueError(f"version {version}")
-    document: list[Any] = msgspec.msgpack.decode(memoryview(blob)[1:])
-    if version == 1:
-        document = _from_version_1(document)
-    return msgspec.convert(_from_version_2(document), PartitionState)
-
-
-def _from_version_1(document: list[Any]) -> list[Any]:
-    """Version 1: [state, history, previous history], the histories from the oldest sample on."""
-    state, history, previous = document
-    state[_FIELDS.index("offset_history")] = from_oldest(history)
-    state[_FIELDS.index("previous_offset_history")] = from_oldest(previous)
-    return list(state)
-
-
-def _from_version_2(state: list[Any]) -> list[Any]:
-    """Version 2 wrote a recorded cause as "fencing, by the metadata log"."""
-    for shrink in state[_FIELDS.index("shrinks")]:
-        cause, recorded, _ = shrink.pop().partition(", by the metadata log")
-        shrink += [cause if cause in _CAUSES else ShrinkCause.UNKNOWN, bool(recorded)]
-    return state
