@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.core.tracked_alert import tracked
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.phrases import describe_missing
+from tidemark.detect.phrases import describe_replicas
 
 ID = "AT_MIN_ISR"
 
@@ -26,19 +25,15 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
         return
     if all(context.in_grace(broker) for broker in missing):
         return
-    alert = tracked(context.alerts, ID, None)
-    held_ms = 0.0 if alert is None else alert.held_ms(context.now)
     danger = "If another one leaves, acks=all writes are refused"
     if minimum == 1:
         danger = f"Leader {state.leader} is the last one; without it the partition is offline"
     yield Condition(
-        severity="warning"
-        if held_ms >= context.thresholds.under_replicated_escalates_ms
-        else "info",
+        severity=context.escalated(ID, context.thresholds.under_replicated_escalates_ms),
         broker=missing[0],
         description=f"{context.name} has {len(members)} of {len(state.settled)} replicas in sync, "
         f"exactly the minimum (min ISR {minimum}). {danger}. "
-        f"Missing: {describe_missing(state)}.",
+        f"Missing: {describe_replicas(state, missing)}.",
         evidence={
             "in_sync_replicas": members,
             "effective_min_in_sync_replicas": minimum,

@@ -33,10 +33,8 @@ _FENCED = {
 
 def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
     """One condition per broker that is down."""
-    if not any(seen.outcome == OK for seen in cluster.brokers.values()):
-        return
     for broker, seen in cluster.brokers.items():
-        down = seen.outcome not in (OK, CONTROLLED_SHUTDOWN)
+        down = seen.outcome not in (OK, CONTROLLED_SHUTDOWN) and cluster.others_answer(broker)
         if down and not cluster.in_grace(broker, context.now):
             yield _condition(broker, seen, cluster, context)
 

@@ -15,7 +15,6 @@ from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.cluster import CheckpointFiles, ClusterState
-from tidemark.core.events import OK
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import CheckpointSeen
 from tidemark.core.text import rfc3339
@@ -31,8 +30,8 @@ def evaluate_brokers(cluster: ClusterState, context: ClusterContext) -> Iterator
     """One condition per broker that answers and has been up long enough to write its files."""
     limit_ms = context.thresholds.checkpoint_stale_ms
     for broker, node in sorted(cluster.nodes.items()):
-        files, seen = node.checkpoint, cluster.brokers.get(broker)
-        if files is None or seen is None or seen.outcome != OK:
+        files, seen = node.checkpoint, cluster.seen(broker)
+        if files is None or not seen.answers:
             continue
         if (files.read_at - seen.since) * 1000.0 < limit_ms:
             continue
@@ -50,10 +49,8 @@ def evaluate_partition(state: PartitionState, context: Context) -> Iterator[Cond
     limit_ms = context.thresholds.checkpoint_stale_ms
     for seen in state.checkpoints:
         replica = state.replica(seen.broker)
-        broker = context.cluster.brokers.get(seen.broker)
-        if replica is None or replica.error is not None:
-            continue
-        if broker is None or broker.outcome != OK:
+        broker = context.cluster.seen(seen.broker)
+        if replica is None or replica.error is not None or not broker.answers:
             continue
         up_ms = (seen.observed_at - broker.since) * 1000.0
         if context.now - seen.observed_at > READING_SECONDS or up_ms < limit_ms:

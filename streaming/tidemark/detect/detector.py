@@ -84,6 +84,10 @@ class Context:
         alert = tracked(self.alerts, detector, subject)
         return 0.0 if alert is None else alert.held_ms(self.now)
 
+    def escalated(self, detector: str, after_ms: float) -> Severity:
+        """Info at first, and a warning once the partition's condition has held for so long."""
+        return "warning" if self.held_ms(detector, None) >= after_ms else "info"
+
     @property
     def at_risk(self) -> str:
         """A sentence about groups or transactions at risk; empty for ordinary topics."""

@@ -81,18 +81,16 @@ def _stopped_in_order(broker: int, elected: int, cluster: ClusterState) -> bool:
     The controller strikes a broker whose process ended otherwise off the eligible replicas
     (ReplicationControlManager.handleBrokerShutdown), so the elected one proves it.
     """
-    proven = broker == elected and cluster.port_closed(broker)
-    return proven or cluster.stopped_in_order(broker)
+    seen = cluster.seen(broker)
+    return seen.in_order or (broker == elected and seen.port_closed)
 
 
 def _failed(before: PartitionState, last: list[int], cluster: ClusterState) -> bool:
     """Whether one of the last members was fenced, or did not answer while others did."""
     shrinks = {shrink.broker: shrink for shrink in before.shrinks if shrink.broker in last}
     for broker, shrink in shrinks.items():
-        seen = cluster.brokers.get(broker)
-        if shrink.cause == ShrinkCause.FENCING:
-            return True
-        if seen is not None and seen.failed_at >= shrink.at - FAILED_BEFORE_SECONDS:
+        failed_at = cluster.seen(broker).failed_at
+        if shrink.cause == ShrinkCause.FENCING or failed_at >= shrink.at - FAILED_BEFORE_SECONDS:
             return True
     return False
 

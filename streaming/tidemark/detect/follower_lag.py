@@ -147,7 +147,7 @@ def _holds(
     """
     cluster, high_watermark = context.cluster, state.high_watermark
     if other.error is not None:
-        return cluster.answers(silent.broker) and cluster.is_absent(other.broker, context.now)
+        return cluster.seen(silent.broker).answers and cluster.is_absent(other.broker, context.now)
     if other.log_end_offset is None or high_watermark is None:
         return False
     return other.log_end_offset <= high_watermark

@@ -22,7 +22,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     """Begins while the follower is in sync, lasts while it is silent."""
     for follower in followers(state):
         broker, error = follower.broker, follower.error
-        if error not in _NO_CONNECTION or not context.cluster.answers(broker):
+        if error not in _NO_CONNECTION or not context.cluster.seen(broker).answers:
             continue
         in_sync = is_in_sync(state, broker)
         if not in_sync and not is_firing(context.alerts, ID, broker):

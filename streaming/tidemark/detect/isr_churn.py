@@ -39,8 +39,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
             continue
         shrinks = [shrink for shrink in recent if shrink.broker == broker]
         causes = Counter(shrink.explanation for shrink in shrinks)
-        seen = context.cluster.brokers.get(broker)
-        is_counted = seen is not None and seen.in_sync is not None
+        is_counted = context.cluster.seen(broker).in_sync is not None
         yield Condition(
             severity="warning",
             subject=broker,
@@ -62,8 +61,7 @@ def _is_own(shrink: Shrink, context: Context) -> bool:
     """Whether neither a reassignment, a restart nor a departure from several sets explains it."""
     if shrink.cause in _NOT_DRIVEN_OUT:
         return False
-    seen = context.cluster.brokers.get(shrink.broker)
-    departure = None if seen is None else seen.departure_at(shrink.at)
+    departure = context.cluster.seen(shrink.broker).departure_at(shrink.at)
     return departure is None or not (departure.orderly or departure.is_broker_wide)
 
 

@@ -35,24 +35,12 @@ def evaluate(
             continue
         if replica.error is not None or replica.log_end_offset is None:
             continue
-        cut = _cut(known, known.log_end_offset, replica, replica.log_end_offset, after)
-        if cut is not None and cut < known.log_end_offset:
+        # Either sign gives the offset at which the log was cut, or an upper bound.
+        by_lineage = _end_of_known_epoch(known, replica, after)
+        cut = min(end for end in (replica.log_end_offset, by_lineage) if end is not None)
+        if cut < known.log_end_offset:
             judged = judge_cut(before, after, known, cut)
             yield _condition(known, replica, cut, judged, after, context)
-
-
-def _cut(
-    known: ReplicaState,
-    known_end: int,
-    replica: ReplicaState,
-    end: int,
-    after: PartitionState,
-) -> int | None:
-    """The offset at which the log was cut, or an upper bound; None when nothing shows a cut."""
-    by_lineage = _end_of_known_epoch(known, replica, after)
-    if end >= known_end:
-        return by_lineage
-    return end if by_lineage is None else min(end, by_lineage)
 
 
 def _end_of_known_epoch(

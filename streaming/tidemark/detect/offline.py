@@ -60,8 +60,9 @@ def _restart_ms(state: PartitionState, context: Context) -> float:
     (broker,) = state.assigned
     if context.in_grace(broker):
         return RESTART_MS
-    is_stopping = context.cluster.answers(broker) and context.cluster.is_idle(broker)
-    return STOPPING_MS if is_stopping else 0.0
+    seen = context.cluster.seen(broker)
+    # It serves no partition, as during its controlled shutdown.
+    return STOPPING_MS if seen.answers and seen.idle_since is not None else 0.0
 
 
 DETECTOR = Detector(

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core.cluster import ClusterState
-from tidemark.core.events import OK
 from tidemark.detect.detector import ClusterContext, Condition, Detector
 
 # A percentage of fewer partitions means little.
@@ -20,7 +19,7 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
     """One condition per broker that answers and leads too few partitions for long enough."""
     for broker, seen in cluster.brokers.items():
         known = cluster.preferred_of(broker)
-        if seen.outcome != OK or known is None or known[0] < MIN_PARTITIONS:
+        if not seen.answers or known is None or known[0] < MIN_PARTITIONS:
             continue
         preferred, led = known
         percent = 100.0 * (1.0 - led / preferred)

@@ -35,11 +35,8 @@ def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Conditi
         samples = node.purgatories
         if not samples or context.now - samples[-1].at > FRESH_SECONDS:
             continue
-        growing = {}
-        for name in _CAUSES:
-            growth = _growth(samples, name, context)
-            if growth is not None:
-                growing[name] = growth
+        found = {name: _growth(samples, name, context) for name in _CAUSES}
+        growing = {name: growth for name, growth in found.items() if growth is not None}
         if not growing:
             continue
         sizes = "; ".join(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.detect.detector import Condition, Context, Detector
-from tidemark.detect.phrases import describe_missing, describe_replicas
+from tidemark.detect.phrases import describe_replicas
 
 
 def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
@@ -19,7 +19,7 @@ def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
     if state.leader is None or minimum is None or members is None or len(members) >= minimum:
         return
     missing, eligible = state.missing, state.eligible_leader_replicas
-    details = f" Missing: {describe_missing(state)}." if missing else ""
+    details = f" Missing: {describe_replicas(state, missing)}." if missing else ""
     # A reassignment to more replicas raises the minimum before the new replicas are in sync.
     copying = [broker for broker in state.adding if broker not in members]
     if copying:
