@@ -5,17 +5,15 @@ Info at first, because a restart causes most of it. After ten minutes it is a wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import describe_replicas
 
 ID = "AT_MIN_ISR"
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Judged by the effective minimum. Not for a partition that has no replica to lose."""
     minimum, members = state.effective_min_in_sync_replicas, state.in_sync_replicas
     missing = state.missing
@@ -50,6 +48,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "Exactly as many replicas are in sync as acks=all needs.",
+    severities=("warning", "info"),
     wakes_on=activity.ISR,
     state=evaluate,
 )

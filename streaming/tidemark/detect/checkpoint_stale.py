@@ -10,7 +10,6 @@ also when nothing changed; CheckpointFile replaces the file as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
@@ -19,14 +18,14 @@ from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import CheckpointSeen
 from tidemark.core.text import rfc3339
 from tidemark.core.tracked_alert import is_firing
-from tidemark.detect.detector import ClusterContext, Condition, Context, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Context, Detector
 
 # An older reading proves nothing about the present: its reader stopped, not the broker's writer.
 READING_SECONDS: Final = 60.0
 ID: Final = "CHECKPOINT_STALE"
 
 
-def evaluate_brokers(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate_brokers(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """One condition per broker that answers and has been up long enough to write its files."""
     limit_ms = context.thresholds.checkpoint_stale_ms
     for broker, node in sorted(cluster.nodes.items()):
@@ -44,7 +43,7 @@ def evaluate_brokers(cluster: ClusterState, context: ClusterContext) -> Iterator
             yield _old(broker, files, age_ms)
 
 
-def evaluate_partition(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate_partition(state: PartitionState, context: Context) -> Conditions:
     """One condition per broker that answers and reports less than its file."""
     limit_ms = context.thresholds.checkpoint_stale_ms
     for seen in state.checkpoints:
@@ -111,6 +110,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "The checkpoint files of a running broker are old or wrong.",
+    severities=("info",),
     wakes_on=activity.CHECKPOINT,
     state=evaluate_partition,
     cluster=evaluate_brokers,

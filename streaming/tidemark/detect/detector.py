@@ -6,7 +6,7 @@ now, never transitions: counting, firing and resolving belong to the life cycle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -45,6 +45,10 @@ class Condition:
     epochs: tuple[int | None, int | None] | None = None
     revision: str = ""
     hold_ms: float = 0.0
+
+
+# What a detector yields: those that hold now.
+Conditions = Iterator[Condition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,9 @@ class ClusterContext:
     alerts: Sequence[TrackedAlert] = ()
 
 
-StateDetector = Callable[[PartitionState, Context], Iterable[Condition]]
-EventDetector = Callable[[PartitionState, PartitionState, Context], Iterable[Condition]]
-ClusterDetector = Callable[[ClusterState, ClusterContext], Iterable[Condition]]
+StateDetector = Callable[[PartitionState, Context], Conditions]
+EventDetector = Callable[[PartitionState, PartitionState, Context], Conditions]
+ClusterDetector = Callable[[ClusterState, ClusterContext], Conditions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ class Detector:
     id: str
     kind: Kind
     summary: str
+    # Those that its conditions can have.
+    severities: tuple[Severity, ...]
     wakes_on: Activity = 0
     state: StateDetector | None = None
     event: EventDetector | None = None

@@ -6,7 +6,6 @@ Proven by their lineages (`evolve.divergences` says what counts), or by an audit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from tidemark.core import activity
@@ -14,12 +13,10 @@ from tidemark.core.leader_epochs import highest_committed
 from tidemark.core.partition import PartitionState
 from tidemark.core.sparse_state import EMPTY, AuditFinding, Divergence
 from tidemark.core.text import counted
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 
 
-def evaluate(
-    before: PartitionState, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """Fires once, when a difference becomes certain."""
     earlier, now = before.sparse or EMPTY, after.sparse or EMPTY
     known = earlier.divergences if before.topic_id == after.topic_id else []
@@ -98,9 +95,7 @@ def _of_lineages(found: Divergence, after: PartitionState, context: Context) -> 
     )
 
 
-def _of_audit(
-    finding: AuditFinding, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def _of_audit(finding: AuditFinding, after: PartitionState, context: Context) -> Conditions:
     """Different batches below what is committed.
 
     No verdict where a log does not reach the offset, or may still be cut there.
@@ -203,6 +198,7 @@ DETECTOR = Detector(
     "DIVERGENCE",
     "event",
     "Two replicas hold different records at the same offsets.",
+    severities=("critical", "warning"),
     wakes_on=activity.DIVERGENCE,
     event=evaluate,
 )

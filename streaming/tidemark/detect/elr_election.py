@@ -9,14 +9,13 @@ info.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.cluster import ClusterState
 from tidemark.core.partition import PartitionState
 from tidemark.core.shrink_causes import ShrinkCause
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.evolve.elections import ElectionVerdict, judge_election
 from tidemark.evolve.loss_proof import keeps_committed
 
@@ -24,9 +23,7 @@ from tidemark.evolve.loss_proof import keeps_committed
 FAILED_BEFORE_SECONDS: Final = 60.0
 
 
-def evaluate(
-    before: PartitionState, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """One condition when the leader was an eligible leader replica."""
     election = judge_election(before, after)
     if election is None or election.verdict is not ElectionVerdict.ELIGIBLE:
@@ -99,6 +96,7 @@ DETECTOR = Detector(
     "ELR_ELECTION",
     "event",
     "An eligible leader replica leads: the in-sync set was empty.",
+    severities=("warning", "info"),
     wakes_on=activity.ELECTION,
     event=evaluate,
 )

@@ -8,20 +8,18 @@ Only what the leader reports under its own epoch counts; a follower's high water
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, committed_under
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import Regression
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import answered, is_below_minimum, shows_leader
 from tidemark.evolve.loss_proof import keeps_committed
 
 ID = "HW_REGRESSION"
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """No condition while a loss is being read or is claimed: the loss covers it."""
     leader = state.replica(state.leader)
     if leader is None or not answered(state, leader) or state.loss_candidate is not None:
@@ -142,6 +140,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "A leader's high watermark is below what was committed before.",
+    severities=("warning", "info"),
     wakes_on=activity.COMMITTED | activity.SPARSE,
     state=evaluate,
     fire_passes=2,

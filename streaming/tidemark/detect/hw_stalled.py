@@ -7,13 +7,12 @@ during a reassignment, which elects leaders and shares its throttle with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
 from tidemark.core.text import counted
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import (
     is_below_minimum,
     is_in_sync,
@@ -28,7 +27,7 @@ ID = "HW_STALLED"
 LEFT_SECONDS: Final = 10.0
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """Both the stall and the wait must have lasted. A high watermark that moves late is lag."""
     limit_ms = context.thresholds.high_watermark_stalled_ms
     still_ms = (context.now - state.high_watermark_moved_at) * 1000.0
@@ -113,6 +112,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "The high watermark does not move while records wait above it.",
+    severities=("warning", "info"),
     wakes_on=activity.LAG,
     state=evaluate,
     waits_ms=lambda thresholds: thresholds.high_watermark_stalled_ms,

@@ -8,21 +8,17 @@ replica's lineage, or the leader's while the replica is in sync.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.leader_epochs import NO_EPOCH, Committed, end_offset_for
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.text import counted, duration
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.measures import is_in_sync
 from tidemark.evolve.loss_proof import keeps_committed
 from tidemark.evolve.truncation_proof import Cut, CutVerdict, judge_cut
 
 
-def evaluate(
-    before: PartitionState, after: PartitionState, context: Context
-) -> Iterator[Condition]:
+def evaluate(before: PartitionState, after: PartitionState, context: Context) -> Conditions:
     """One condition per replica whose records [cut, old log end offset) are gone."""
     if before.topic_id != after.topic_id:
         return
@@ -160,6 +156,7 @@ DETECTOR = Detector(
     "LOG_TRUNCATION",
     "event",
     "A replica cut records off the end of its log.",
+    severities=("info",),
     wakes_on=activity.LOG_FELL | activity.ELECTION,
     event=evaluate,
 )

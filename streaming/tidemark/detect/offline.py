@@ -5,12 +5,11 @@ It can be neither read nor written. Info at first when the only replica is resta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import describe_replicas
 
 ID = "OFFLINE"
@@ -21,7 +20,7 @@ RESTART_MS: Final = 60_000.0
 STOPPING_MS: Final = 15_000.0
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """An unknown leader (another listener, one broker's answer) is no condition."""
     if not state.leaderless:
         return
@@ -69,6 +68,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "The partition has no leader.",
+    severities=("critical", "info"),
     wakes_on=activity.NO_LEADER,
     state=evaluate,
 )

@@ -6,12 +6,11 @@ keys that it watches (PurgatorySize), which rise between two purges while nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from tidemark.core.cluster import ClusterState, PurgatorySample
-from tidemark.detect.detector import ClusterContext, Condition, Detector
+from tidemark.detect.detector import ClusterContext, Condition, Conditions, Detector
 
 # An older sample proves nothing about the present.
 FRESH_SECONDS: Final = 60.0
@@ -29,7 +28,7 @@ _CAUSES: Final = {
 }
 
 
-def evaluate(cluster: ClusterState, context: ClusterContext) -> Iterator[Condition]:
+def evaluate(cluster: ClusterState, context: ClusterContext) -> Conditions:
     """One condition per broker, whichever of its purgatories grows."""
     for broker, node in sorted(cluster.nodes.items()):
         samples = node.purgatories
@@ -83,5 +82,6 @@ DETECTOR = Detector(
     "PURGATORY_GROWING",
     "state",
     "More and more requests wait in a broker.",
+    severities=("info",),
     cluster=evaluate,
 )

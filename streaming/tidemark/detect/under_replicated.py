@@ -5,17 +5,15 @@ Info at first, because a restart causes most of it. After ten minutes it is a wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidemark.core import activity
 from tidemark.core.partition import PartitionState
-from tidemark.detect.detector import Condition, Context, Detector
+from tidemark.detect.detector import Condition, Conditions, Context, Detector
 from tidemark.detect.phrases import describe_replicas
 
 ID = "UNDER_REPLICATED"
 
 
-def evaluate(state: PartitionState, context: Context) -> Iterator[Condition]:
+def evaluate(state: PartitionState, context: Context) -> Conditions:
     """No condition while restart grace covers every missing replica. Needs no leader."""
     missing = state.missing
     if not missing or all(context.in_grace(broker) for broker in missing):
@@ -39,6 +37,7 @@ DETECTOR = Detector(
     ID,
     "state",
     "Fewer replicas are in sync than assigned.",
+    severities=("warning", "info"),
     wakes_on=activity.ISR,
     state=evaluate,
 )
