@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from tidemark.core.codec import (
     salvage_batch,
 )
 from tidemark.core.errors import WireError
-from tidemark.core.events import Batch
+from tidemark.core.events import Batch, ClusterName, Topic
 
 versions = st.sampled_from([1, 2])
 # `jsonschema.validate` would check the schema itself for each example.
@@ -159,3 +160,10 @@ def test_hostile_records(record: bytes, field: str, message: str) -> None:
         salvage_batch(record)
     assert error.value.field == field
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [ClusterName, Topic], ids=["cluster", "topic"])
+def test_a_name_has_no_line_end(kind: Any) -> None:
+    assert msgspec.convert("orders", kind) == "orders"
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert("orders\n", kind)
