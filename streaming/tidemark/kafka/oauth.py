@@ -91,9 +91,11 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
                 body = answer.raw.read(MAX_BYTES, decode_content=True)
                 status = answer.status_code
         except (OSError, ValueError) as error:
-            raise _failure(f"the token endpoint {host} cannot be used ({_kind(error)})") from None
+            raise SaslAuthenticationFailedError(
+                f"the token endpoint {host} cannot be used ({_kind(error)})"
+            ) from None
         if status != 200:
-            raise _failure(f"the token endpoint {host} answered HTTP {status}")
+            raise SaslAuthenticationFailedError(f"the token endpoint {host} answered HTTP {status}")
         return _token(body, host)
 
 
@@ -105,7 +107,9 @@ def _token(body: bytes, host: str) -> tuple[str, float]:
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         token, seconds = "", 0.0
     if not (isinstance(token, str) and token and token.isascii() and token.isprintable()):
-        raise _failure(f"the answer of the token endpoint {host} has no access_token")
+        raise SaslAuthenticationFailedError(
+            f"the answer of the token endpoint {host} has no access_token"
+        )
     return token, min(max(seconds, 1.0), 86_400.0)
 
 
@@ -117,7 +121,9 @@ def _read_again(options: Mapping[str, Any], option: str) -> str:
     try:
         return _read(options[option])
     except OSError as error:
-        raise _failure(f"cannot read the file of {option}: {error.strerror}") from None
+        raise SaslAuthenticationFailedError(
+            f"cannot read the file of {option}: {error.strerror}"
+        ) from None
 
 
 def _kind(error: Exception) -> str:
@@ -127,7 +133,3 @@ def _kind(error: Exception) -> str:
     if isinstance(error, requests.exceptions.Timeout):
         return f"no answer within {TIMEOUT_SECONDS:g} s"
     return "no connection"
-
-
-def _failure(text: str) -> SaslAuthenticationFailedError:
-    return SaslAuthenticationFailedError(text)
