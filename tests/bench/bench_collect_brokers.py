@@ -208,7 +208,7 @@ def measured(cluster: LocalCluster, case: Case, pids: list[int]) -> Measured:
         kafka=connection,
         topics=topics,
         clusters=[Cluster(name="real", bootstrap_servers=cluster.bootstrap_servers)],
-        collect=Collect(collector="bench", event_version=2),
+        collect=Collect(collector="bench"),
     )
     publisher: Publisher = KafkaPublisher(settings) if case.publishes else Dropped(GROUPS)
     metrics, gate = Durations(), Gate()

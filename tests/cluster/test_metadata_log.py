@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from tidemark.observations.line_reducer import LineReducer
 from tidemark.observations.recorded_lines import Line
 from tidemark.settings import Cluster, Collect
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -48,14 +50,15 @@ SHORT = {"metadata.max.retention.bytes": "10000", "metadata.max.retention.ms": "
 
 def again(act: Callable[[], Any], seconds: float = 60.0) -> Any:
     """What `act` returns once the controllers have elected one of them."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return act()
-        except ClusterError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
+    answers: list[Any] = []
+
+    def is_answered() -> bool:
+        with contextlib.suppress(ClusterError):
+            answers.append(act())
+        return bool(answers)
+
+    wait_until(is_answered, seconds, "the controllers have elected one of them")
+    return answers[0]
 
 
 def active_controller(brokers: LocalCluster) -> int:

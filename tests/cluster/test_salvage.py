@@ -26,6 +26,7 @@ from tidemark.observations.few_passes import few_passes
 from tidemark.settings import Cluster, Collect, Connection
 from tidemark.verbs.salvage.command import salvage
 from tidemark_lab.brokers.cluster import LocalCluster
+from tidemark_lab.brokers.wait import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.soak]
 
@@ -50,10 +51,7 @@ def connection(cluster: LocalCluster) -> Connection:
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
+    wait_until(condition, SECONDS, what)
 
 
 class Truth:

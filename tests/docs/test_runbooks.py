@@ -119,7 +119,8 @@ def test_each_section_has_its_parts_in_order_and_something_to_paste(alert: str, 
     assert text.count("```") == 2 * len(blocks(text)), "a block that is not ```sh is not checked"
 
 
-def test_every_variable_is_set_at_the_beginning() -> None:
+def test_every_variable_is_set_at_the_beginning_and_nothing_else_is_to_be_filled_in() -> None:
+    assert not re.search(r"<[a-z]", "".join(blocks(TEXT)))
     assert set(re.findall(r"\$(\w+)", "".join(blocks(TEXT)))) <= variables().keys()
 
 

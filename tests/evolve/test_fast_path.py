@@ -73,7 +73,6 @@ def is_folded(state: PartitionState, event: Observation) -> bool:
     "event",
     [
         following(),
-        following(topic_id=None),
         following(one={"size_bytes": 4096}),
         following(leader_before_at=10.8, leader_after_at=10.9),
         # Nothing moved, or only the log start; every bound is met exactly.
@@ -84,7 +83,6 @@ def is_folded(state: PartitionState, event: Observation) -> bool:
         ),
         following(lineage=[(4, 110)], lineage_complete_from=4),
         following(lineage=[(4, 100)], lineage_complete_from=4),
-        following(effective_min_in_sync_replicas=None),
         # The log end offset under the epoch is the highest of all that were reported.
         following(committed=95, leader_log_end_offset_after=90),
         following(committed=105, leader_log_end_offset_after=90),
@@ -193,6 +191,8 @@ def test_a_replica_with_more_than_the_leader_may_be_a_former_leader(
         following(replicas=[1, 2, 3]),
         following(replicas=[]),
         following(topic_id="b"),
+        following(topic_id=None),
+        following(effective_min_in_sync_replicas=None),
         following(leaderless=True),
         following(adding=[2]),
         following(removing=[2]),

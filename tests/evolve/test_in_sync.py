@@ -11,7 +11,7 @@ from tidemark.core.cluster import ClusterState, NodeState
 from tidemark.core.events import MetadataChange, Observation, Replica
 from tidemark.core.partition import MAX_ISR_HISTORY, MAX_SHRINKS, IsrChange, PartitionState, Shrink
 from tidemark.core.shrink_causes import ShrinkCause, ShrinkExplanation
-from tidemark.evolve.in_sync import apply_in_sync, recorded_cause, sampled_cause
+from tidemark.evolve.membership import apply_in_sync, recorded_cause, sampled_cause
 
 
 def cluster(outcome: str | None = None, **node: Any) -> ClusterState:

@@ -19,7 +19,8 @@ from tidemark.core.partition import (
 )
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.core.sparse_state import EpochStart, MetadataPosition, SparseState
-from tidemark.evolve.observation import RECORD_SECONDS, is_newer
+from tidemark.evolve.membership import RECORD_SECONDS
+from tidemark.evolve.observation import is_newer
 
 OWNED = PartitionState(collector="c1", collector_epoch=3, pass_number=7)
 

@@ -14,8 +14,8 @@ from tidemark.core.sparse_state import EpochStart, LogReset, Suspicion, copy_of
 from tidemark.evolve.recreation import (
     MAX_HOLD_SECONDS,
     RESET_SECONDS,
+    apply_resets,
     is_new_topic,
-    log_resets,
     may_be_recreated,
     may_mix_topics,
 )
@@ -233,6 +233,12 @@ def test_logs_that_all_end_too_early_may_be_of_a_new_topic(
 ) -> None:
     state = replace(first_epoch(), sparse=None, **fields)
     assert may_be_recreated(state, committed) is may
+
+
+def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
+    after = replace(before)
+    apply_resets(after, before, event)
+    return after.resets
 
 
 def test_resets_are_kept_for_a_while() -> None:

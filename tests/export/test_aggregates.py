@@ -116,7 +116,7 @@ def figures(aggregate: Any) -> dict[str, Any]:
         }
     return {
         **{name: of(aggregate) for name, of in CLUSTER_VALUES.items()},
-        "stop_unknown": aggregate.stop_unknown,
+        **aggregate.counts,
         "risks": +aggregate.risks,
         "risks_unknown": +aggregate.risks_unknown,
     }
@@ -164,7 +164,7 @@ def test_effects_of_a_stop_equal_those_of_the_assessment(views: list[View]) -> N
             )
             effects = [impact.effect for impact in impacts]
             ours = table.broker_aggregates[cluster, broker].effects
-            stop_unknown = table.cluster_aggregates[cluster].stop_unknown
+            stop_unknown = table.cluster_aggregates[cluster].counts["stop_unknown"]
             assert {
                 effect: ours[effect] + (stop_unknown if effect == "unknown" else 0)
                 for effect in EFFECTS

@@ -171,7 +171,7 @@ class History:
                 events[:0] = self._read_metadata_log(collector)
             batches.append(
                 Batch(
-                    v=1,
+                    v=2,
                     cluster=CLUSTER,
                     collector=collector.name,
                     collector_epoch=collector.epoch,

@@ -16,6 +16,7 @@ FOLDER: Final = ROOT / "build" / "mutation"
 # The modules that decide on state, loss, truncation, divergence and elections.
 TARGETS: Final = (
     "evolve.observation",
+    "evolve.samples",
     "evolve.committed_records",
     "evolve.loss_reads",
     "evolve.fast_path",
@@ -27,7 +28,7 @@ TARGETS: Final = (
     "evolve.truncation_proof",
     "evolve.recreation",
     "evolve.departures",
-    "evolve.in_sync",
+    "evolve.membership",
     "evolve.metadata_log",
     "evolve.checkpoints_and_audits",
     "evolve.sparse_state",

@@ -99,7 +99,7 @@ class Cluster:
         )
         events: list[Event] = [observation, event]
         batch = Batch(
-            v=1,
+            v=2,
             cluster="east",
             collector=name,
             collector_epoch=self.epochs[name],

@@ -45,7 +45,7 @@ def test_answers_are_found_in_events() -> None:
         number=1, started_at=1.0, ended_at=2.0, period_ms=1000.0, monotonic=1.0, quorum_leader=100
     )
     batch = Batch(
-        v=1, cluster="c", collector="x", collector_epoch=1, pass_number=1, events=[seen, ended]
+        v=2, cluster="c", collector="x", collector_epoch=1, pass_number=1, events=[seen, ended]
     )
     assert rights.answered([batch]) == {TOPICS, RECORDS, QUORUM}
 

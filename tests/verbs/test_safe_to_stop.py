@@ -54,7 +54,7 @@ def batch(*observed: Observation, number: int = 1, cluster: str = "main", **chan
     events: list[Event] = [*observed, closing]
     return encode_batch(
         Batch(
-            v=1,
+            v=2,
             cluster=cluster,
             collector="c",
             collector_epoch=1,

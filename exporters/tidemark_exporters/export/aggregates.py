@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tidemark.assess.risky_configuration import Kind
 from tidemark.assess.safe_to_stop import EFFECTS, Effect
 from tidemark_exporters.export.at_risk import AtRisk
 from tidemark_exporters.export.partition_status import (
+    FLAGS,
     CheckpointDistance,
     FollowerLag,
     Host,
@@ -40,61 +42,34 @@ class PartitionAggregate:
 
     __slots__ = (
         "_totals",
-        "above_log_end",
-        "at_min",
         "behind",
-        "blind",
-        "known_lag_ms",
-        "known_lag_records",
-        "known_uncommitted",
-        "known_uncommitted_ms",
-        "leader_alone",
-        "leaderless",
-        "off_preferred",
+        "counts",
         "partitions",
-        "reassigning",
         "reassignments",
         "risks",
         "risks_unknown",
-        "stop_unknown",
-        "under_min",
-        "under_replicated",
     )
 
     def __init__(self) -> None:
-        self.partitions = self.leaderless = self.under_replicated = self.under_min = self.at_min = 0
-        self.leader_alone = self.blind = self.off_preferred = self.stop_unknown = 0
-        self.known_lag_records = self.known_lag_ms = 0
-        self.known_uncommitted = self.known_uncommitted_ms = 0
+        self.partitions = 0
+        # By the name of a flag of the status, the partitions that have it.
+        self.counts = dict.fromkeys(FLAGS, 0)
         self.behind: dict[str, PartitionProgress] = {}
-        self.reassigning = self.above_log_end = 0
         # By key, the partitions to which replicas are being added.
         self.reassignments: dict[str, Reassignment] = {}
         self.risks, self.risks_unknown = Counter[Kind](), Counter[Kind]()
         # Computed on demand, and kept until the progress of a partition changes.
         self._totals: _Totals | None = None
 
-    def count(self, status: PartitionStatus, sign: int) -> None:
-        """Adds a partition (1) or removes it (-1)."""
+    def count(self, status: PartitionStatus, flags: Iterable[str], sign: int) -> None:
+        """Adds a partition (1) or removes it (-1). `flags`: those of its status."""
         self.partitions += sign
-        self.leaderless += sign * status.leaderless
-        self.under_replicated += sign * status.under_replicated
-        self.under_min += sign * status.under_min
-        self.at_min += sign * status.at_min
-        self.leader_alone += sign * status.leader_alone
-        self.blind += sign * status.blind
-        self.off_preferred += sign * status.off_preferred
-        self.stop_unknown += sign * status.stop_unknown
-        self.reassigning += sign * status.reassigning
-        self.above_log_end += sign * status.above_log_end
+        for flag in flags:
+            self.counts[flag] += sign
         for kind in status.risks.found:
             self.risks[kind] += sign
         for kind in status.risks.unknown:
             self.risks_unknown[kind] += sign
-        self.known_lag_records += sign * status.knows_lag_records
-        self.known_lag_ms += sign * status.knows_lag_ms
-        self.known_uncommitted += sign * status.knows_uncommitted
-        self.known_uncommitted_ms += sign * status.knows_uncommitted_ms
 
     def put(self, key: str, behind: PartitionProgress | None) -> None:
         """Replaces the progress of a partition; None: it is not behind."""
@@ -123,19 +98,19 @@ class PartitionAggregate:
 
     @property
     def lag_records(self) -> int | None:
-        return self._compute().lag_records if self.known_lag_records else None
+        return self._compute().lag_records if self.counts["knows_lag_records"] else None
 
     @property
     def lag_ms(self) -> float | None:
-        return self._compute().lag_ms if self.known_lag_ms else None
+        return self._compute().lag_ms if self.counts["knows_lag_ms"] else None
 
     @property
     def uncommitted(self) -> int | None:
-        return self._compute().uncommitted if self.known_uncommitted else None
+        return self._compute().uncommitted if self.counts["knows_uncommitted"] else None
 
     @property
     def uncommitted_ms(self) -> float | None:
-        return self._compute().uncommitted_ms if self.known_uncommitted_ms else None
+        return self._compute().uncommitted_ms if self.counts["knows_uncommitted_ms"] else None
 
     def _compute(self) -> _Totals:
         if self._totals is None:

@@ -7,7 +7,7 @@ everything that follows from it is false or unknown.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_type_hints
 
 from tidemark.assess.candidates import Candidates, candidates_of
 from tidemark.assess.health import judge_replication, observed_states
@@ -59,12 +59,20 @@ class PartitionStatus(NamedTuple):
     # A replica breaks the invariant that its high watermark is not above its log end.
     above_log_end: bool
 
+    @property
+    def flags(self) -> list[str]:
+        """The names of the fields that are true."""
+        return [flag for flag in FLAGS if getattr(self, flag)]
+
     def effect_of_stop(self, broker: int) -> Effect | None:
         """The effect of stopping one broker, where there is one."""
         if self.stop_unknown:
             return "unknown"
         return next((host.effect for host in self.hosts if host.broker == broker), None)
 
+
+# The yes-or-no fields, which aggregates count.
+FLAGS: Final = tuple(name for name, kind in get_type_hints(PartitionStatus).items() if kind is bool)
 
 # A follower's broker, its lag in records and its lag in milliseconds.
 FollowerLag = tuple[int, int | None, float | None]

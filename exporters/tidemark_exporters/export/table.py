@@ -160,10 +160,10 @@ class Table:
 
     def _count(self, row: PartitionRow, sign: int) -> None:
         """Adds the row's status to the aggregates (1) or removes it (-1)."""
-        status = row.status
+        status, flags = row.status, row.status.flags
         self.replicas += sign * status.replicas
-        self.cluster_aggregates[row.cluster].count(status, sign)
-        self.topic_aggregates[row.cluster, row.topic].count(status, sign)
+        self.cluster_aggregates[row.cluster].count(status, flags, sign)
+        self.topic_aggregates[row.cluster, row.topic].count(status, flags, sign)
         for host in status.hosts:
             self.broker_aggregates[row.cluster, host.broker].count(host, sign)
         if status.leader is not None:

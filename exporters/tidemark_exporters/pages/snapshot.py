@@ -192,7 +192,7 @@ class TableSnapshot:
     def stop_counts(self, cluster: str, broker: int) -> dict[str, int]:
         """The partitions that a stop of this broker alone affects, by effect."""
         effects = self.broker_aggregate(cluster, broker).effects
-        unseen = {"unknown": self.cluster_aggregate(cluster).stop_unknown}
+        unseen = {"unknown": self.cluster_aggregate(cluster).counts["stop_unknown"]}
         return {effect: count + unseen.get(effect, 0) for effect, count in effects.items()}
 
     def stop_impacts(self, cluster: str, broker: int, most: int) -> list[StopImpact]:
@@ -238,6 +238,7 @@ def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggreg
             aggregate.risks = aggregate.risks.copy()
             aggregate.removals = aggregate.removals.copy()
         else:
+            aggregate.counts = aggregate.counts.copy()
             aggregate.reassignments = aggregate.reassignments.copy()
             aggregate.risks = aggregate.risks.copy()
             aggregate.risks_unknown = aggregate.risks_unknown.copy()

@@ -134,12 +134,7 @@ class PassRunner:
         self.number += 1
         self._started = time.monotonic()
         self._packer = Packer(
-            self.cluster.name,
-            self._settings.collector,
-            self._epoch,
-            self.number,
-            self._groups,
-            self._settings.event_version,
+            self.cluster.name, self._settings.collector, self._epoch, self.number, self._groups
         )
         patience = max(2 * self._slowest_seconds, PATIENCE_SECONDS)
         self._patience_seconds = min(patience, self._timeout)

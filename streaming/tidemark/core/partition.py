@@ -7,6 +7,7 @@ has its bound, named here or where it is filled. Times are Unix seconds.
 
 from __future__ import annotations
 
+import copy
 from typing import Final
 
 import msgspec
@@ -26,7 +27,8 @@ from tidemark.core.sparse_state import (
 )
 from tidemark.core.tracked_alert import TrackedAlert
 
-# That of 0.1.0.
+# Version 2 added `sparse` and stores offset histories from the newest sample on. Version 3 keeps
+# the cause of a shrink and its certainty apart.
 STATE_VERSION: Final = 3
 MAX_ISR_HISTORY: Final = 16
 MAX_SHRINKS: Final = 16
@@ -157,6 +159,11 @@ class PartitionState(Struct, array_like=True, gc=False):
         return None
 
     @property
+    def by_broker(self) -> dict[int, ReplicaState]:
+        """The replicas that were sampled, by their brokers."""
+        return {replica.broker: replica for replica in self.replicas}
+
+    @property
     def settled(self) -> list[int]:
         """Assigned replicas without those that a reassignment still adds (Partition.scala)."""
         return [broker for broker in self.assigned if broker not in self.adding]
@@ -208,23 +215,28 @@ class PartitionState(Struct, array_like=True, gc=False):
         return [] if self.sparse is None else self.sparse.resets
 
 
+def copy_to_change(state: PartitionState) -> PartitionState:
+    """A copy whose table of committed records may change too; all else is replaced, not changed."""
+    after = copy.copy(state)
+    after.committed = [copy.copy(entry) for entry in state.committed]
+    return after
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[PartitionState] = msgspec.msgpack.Decoder(PartitionState)
+_HEAD: Final = bytes((STATE_VERSION,))
 
 
 def encode_state(state: PartitionState) -> bytes:
     """Version byte and msgpack."""
-    return bytes((STATE_VERSION,)) + _encoder.encode(state)
+    return _HEAD + _encoder.encode(state)
 
 
 def decode_state(blob: bytes) -> PartitionState:
-    """The inverse of `encode_state`.
-
-    Raises StateError. `tidemark stream` refuses the checkpoint of a newer release at start.
-    """
+    """The inverse of `encode_state`. Raises StateError, also for another version's."""
+    if not blob or blob[0] != STATE_VERSION:
+        raise StateError(f"its version is {blob[:1].hex() or 'empty'}, not {STATE_VERSION:02x}")
     try:
-        if blob[0] != STATE_VERSION:
-            raise ValueError(f"version {blob[0]}")
         return _decoder.decode(memoryview(blob)[1:])
-    except (msgspec.MsgspecError, ValueError, IndexError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise StateError(error) from None

@@ -16,8 +16,8 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from tidemark.core.errors import ClusterError, ConfigError
-from tidemark.core.events import REFUSED, TIMED_OUT, UNREACHABLE
-from tidemark.kafka.bounded_batches import bound_batches
+from tidemark.core.events import REFUSED, TIMED_OUT
+from tidemark.kafka.client_internals import bound_batches, outcome_of_text
 from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.kafka.oauth import with_token_provider
 from tidemark.kafka.options import check_packages, client_options
@@ -54,6 +54,17 @@ def checked_options(connection: Connection) -> dict[str, Any]:
     return with_token_provider({**defaults, **options})
 
 
+class Producer(KafkaProducer):  # type: ignore[misc]
+    """`close(timeout=0)` ends its thread, also where records are left.
+
+    kafka-python's own flushes first, raises for what is left, and leaves the thread running.
+    """
+
+    def flush(self, timeout: float | None = None) -> None:
+        if timeout != 0:
+            super().flush(timeout)
+
+
 def check_reachable(connection: Connection, timeout_seconds: float = BOOTSTRAP_SECONDS) -> None:
     """Connects to all bootstrap servers at once until one completes TLS, SASL and ApiVersions.
 
@@ -69,18 +80,14 @@ def make_admin(connection: Connection, **options: Any) -> Any:
 
 
 def make_producer(connection: Connection, **options: Any) -> Any:
-    """A KafkaProducer with kafka-python's `options`; the caller closes it."""
-    return _make(KafkaProducer, connection, (), {"allow_auto_create_topics": False, **options})
+    """A KafkaProducer with kafka-python's `options`; the caller closes it (`close_producer`)."""
+    return _make(Producer, connection, (), {"allow_auto_create_topics": False, **options})
 
 
 def close_producer(producer: Any, seconds: float) -> None:
-    """Delivers for at most `seconds`, then closes it whatever is left. Raises nothing.
-
-    kafka-python's own close raises where records are left, and leaves its thread running.
-    """
+    """Delivers for at most `seconds`, then closes it whatever is left. Raises nothing."""
     with contextlib.suppress(Exception):
         producer.flush(seconds)
-    producer.flush = lambda _timeout=None: None
     with contextlib.suppress(Exception):
         producer.close(timeout=0)
 
@@ -96,9 +103,6 @@ def make_consumer(connection: Connection, *topics: str, **options: Any) -> Any:
 
 def outcome_of(error: BaseException) -> str:
     """How a connection or request failed: a value of `events.BrokerAnswer.outcome`."""
-    text = str(error)
-    if "ECONNREFUSED" in text:
-        return REFUSED
     if isinstance(
         error,
         kafka_errors.SaslAuthenticationFailedError | kafka_errors.UnsupportedSaslMechanismError,
@@ -107,11 +111,7 @@ def outcome_of(error: BaseException) -> str:
     if isinstance(error, kafka_errors.AuthorizationError):
         return "authorization_failed"
     timeouts = kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError | TimeoutError
-    if isinstance(error, timeouts) or "timed out" in text:
-        return TIMED_OUT
-    if "Handshake failed" in text:
-        return "tls_handshake_failed"
-    return UNREACHABLE
+    return TIMED_OUT if isinstance(error, timeouts) else outcome_of_text(error)
 
 
 def explain(error: BaseException) -> str:

@@ -56,7 +56,7 @@ def _configuration() -> list[bytes]:
     return [
         encode_batch(
             Batch(
-                v=1,
+                v=2,
                 cluster=CLUSTER,
                 collector=COLLECTOR,
                 collector_epoch=COLLECTOR_EPOCH,

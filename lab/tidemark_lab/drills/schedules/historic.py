@@ -14,7 +14,7 @@ from tidemark.core.errors import ClusterError
 from tidemark_lab.brokers.replica_logs import read_replicas
 from tidemark_lab.brokers.zookeeper import registered_brokers
 from tidemark_lab.drills.audit import audit
-from tidemark_lab.drills.drill import Drill, Expected, Topic
+from tidemark_lab.drills.drill import Drill, Topic
 from tidemark_lab.drills.stage import Stage
 from tidemark_lab.drills.steps import (
     act,
@@ -30,7 +30,9 @@ from tidemark_lab.drills.steps import (
     whole,
 )
 from tidemark_lab.faults.disk_faults import PageCacheLoss
-from tidemark_lab.faults.node_faults import ControlledRestart, Crash, Fault
+from tidemark_lab.faults.fault import Fault
+from tidemark_lab.faults.node_faults import ControlledRestart, Crash
+from tidemark_lab.judge.expected import Expected
 
 TRUNCATES: Final = "0.10.2.2"
 ASKS: Final = "0.11.0.3"

@@ -16,10 +16,9 @@ from kafka import errors as kafka_errors
 from kafka.net.connection import KafkaConnection
 from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
-from kafka.net.transport import KafkaSSLTransport
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from tidemark.collect.connect.event_loop import EventLoop
-from tidemark.collect.connect.transport import DirectTransport
 from tidemark.core.events import OK, UNREACHABLE
 from tidemark.kafka.client import outcome_of
 
@@ -119,7 +118,7 @@ class BrokerConnection:
             timeout_at=timeout_at,
         )
         if options["security_protocol"] not in {"SSL", "SASL_SSL"}:
-            return DirectTransport(net, plain, host=self.host)
+            return KafkaTCPTransport(net, plain, host=self.host)
         tls = {key: value for key, value in options.items() if key.startswith("ssl_")}
         return KafkaSSLTransport(net, plain, host=self.host, **tls)
 

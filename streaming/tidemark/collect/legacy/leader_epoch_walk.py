@@ -179,12 +179,11 @@ async def read_leader_epochs(
         for index in requests:
             walks[index].take(found.get(index))
     for index, walk in walks.items():
-        lineage = walk.lineage
+        lineage = answers.lineages[index] = walk.lineage
         if lineage is not None:
-            answers.lineages[index] = lineage
             walk.newest.read_at = _offsets(answers, index) if lineage.entries else None
-            if walk.is_whole:
-                answers.whole_lineages.add(index)
+        if not walk.is_whole:
+            answers.newest_epoch_only.add(index)
 
 
 def _offsets(answers: BrokerAnswers, index: int) -> object:

@@ -10,7 +10,7 @@ import msgspec
 
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.core.codec import encode_event, encode_head
-from tidemark.core.events import MAX_BYTES, MAX_EVENTS, VERSION, Event, Observation, Pass, Ranges
+from tidemark.core.events import MAX_BYTES, MAX_EVENTS, Event, Observation, Pass, Ranges
 
 MAX_MISSED_BYTES: Final = 64 * 1024
 
@@ -44,17 +44,16 @@ class Packer:
         collector_epoch: int,
         pass_number: int,
         groups: int,
-        version: int = VERSION,
     ) -> None:
-        self._cluster, self._version = cluster, version
-        self._head = encode_head(cluster, collector, collector_epoch, pass_number, version)
+        self._cluster = cluster
+        self._head = encode_head(cluster, collector, collector_epoch, pass_number)
         self._max_size = MAX_BYTES - len(self._head) - 2
         self._open = [_OpenRecord() for _ in range(groups)]
         self._records: list[EventRecord] = []
 
     def add(self, group: int, event: Event) -> None:
         """An event of a partition of `group`."""
-        data = encode_event(event, self._version)
+        data = encode_event(event)
         record = self._open[group]
         if len(record.events) == MAX_EVENTS or record.size + len(data) + 1 > self._max_size:
             self._close(group)

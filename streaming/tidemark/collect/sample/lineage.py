@@ -82,7 +82,8 @@ async def read_lineages(
             continue
         _, error, end, known = latest
         _, fetch_error, *_, epoch, epoch_end = fetched
-        if error or fetch_error or known < 0:
+        no_epoch = index in answers.led and index in answers.epochless
+        if error or fetch_error or known < 0 or no_epoch:
             continue
         has_newest = epoch >= 0 and index not in answers.epochless
         newest = (epoch, epoch_end) if has_newest else None

@@ -65,7 +65,6 @@ class Sampler:
             version = self.connection.version(LIST_OFFSETS, MAX_VERSION)
             if not version:
                 raise NoAnswerError(UNSUPPORTED if self.connection.connected else self._failure())
-            answers.has_epoch_end_offsets = self._has_epoch_end_offsets()
             await self._list_offsets(version)
             await self._meet()
             answers.followers_times = await self._fetch(plan.followed, plan.fetch_followed)
@@ -76,7 +75,7 @@ class Sampler:
                 await self._ask_suspected_leaders(version)
             if self.connection.version(FETCH, VERSION) == VERSION:
                 await read_lineages(answers, self.lineage_due, self._fetch_slots)
-            elif answers.has_epoch_end_offsets:
+            elif self._has_epoch_end_offsets():
                 led = [(i, plan.slots[i]) for i in plan.led.indices]
                 await read_leader_epochs(
                     answers, led, self._epoch_end_offsets, self.timeout_seconds
@@ -257,6 +256,8 @@ class Sampler:
         response, times = await self._ask(request)
         subset.place(legacy_fetch.decode_legacy_fetch(response), answers.fetched)
         answers.epochless.update(subset.indices)
+        if self._has_epoch_end_offsets():
+            answers.lineages.update(dict.fromkeys(answers.led))
         self._note_unreadable(subset)
         if version < legacy_fetch.FIRST_WITH_LOG_START:
             await self._add_log_starts(subset)

@@ -92,7 +92,7 @@ def ack_record(alert: Alert, by: str, comment: str | None, now: float) -> bytes:
         comment=comment,
     )
     batch = Batch(
-        v=1,
+        v=2,
         cluster=alert.labels["kafka_cluster"],
         collector="tidemark-ack",
         collector_epoch=int(now * 1000),

@@ -30,7 +30,7 @@ def _record(cluster: str, event: Audit) -> bytes:
     """The sender is not a collector: it has no pass and owns no partition."""
     return encode_batch(
         Batch(
-            v=1,
+            v=2,
             cluster=cluster,
             collector=COLLECTOR,
             collector_epoch=int(event.observed_at * 1000),

@@ -94,11 +94,6 @@ def optional_grants(settings: Settings) -> tuple[OptionalGrant, ...]:
             Grant(("Delete",), ("--topic", topics.replica_state)),
         ),
         OptionalGrant(
-            ("stream --from-checkpoint",),
-            "for its run",
-            _on(topics.replica_state, "Write"),
-        ),
-        OptionalGrant(
             ("export",),
             "tidemark_event_records_total",
             Grant(("Describe",), ("--topic", topics.replica_state)),
