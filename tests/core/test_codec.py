@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from tidemark.core.codec import (
     salvage_batch,
 )
 from tidemark.core.errors import WireError
-from tidemark.core.events import Batch
+from tidemark.core.events import Batch, ClusterName, Topic
 
 encoders = st.sampled_from([encode_batch, version_1.encode_batch])
 Encode = Callable[[Batch], bytes]
@@ -151,3 +152,10 @@ def test_hostile_records(record: bytes, field: str, message: str) -> None:
         salvage_batch(record)
     assert error.value.field == field
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [ClusterName, Topic], ids=["cluster", "topic"])
+def test_a_name_has_no_line_end(kind: Any) -> None:
+    assert msgspec.convert("orders", kind) == "orders"
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert("orders\n", kind)

@@ -49,7 +49,7 @@ SELECTION: Final = (
     "tests/cases",
     "tests/reduce/test_activity_property.py",
     "tests/reduce/test_group_property.py",
-    "tests/reduce/test_upcast.py",
+    "tests/reduce/test_stored_state.py",
 )
 
 

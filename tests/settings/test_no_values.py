@@ -57,7 +57,7 @@ AT_FILES = [
     (
         "TIDEMARK_KAFKA_CLIENT",
         "{{security_protocol: SASL_SSL, {}: 1}}",
-        "kafka.client: unknown option",
+        "kafka.client: unknown field",
     ),
     (
         "TIDEMARK_KAFKA_CLIENT",
@@ -146,5 +146,5 @@ def test_a_key_ends_before_its_value(
     shown = tidemark("check-config", "--config", str(path), code=2).err
     cure = " `sasl_plain_password`; write a colon and a space after it"
     cure = cure if between else "; did you mean `sasl_plain_password`?"
-    assert f"kafka.client: unknown option of kafka-python{cure}" in shown
+    assert f"kafka.client: unknown field{cure}" in shown
     assert SECRET not in shown

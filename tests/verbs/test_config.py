@@ -74,10 +74,7 @@ def test_check_config_reads_the_path_of_the_file_from_the_environment(
         ("collct: {}", "unknown field `collct`"),
         (
             "kafka: {client: {security_protocl: SSL}}",
-            (
-                "client: unknown option of kafka-python `security_protocl`; "
-                "did you mean `security_protocol`?"
-            ),
+            ("client: unknown field `security_protocl`; did you mean `security_protocol`?"),
         ),
         (
             "clusters: [{name: a, client: {sasl_plain_password_file: /nonexistent/secret}}]",

@@ -41,8 +41,9 @@ Milliseconds = Annotated[float, Meta(ge=-1e15, le=1e15)]
 # Of partitions, log directories or waiting requests; sums of them stay within 64 bits.
 SmallCount = Annotated[int, Meta(ge=0, lt=2**31)]
 # The rule of org.apache.kafka.common.internals.Topic. Keys rely on the absence of a slash.
-Topic = Annotated[str, Meta(max_length=249, pattern="^[A-Za-z0-9._-]+$")]
-ClusterName = Annotated[str, Meta(max_length=100, pattern="^[A-Za-z0-9._-]+$")]
+# Python's `$` alone also matches before a line end; JSON Schema's expressions have no `\Z`.
+Topic = Annotated[str, Meta(max_length=249, pattern=r"^[A-Za-z0-9._-]+(?!\n)$")]
+ClusterName = Annotated[str, Meta(max_length=100, pattern=r"^[A-Za-z0-9._-]+(?!\n)$")]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 # topic-partition
 PartitionName = Annotated[str, Meta(min_length=1, max_length=260)]

@@ -14,7 +14,8 @@ _UNITS: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min",
 
 def rfc3339(seconds: float) -> str:
     """`2026-11-21T09:47:01.736Z`. A time outside the calendar becomes the nearest inside it."""
-    return _moment(seconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def utc(seconds: float) -> str:
@@ -59,7 +60,3 @@ def table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[st
         ).rstrip()
         for row in rows
     ]
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), UTC)

@@ -20,7 +20,6 @@ from tidemark.core.events import REFUSED, TIMED_OUT
 from tidemark.kafka.client_internals import bound_batches, outcome_of_text
 from tidemark.kafka.client_log import quiet_client_logs
 from tidemark.kafka.oauth import with_token_provider
-from tidemark.kafka.option_names import named_options, with_names
 from tidemark.kafka.options import check_packages, client_options
 from tidemark.kafka.tls import check_tls
 from tidemark.settings import Connection, Settings, parse_address
@@ -48,8 +47,7 @@ def choose_connection(settings: Settings, bootstrap: str | None) -> Connection:
 def checked_options(connection: Connection) -> dict[str, Any]:
     """`client_options` after a check of the bootstrap servers, with our client id and limits."""
     options = client_options(connection)
-    with named_options(connection):
-        check_tls(options)
+    check_tls(connection, options)
     for server in connection.bootstrap_servers:
         parse_address(server, "bootstrap_servers")
     defaults = {"receive_message_max_bytes": MAX_ANSWER_BYTES, "client_id": "tidemark"}
@@ -126,12 +124,11 @@ def explain(error: BaseException) -> str:
             "SASL port?)"
         ),
         "authentication_failed": (
-            f"refused the credentials ({reason}); check client.sasl_mechanism and the user's "
-            "password"
+            f"refused the credentials ({reason}); check the SASL mechanism and the user's password"
         ),
         "tls_handshake_failed": (
-            f"failed the TLS handshake ({reason}); check client.security_protocol and "
-            "client.ssl_cafile"
+            f"failed the TLS handshake ({reason}); check the security protocol and the "
+            "certificate authorities"
         ),
     }.get(outcome_of(error), f"failed ({reason})")
 
@@ -170,8 +167,7 @@ def _answering_servers(
     """The bootstrap servers that answer within `linger_seconds` of the first one that does."""
     quiet_client_logs()
     options = checked_options(connection)
-    with named_options(connection):
-        check_packages(options)
+    check_packages(connection, options)
     net = NetworkSelector(**options)
     manager = KafkaConnectionManager(net, **options)
     attempts: dict[str, Any] = {}
@@ -208,9 +204,8 @@ def _answering_servers(
             f"{name} {explain(attempt.exception if attempt.failed() else timed_out)}"
             for name, attempt in attempts.items()
         )
-        message = (
+        raise ClusterError(
             f"no bootstrap server can be used: {detail}. "
             "Check bootstrap_servers and the client's security options."
         )
-        raise ClusterError(with_names(message, connection))
     return found

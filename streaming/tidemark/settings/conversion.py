@@ -24,7 +24,7 @@ _CURES: Final = (
     (r"Expected `array[^`]*`, got", "write a list: [a, b]"),
     (r"Expected `array[^`]*` of length >= 1", "write an entry, or leave it out for the default"),
     (r"Expected `object[^`]*`, got", "write a mapping, one `key: value` a line"),
-    (r"Expected `bool`", "write true or false"),
+    (r"Expected `bool", "write true or false"),
     (r"Expected `(int|float)[^`]*`, got", "write a number without a unit"),
 )
 
@@ -50,9 +50,10 @@ def explain(error: msgspec.ValidationError, kind: type[Struct]) -> tuple[str, st
 
 
 def near_word(word: str, known: Collection[str]) -> str:
-    """`; did you mean …?`, or nothing where no known word is near."""
-    close = get_close_matches(word, list(known), n=1)
-    return f"; did you mean `{close[0]}`?" if close else ""
+    """`; did you mean …?`, in any case of letters; nothing where no known word is near."""
+    names = {each.lower(): each for each in known}
+    close = get_close_matches(word.lower(), names, n=1)
+    return f"; did you mean `{names[close[0]]}`?" if close else ""
 
 
 def near_key(key: str, known: Collection[str]) -> str:

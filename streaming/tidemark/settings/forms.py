@@ -121,4 +121,4 @@ def detector_problem(text: str) -> str | None:
     if text in DETECTORS:
         return None
     known = sorted(DETECTORS)
-    return f"no such detector; there are {', '.join(known)}{near_word(text.upper(), known)}"
+    return f"no such detector; there are {', '.join(known)}{near_word(text, known)}"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, Literal, get_args
 
 from tidemark.settings.conversion import near_word
 from tidemark.settings.java_options import near_security_option
 from tidemark.settings.schema import Settings
 
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = (
-    *("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    *("OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"),
-)
+Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+Mechanism = Literal[
+    "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"
+]
+PROTOCOLS: Final = get_args(Protocol)
 # What the stream sets itself, whatever the entry says -> what sets it.
 FIXED: Final = {
     "spark.sql.shuffle.partitions": "it follows from topics.partitions and stream.master",
@@ -39,7 +39,7 @@ def spark_mistakes(settings: Settings) -> Iterator[tuple[str, str]]:
         problems.append(_weakness(protocol, settings.kafka.client.get("security_protocol")))
     if "kafka.sasl.mechanism" in entries:
         name = "kafka.sasl.mechanism"
-        problems.append(_word_problem(name, entries[name], MECHANISMS))
+        problems.append(_word_problem(name, entries[name], get_args(Mechanism)))
     yield from (("stream.spark", problem) for problem in problems if problem is not None)
 
 
@@ -65,7 +65,7 @@ def name_problem(name: str) -> str | None:
 def _word_problem(name: str, value: str, choices: Collection[str]) -> str | None:
     if value in choices:
         return None
-    return f"`{name}` must be one of {', '.join(choices)}{near_word(value.upper(), choices)}"
+    return f"`{name}` must be one of {', '.join(choices)}{near_word(value, choices)}"
 
 
 def _weakness(protocol: str, configured: object) -> str | None:

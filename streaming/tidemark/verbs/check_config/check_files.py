@@ -18,16 +18,14 @@ def check_files(settings: Settings, *, with_stream: bool = True) -> None:
     `with_stream`: also for what only the stream refuses, which has another Kafka client.
     """
     from tidemark.kafka.oauth import check_oauth_files
-    from tidemark.kafka.option_names import named_options
     from tidemark.kafka.options import check_packages, client_options
     from tidemark.kafka.tls import check_tls
 
     for connection in (settings.kafka, *settings.clusters):
         options = client_options(connection)
-        with named_options(connection):
-            check_packages(options)
-            check_tls(options)
-            check_oauth_files(options)
+        check_packages(connection, options)
+        check_tls(connection, options)
+        check_oauth_files(connection, options)
     _check_jmx(settings)
     _check_receivers(settings)
     _check_servers(settings)
@@ -94,8 +92,6 @@ def _check_jmx(settings: Settings) -> None:
 def _check_receivers(settings: Settings) -> None:
     if not settings.notify.routes:
         return
-    from tidemark.kafka.tls import check_authorities
-
     try:
         from tidemark.web.http_client import make_clients
     except ModuleNotFoundError as error:
@@ -103,6 +99,4 @@ def _check_receivers(settings: Settings) -> None:
         click.echo(f"receivers are not checked: {error.name} is not installed here", err=True)
         return
     for route in settings.notify.routes:
-        if route.ca_file is not None:
-            check_authorities(route.ca_file, f"receiver `{route.name}`: ca_file")
         make_clients(route)
