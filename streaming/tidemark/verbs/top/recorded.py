@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import click
 
@@ -14,12 +15,11 @@ from tidemark.verbs.top.reducer import TopReducer
 from tidemark.verbs.top.snapshot import Snapshot
 
 
-class RecordedCluster:
+class RecordedCluster(NamedTuple):
     """Has one snapshot, which never changes."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot: Snapshot | None = snapshot
-        self.is_running = True
+    snapshot: Snapshot
+    is_running: bool = True
 
 
 def read_recording(source: str, detection: Detection, cluster: str | None) -> RecordedCluster:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Final, Protocol
+from typing import Final
 
 from tidemark.verbs.top.frame import frame_lines, viewport
+from tidemark.verbs.top.live import LiveCluster
 from tidemark.verbs.top.messages import Messages
-from tidemark.verbs.top.snapshot import Snapshot
+from tidemark.verbs.top.recorded import RecordedCluster
 from tidemark.verbs.top.terminal import Terminal
 from tidemark.verbs.top.ui_state import UiState, press
 
 # The clock of the header moves at least this often.
 REDRAW_SECONDS: Final = 1.0
-
-
-class Source(Protocol):
-    """What is watched: a live cluster or a recording."""
-
-    @property
-    def snapshot(self) -> Snapshot | None: ...
-
-    @property
-    def is_running(self) -> bool: ...
+# What is watched.
+Source = LiveCluster | RecordedCluster
 
 
 def run_session(
