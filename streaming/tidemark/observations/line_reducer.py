@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tidemark.core.errors import TidemarkError, WireError
-from tidemark.core.records import DeadLetter, Record, decode_record
+from tidemark.core.records import Alert, DeadLetter, Record, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.recorded_lines import STDIN, Line, unreadable
 from tidemark.reduce.group import Fold
@@ -52,6 +52,16 @@ class LineReducer:
         for row in self.reduce(line):
             if row.destination in destinations and row.value is not None:
                 yield decode_record(row.value)
+
+    def alerts(
+        self, line: Line, sources: Sequence[str], report: Callable[[str], object]
+    ) -> list[Alert]:
+        """The alerts after a line. `report` gets what of it cannot be read."""
+        records = list(self.records(line, "alerts", "dead_letters"))
+        for letter in records:
+            if isinstance(letter, DeadLetter):
+                report(unreadable_letter(letter, sources))
+        return [record for record in records if isinstance(record, Alert)]
 
 
 def unreadable_letter(letter: DeadLetter, sources: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ from tidemark.observations.few_passes import (
     live_cluster,
     observe_views,
 )
-from tidemark.observations.recorded_views import choose_recorded, read_recording
+from tidemark.observations.recorded_views import read_recording
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.safe_to_stop.verdict import StopVerdict, as_text, conclusion, judge
 
@@ -95,8 +95,7 @@ def safe_to_stop(
     if source is not None:
         if wait_seconds is not None:
             raise ConfigError("--wait needs a live cluster; leave out --from.")
-        found = read_recording(source, settings.detect, VERB)
-        cluster = choose_recorded(found.clusters, name)
+        found, cluster = read_recording(source, settings.detect, VERB, name)
         verdict = _judge(found, cluster, brokers, racks)
     else:
         live = live_cluster(settings, bootstrap, name)

@@ -12,11 +12,11 @@ from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
 from tidemark.core.events import Batch, Event
 from tidemark.core.identity import group_of
-from tidemark.core.records import Alert, DeadLetter
+from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.observations.alerts import alerts_of_topic
-from tidemark.observations.line_reducer import LineReducer, unreadable_letter
+from tidemark.observations.line_reducer import LineReducer
 from tidemark.observations.recorded_lines import check_sources, read_lines
 from tidemark.settings import Settings
 
@@ -93,11 +93,8 @@ def of_recordings(
             except WireError:
                 # The reducer below makes a dead letter of it.
                 pass
-        for record in reducer.records(line, "alerts", "dead_letters"):
-            if isinstance(record, Alert):
-                lines.alert(record)
-            elif isinstance(record, DeadLetter):
-                report(unreadable_letter(record, sources))
+        for alert in reducer.alerts(line, sources, report):
+            lines.alert(alert)
     reducer.check_readable(sources)
     return lines.only()
 
