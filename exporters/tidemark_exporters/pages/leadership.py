@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from tidemark.assess.election_commands import election_commands
-from tidemark.assess.isr_countdown import countdowns
+from tidemark.assess.isr_removal import countdowns
 from tidemark.assess.leader_choice import choose_leader
 from tidemark.assess.leader_death import if_leader_died
 from tidemark.core.records import View

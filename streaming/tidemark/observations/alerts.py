@@ -14,8 +14,7 @@ from tidemark.core.errors import WireError
 from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
-from tidemark.observations.line_reducer import LineReducer
-from tidemark.observations.recorded_lines import check_sources, read_lines, unreadable
+from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines, unreadable
 from tidemark.settings import Settings
 
 _RECORD_TYPES: Final = frozenset({"alert", "view", "dead_letter"})

@@ -8,8 +8,7 @@ from tidemark.command_line.options import require_one
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews
-from tidemark.observations.line_reducer import LineReducer
-from tidemark.observations.recorded_lines import check_sources, read_lines
+from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
 
 
 def read_recording(

@@ -12,8 +12,7 @@ from tidemark.command_line.options import config_option
 from tidemark.core.errors import ConfigError
 from tidemark.detect.thresholds import Detection
 from tidemark.garbage_collector import collect_seldom
-from tidemark.observations.line_reducer import LineReducer
-from tidemark.observations.recorded_lines import check_sources, read_lines
+from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
 from tidemark.settings import load_settings, read_document
 from tidemark.verbs.replay.episodes import Episodes, compare, summary
 from tidemark.verbs.replay.timeline import LEGEND, TimeLine

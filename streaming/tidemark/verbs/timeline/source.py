@@ -16,8 +16,7 @@ from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.observations.alerts import alerts_of_topic
-from tidemark.observations.line_reducer import LineReducer
-from tidemark.observations.recorded_lines import check_sources, read_lines
+from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
 from tidemark.settings import Settings
 
 

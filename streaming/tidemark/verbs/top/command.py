@@ -29,11 +29,10 @@ from tidemark.observations.few_passes import live_cluster
 from tidemark.observations.recorded_lines import STDIN
 from tidemark.settings import Settings, load_settings, parse_address
 from tidemark.verbs.top.live import LiveCluster
-from tidemark.verbs.top.messages import Messages
 from tidemark.verbs.top.plain import block
 from tidemark.verbs.top.recorded import read_recording
 from tidemark.verbs.top.recorder import Recorder
-from tidemark.verbs.top.session import Source, run_session
+from tidemark.verbs.top.session import Messages, Source, run_session
 from tidemark.verbs.top.snapshot import Snapshot
 
 # After the user quits: for the pass under way.

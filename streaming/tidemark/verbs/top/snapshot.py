@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidemark.assess.health import State
-from tidemark.assess.isr_countdown import Countdown, countdowns
+from tidemark.assess.isr_removal import Countdown, countdowns
 from tidemark.assess.safe_to_stop import StopImpact
 from tidemark.core.events import BrokerAnswer
 from tidemark.core.records import OpenAlert, View
