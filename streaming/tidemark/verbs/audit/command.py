@@ -28,7 +28,6 @@ from tidemark.core.errors import ClusterError, ConfigError
 from tidemark.core.text import counted
 from tidemark.observations.few_passes import live_cluster
 from tidemark.record_log.segments import Place
-from tidemark.settings import Settings
 from tidemark.verbs.audit.brokers import BrokerSource
 from tidemark.verbs.audit.folders import FolderSource
 from tidemark.verbs.audit.pace import Pace
@@ -133,7 +132,10 @@ def audit(
     _print(reports, read, source, is_whole=is_whole, seed=seed, as_json=as_json)
     found = any(report.findings for report in reports)
     if found and publish and cluster is not None:
-        _publish(settings, cluster.name, reports)
+        sent = events(reports, time.time())
+        publish_findings(settings, cluster.name, sent)
+        topic = settings.topics.replica_state
+        click.echo(f"sent {counted(len(sent), 'event')} to {topic}.", err=True)
     _check_compared(reports)
     return FINDING if found else 0
 
@@ -183,14 +185,6 @@ def _print(
     for broker, folder in names.items():
         click.echo(f"broker {broker}: {folder}")
     click.echo("\n".join(as_text(reports, read)))
-
-
-def _publish(settings: Settings, cluster: str, reports: Sequence[PartitionReport]) -> None:
-    findings = events(reports, time.time())
-    publish_findings(settings, cluster, findings)
-    click.echo(
-        f"sent {counted(len(findings), 'event')} to {settings.topics.replica_state}.", err=True
-    )
 
 
 def _check_compared(reports: Sequence[PartitionReport]) -> None:
