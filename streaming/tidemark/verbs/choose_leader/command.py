@@ -12,7 +12,7 @@ import msgspec
 from tidemark.assess import leader_choice
 from tidemark.assess.election_commands import election_commands
 from tidemark.collect.metadata.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.command_line.arguments import topic_name
+from tidemark.command_line.arguments import FINDING, topic_name
 from tidemark.command_line.completion import complete_topics
 from tidemark.command_line.options import (
     bootstrap_option,
@@ -32,7 +32,6 @@ from tidemark.settings import Cluster, Settings
 from tidemark.verbs.choose_leader.report import as_text, document
 from tidemark.verbs.choose_leader.stored_view import read_stored_view, with_earlier_samples
 
-FINDING: Final = 3
 # The lineages of replicas and min.insync.replicas take a few passes, or cannot be read.
 MAX_SECONDS: Final = 6.0
 

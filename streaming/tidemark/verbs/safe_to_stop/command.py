@@ -12,7 +12,7 @@ import msgspec
 
 from tidemark.assess.candidates import LagThreshold
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.command_line.arguments import FiniteRange
+from tidemark.command_line.arguments import FINDING, FiniteRange
 from tidemark.command_line.completion import complete_brokers
 from tidemark.command_line.options import (
     bootstrap_option,
@@ -37,7 +37,6 @@ from tidemark.settings import Cluster, Settings
 from tidemark.verbs.safe_to_stop.verdict import StopVerdict, as_text, conclusion, judge
 
 VERB: Final = "safe-to-stop"
-FINDING: Final = 3
 # min.insync.replicas may be unreadable for lack of a permission: stop waiting for it.
 MAX_SECONDS: Final = 10.0
 # An in-sync follower with less lag is fetching. One with more gets time to catch up.
