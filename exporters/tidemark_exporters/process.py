@@ -29,7 +29,7 @@ from tidemark_exporters.export.table import Table, bound_time
 from tidemark_exporters.http_server import Site, serve_site
 from tidemark_exporters.notify.delivery import DeliveryMetrics, make_delivery
 from tidemark_exporters.notify.seen_ids import SeenIds
-from tidemark_exporters.pages.past_alerts import read_past_alerts
+from tidemark_exporters.pages.alerts import read_past_alerts
 from tidemark_exporters.pages.responses import Pages
 from tidemark_exporters.record_decoder import RecordDecoder
 from tidemark_exporters.topic_counts import TopicCounts

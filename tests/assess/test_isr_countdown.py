@@ -7,7 +7,7 @@ from typing import Any
 from tests.assess.thresholds import LAG_MS
 from tests.export.make import NOW
 from tests.pages.make import healthy_view
-from tidemark.assess.isr_countdown import Countdown, countdown_text, countdowns
+from tidemark.assess.isr_removal import Countdown, countdown_text, countdowns
 
 
 def lagging(limit_ms: float | None = None, **second: Any) -> Any:

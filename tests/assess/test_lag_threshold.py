@@ -17,7 +17,7 @@ from tests.verbs.recordings import write
 from tests.verbs.run import tidemark
 from tests.verbs.top.shown import reduced
 from tests.verbs.top.test_countdown import recorded
-from tidemark.assess.isr_countdown import countdowns
+from tidemark.assess.isr_removal import countdowns
 from tidemark.assess.leader_choice import choose_leader
 from tidemark.assess.leader_death import deaths
 from tidemark.assess.safe_to_stop import stop_impacts

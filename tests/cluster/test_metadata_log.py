@@ -29,8 +29,7 @@ from tidemark.core.events import BrokerState, MetadataChange
 from tidemark.core.records import Alert
 from tidemark.core.shrink_causes import ShrinkCause
 from tidemark.detect.thresholds import Detection
-from tidemark.observations.line_reducer import LineReducer
-from tidemark.observations.recorded_lines import Line
+from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.settings import Cluster, Collect
 from tidemark_lab.brokers.cluster import LocalCluster
 from tidemark_lab.brokers.wait import wait_until

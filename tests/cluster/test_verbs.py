@@ -26,8 +26,7 @@ from tidemark.detect.thresholds import Detection
 from tidemark.kafka.client import make_admin, make_consumer, make_producer
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.kafka.topics import ensure_topics
-from tidemark.observations.line_reducer import LineReducer
-from tidemark.observations.recorded_lines import Line
+from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.settings import Connection, Topics
 from tidemark.verbs.ack.command import ack
 from tidemark.verbs.audit.command import audit

@@ -25,8 +25,7 @@ from tidemark.core.records import Alert, decode_record, view_key
 from tidemark.detect import DETECTORS
 from tidemark.detect.detector import Detector
 from tidemark.detect.thresholds import Detection
-from tidemark.observations.line_reducer import LineReducer
-from tidemark.observations.recorded_lines import Line
+from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.settings import Topics
 from tidemark_exporters.notify.derived_alerts import Heartbeat
 from tidemark_exporters.notify.payload import annotations_of

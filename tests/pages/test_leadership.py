@@ -11,7 +11,7 @@ from tests.assess.thresholds import LAG_MS
 from tests.export.make import NOW
 from tests.pages.make import healthy_view, lossy_view
 from tests.pages.test_partition_page import page_of
-from tidemark.assess.isr_countdown import Countdown, countdowns
+from tidemark.assess.isr_removal import Countdown, countdowns
 from tidemark.core.records import View
 from tidemark_exporters.pages.leadership import needs_choice
 

@@ -18,8 +18,7 @@ from tidemark.core.errors import WireError
 from tidemark.core.events import Observation
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews
-from tidemark.observations.line_reducer import LineReducer
-from tidemark.observations.recorded_lines import Line
+from tidemark.observations.recorded_lines import Line, LineReducer
 from tidemark.verbs.inspect.losses import as_csv, as_table
 from tidemark.verbs.replay.timeline import TimeLine
 from tidemark.verbs.safe_to_stop.verdict import as_text, judge

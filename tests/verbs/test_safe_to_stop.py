@@ -137,7 +137,7 @@ def test_a_huge_range_of_missed_partitions_is_bounded(tmp_path: Path) -> None:
     path = write(
         tmp_path / "e", [batch(observation("a"), missed={"x": [(0, 2**31 - 1)]}, partitions=1)]
     )
-    verdict = judge(read_recording(path, Detection(), "safe-to-stop"), "main", 1)
+    verdict = judge(*read_recording(path, Detection(), "safe-to-stop", "main"), 1)
     assert not verdict.safe
     lines = as_text(verdict)
     assert len(lines) < MAX_ROWS + 10

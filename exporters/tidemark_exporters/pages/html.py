@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidemark import __version__
 from tidemark.assess.health import SEVERITIES, STALE, STATES, Level, severity_level
-from tidemark.assess.incident.texts import happenings
+from tidemark.assess.incident.step import happenings
 from tidemark.assess.leader_death import range_text
 from tidemark.assess.risky_configuration import MEANINGS
 from tidemark.assess.safe_to_stop import EFFECT_TEXTS

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tidemark.assess.election_commands import election_commands
-from tidemark.assess.isr_countdown import countdowns
+from tidemark.assess.isr_removal import countdowns
 from tidemark.assess.leader_choice import choose_leader
 from tidemark.assess.leader_death import if_leader_died
 from tidemark.core.records import View
-from tidemark_exporters.pages.snapshot import TableSnapshot
+from tidemark_exporters.export.at_risk import AtRisk
+from tidemark_exporters.pages.snapshot import ListedPartition, TableSnapshot
 
 # Partitions at risk on a broker's page.
 MAX_AT_RISK: Final = 20
-
-
-class AtRiskRow(NamedTuple):
-    """A partition that a broker leads, and what the broker's death would cost there."""
-
-    topic: str
-    partition: int
-    committed: int
-    uncommitted: int
-    age_ms: float | None
 
 
 def leadership(view: View, now: float, lag_threshold_ms: float) -> dict[str, Any]:
@@ -45,15 +36,18 @@ def needs_choice(view: View) -> bool:
     return members is not None and minimum is not None and len(members) < minimum
 
 
-def partitions_at_risk(snapshot: TableSnapshot, cluster: str, broker: int) -> list[AtRiskRow]:
+def partitions_at_risk(
+    snapshot: TableSnapshot, cluster: str, broker: int
+) -> list[tuple[ListedPartition, AtRisk]]:
     """Of the partitions that the broker leads; the most committed records first."""
-    rows = [
-        AtRiskRow(each.topic, each.partition, risk.committed, risk.uncommitted, risk.age_ms)
+    found = [
+        (each, risk)
         for each in snapshot.partitions
         if each.cluster == cluster
         and (risk := each.row.progress.at_risk) is not None
         and risk.leader == broker
         and (risk.committed or risk.uncommitted)
     ]
-    rows.sort(key=lambda row: (-row.committed, -row.uncommitted, row.topic, row.partition))
-    return rows[:MAX_AT_RISK]
+    # Partitions are by name.
+    found.sort(key=lambda pair: (-pair[1].committed, -pair[1].uncommitted))
+    return found[:MAX_AT_RISK]

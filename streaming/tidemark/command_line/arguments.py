@@ -13,6 +13,9 @@ from tidemark.core.errors import ConfigError
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_PLACE: Final = re.compile(rf"({_TOPIC.pattern})(?::(\d{{1,9}}))?")
+# Exit status of a verb that found what an operator looks for.
+FINDING: Final = 3
 
 
 class FiniteRange(click.FloatRange):
@@ -40,6 +43,14 @@ def topic_name(text: str) -> str:
         # click would drop the text of a ValueError.
         raise click.BadParameter(f"{text!r} is no topic; {cure}.")
     return text
+
+
+def topic_or_partition(text: str) -> tuple[str, int | None]:
+    """The type of an argument that names a topic, or one partition of it: `orders`, `orders:3`."""
+    match = _PLACE.fullmatch(text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no topic; write TOPIC or TOPIC:PARTITION.")
+    return match[1], None if match[2] is None else int(match[2])
 
 
 def parse_since(text: str, now: float, option: str = "--since") -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase, digits
 from typing import Final, NamedTuple
 
 import click
@@ -16,6 +17,7 @@ from tidemark.core.events import Observation, Replica
 
 WIDTH: Final = 64
 _COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "red")
+_SYMBOLS: Final = digits + ascii_lowercase
 _UNKNOWN: Final = "?"
 
 
@@ -32,30 +34,26 @@ def draw_logs(observation: Observation, width: int = WIDTH) -> list[str]:
     last = max(s.log_end_offset or 0 for s in known)
     scale = _Scale(first, max(last, first + 1), width)
     label = max(len(str(s.broker)) for s in known)
-    logs = {s.broker: _log_of(observation, s) for s in known}
+    lineages = {s.broker: s.lineage for s in known}
+    if observation.leader in lineages and observation.lineage is not None:
+        lineages[observation.leader] = observation.lineage
+    logs = {
+        s.broker: split_log_by_epoch(lineages[s.broker], s.log_start_offset, s.log_end_offset)
+        for s in known
+    }
     lines = [f"{'':{label}}  {first}{str(last).rjust(width - len(str(first)))}"]
     for sample in known:
         lines.append(f"{sample.broker:>{label}}  {_bar(logs[sample.broker], scale)}")
         lines.append(f"{'':{label}}  {_marks(sample, scale)}".rstrip())
     lines.append(f"{'':{label}}  digits: leader epoch; E: log end, H: high watermark, X: both")
-    for sample in known:
-        lineage = observation.lineage if sample.broker == observation.leader else sample.lineage
+    for broker, lineage in lineages.items():
         if lineage is not None:
             ends = " ".join(f"{epoch}→{end}" for epoch, end in lineage) or "no epochs"
-            lines.append(f"{sample.broker:>{label}}  epochs end at: {ends}")
+            lines.append(f"{broker:>{label}}  epochs end at: {ends}")
     leader = observation.leader
     if leader in logs:
         lines += [_compared(leader, broker, logs) for broker in logs if broker != leader]
     return lines
-
-
-def _log_of(observation: Observation, sample: Replica) -> list[EpochRange]:
-    lineage = (
-        observation.lineage
-        if sample.broker == observation.leader and observation.lineage is not None
-        else sample.lineage
-    )
-    return split_log_by_epoch(lineage, sample.log_start_offset, sample.log_end_offset)
 
 
 def _compared(leader: int, broker: int, logs: dict[int, list[EpochRange]]) -> str:
@@ -94,11 +92,7 @@ def _bar(log: list[EpochRange], scale: _Scale) -> str:
         if end <= start:
             continue
         text += " " * (start - drawn)
-        symbol = (
-            _UNKNOWN
-            if part.epoch is None
-            else "0123456789abcdefghijklmnopqrstuvwxyz"[part.epoch % 36]
-        )
+        symbol = _UNKNOWN if part.epoch is None else _SYMBOLS[part.epoch % len(_SYMBOLS)]
         text += click.style(
             symbol * (end - start),
             fg=None if part.epoch is None else _COLOURS[part.epoch % len(_COLOURS)],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -60,3 +62,10 @@ def table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[st
         ).rstrip()
         for row in rows
     ]
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as CSV. None is empty."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()

@@ -11,11 +11,10 @@ import msgspec
 from tidemark.core.alert_records import decode_alerts
 from tidemark.core.codec import UNREADABLE
 from tidemark.core.errors import WireError
-from tidemark.core.records import Alert, DeadLetter, decode_record
+from tidemark.core.records import Alert, decode_record
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
-from tidemark.observations.line_reducer import LineReducer, unreadable_letter
-from tidemark.observations.recorded_lines import check_sources, read_lines, unreadable
+from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines, unreadable
 from tidemark.settings import Settings
 
 _RECORD_TYPES: Final = frozenset({"alert", "view", "dead_letter"})
@@ -49,12 +48,8 @@ def alerts_of_file(source: str, detection: Detection, verb: str) -> Iterator[Ale
                 reducer.note(readable=True)
                 if isinstance(record, Alert):
                     yield record
-            continue
-        for record in reducer.records(line, "alerts", "dead_letters"):
-            if isinstance(record, Alert):
-                yield record
-            elif isinstance(record, DeadLetter):
-                report(unreadable_letter(record, [source]))
+        else:
+            yield from reducer.alerts(line, [source], report)
     reducer.check_readable([source])
 
 

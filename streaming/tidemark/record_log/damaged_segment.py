@@ -13,12 +13,11 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from tidemark.record_log.batches import Batch, DamagedLogError, batch_size, parse_batch
+from tidemark.record_log.batches import HEAD_BYTES, Batch, DamagedLogError, batch_size, parse_batch
 from tidemark.record_log.segments import CUT, Head, heads
 
 _MAGIC: Final = re.compile(rb"(?s)(?=(?:.{16})\x02)")
 _CHUNK: Final = 1024 * 1024
-_SMALLEST: Final = 61
 # Bytes whose CRC a search computes, for each segment: it takes about 0.2 s per MiB.
 MAX_SEARCHED_BYTES: Final = 64 * 1024 * 1024
 # What a place that is no batch counts for.
@@ -128,14 +127,14 @@ class _Segment:
         """Where the next batch with the right CRC and a plausible offset begins."""
         while position < self.length and self._budget > 0:
             self._log.seek(position)
-            data = self._log.read(_CHUNK + _SMALLEST)
+            data = self._log.read(_CHUNK + HEAD_BYTES)
             for match in _MAGIC.finditer(data):
                 if match.start() >= _CHUNK:
                     break
                 start = match.start()
                 if self._budget <= 0:
                     return None
-                if self._is_batch(data[start : start + _SMALLEST], position + start):
+                if self._is_batch(data[start : start + HEAD_BYTES], position + start):
                     return position + start
             position += _CHUNK
         return None

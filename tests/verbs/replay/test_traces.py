@@ -13,8 +13,7 @@ from tidemark.core.codec import encode_batch
 from tidemark.core.events import Observation, Pass
 from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
-from tidemark.observations.line_reducer import LineReducer
-from tidemark.observations.recorded_lines import Line
+from tidemark.observations.recorded_lines import Line, LineReducer
 
 
 def lines(name: str) -> list[str]:

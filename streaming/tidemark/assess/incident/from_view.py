@@ -13,8 +13,13 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from tidemark.assess.incident.changes import age, brokers
-from tidemark.assess.incident.step import KnownHighWatermark, KnownReplica, Step, is_about
-from tidemark.assess.incident.texts import alert_title
+from tidemark.assess.incident.step import (
+    KnownHighWatermark,
+    KnownReplica,
+    Step,
+    alert_title,
+    is_about,
+)
 from tidemark.assess.incident.timeline import by_severity
 from tidemark.core.identity import alert_name
 from tidemark.core.records import Alert, ReplicaView, View

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
 from tidemark.assess.health import severity_rank
 from tidemark.assess.incident import changes
 from tidemark.assess.incident.step import Cut, KnownHighWatermark, KnownReplica, Step
@@ -226,7 +228,7 @@ class Timeline:
             step.eligible_leader_replicas = last.eligible_leader_replicas
             step.metadata_from = last.metadata_from
         step.high_watermark = self._watermark
-        step.replicas = [_copy(self._known[broker]) for broker in sorted(self._known)]
+        step.replicas = [replace(self._known[broker]) for broker in sorted(self._known)]
         self.steps.append(step)
         return step
 
@@ -234,10 +236,6 @@ class Timeline:
 def by_severity(alert: Alert) -> tuple[float, int, str]:
     """Sorts alerts by time, critical ones first."""
     return alert.at, severity_rank(alert), alert.id
-
-
-def _copy(known: KnownReplica) -> KnownReplica:
-    return KnownReplica(**{name: getattr(known, name) for name in known.__struct_fields__})
 
 
 def _read_at(observation: Observation) -> float:

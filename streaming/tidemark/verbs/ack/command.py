@@ -6,7 +6,6 @@ import getpass
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -83,7 +82,7 @@ def ack(
             return
         selected = select_alerts(newest, selector)
         to_close = [alert for alert in selected if is_open(alert)]
-        echo = _silent if as_json else click.echo
+        echo: Callable[[str], object] = (lambda _: None) if as_json else click.echo
         for alert in selected:
             if not is_open(alert):
                 ended = f"{alert.reason or 'resolved'} at {rfc3339(alert.ends_at or alert.at)}"
@@ -95,15 +94,8 @@ def ack(
         if as_json:
             closed = [alert for alert in to_close if alert not in waiting]
             before = [alert for alert in selected if not is_open(alert)]
-            _print_json(by=by, closed=closed, already_closed=before, sent=waiting)
-
-
-def _silent(_line: str) -> None:
-    """In place of lines, with --json."""
-
-
-def _print_json(**document: Any) -> None:
-    click.echo(msgspec.json.encode(document))
+            document = {"by": by, "closed": closed, "already_closed": before, "sent": waiting}
+            click.echo(msgspec.json.encode(document))
 
 
 def _login_name() -> str:
@@ -116,7 +108,7 @@ def _login_name() -> str:
 
 def _list(alerts: Sequence[Alert], *, as_json: bool) -> None:
     if as_json:
-        _print_json(open=alerts)
+        click.echo(msgspec.json.encode({"open": alerts}))
         return
     rows = [
         (
@@ -146,7 +138,7 @@ def _confirm(
     alerts: Sequence[Alert],
     by: str,
     seconds: float,
-    echo: Callable[[str], None],
+    echo: Callable[[str], object],
 ) -> list[Alert]:
     """Reports for each alert whether the stream closed it in time; returns those that are open."""
     waiting = {alert.fingerprint: alert for alert in alerts}

@@ -1,33 +1,30 @@
 """The replicas in the data folders of two or more brokers, or in copies of them.
 
-Mirrors LogSegment, LogManager and CheckpointFile. Only segments and checkpoints are read; nothing
+Mirrors LogSegment and LogManager. Only segments and checkpoints are read; nothing
 is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
 
+from tidemark.collect.sources.log_directories.directory import (
+    FIRST_DIRTY,
+    LogDirectory,
+    LogDirectoryReader,
+    PartitionFiles,
+)
 from tidemark.collect.sources.log_directories.files import LogDirectoryError, read_file
 from tidemark.collect.sources.log_directories.formats import (
-    MAX_FILE_BYTES,
     MAX_OFFSETS_BYTES,
     FormatError,
-    parse_folder,
-    parse_meta_properties,
     parse_offsets,
 )
 from tidemark.core.errors import ConfigError
 from tidemark.record_log.segments import Place, end_of, heads, segments_of
 from tidemark.verbs.audit.source import Partition, Position
-
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-LOG_STARTS: Final = "log-start-offset-checkpoint"
-CLEANED: Final = "cleaner-offset-checkpoint"
-T = TypeVar("T")
 
 
 @dataclass
@@ -46,50 +43,34 @@ class FolderSource:
 
     def __init__(self, folders: Collection[Path]) -> None:
         self.names: dict[int, str] = {}
-        self._logs: dict[tuple[Place, int], Path] = {}
-        self._marks: dict[tuple[Place, int], int] = {}
-        self._starts: dict[tuple[Place, int], int] = {}
+        self._logs: dict[tuple[Place, int], PartitionFiles] = {}
+        self._folders: dict[tuple[Place, int], Path] = {}
         # Partitions that the cleaner has cleaned; None where a folder does not say it.
         self._cleaned: set[Place] | None = set()
         self._cursors: dict[tuple[Place, int], _Cursor] = {}
-        ids = {folder: _node_id(folder) for folder in folders}
-        known = all(found is not None for found in ids.values())
-        for number, folder in enumerate(folders, 1):
-            broker = ids[folder] if known else number
-            assert broker is not None
-            self._add(broker, folder)
+        found = [LogDirectoryReader(folder).read() for folder in folders]
+        known = all(directory.broker is not None for directory in found)
+        for number, directory in enumerate(found, 1):
+            self._add(directory, (directory.broker or 0) if known else number)
         if len(self.names) < 2:
             raise ConfigError(
                 "--log-dirs needs the folders of two brokers or more; these are of broker "
                 f"{next(iter(self.names), 'none')} only."
             )
 
-    def _add(self, broker: int, folder: Path) -> None:
-        name = self.names.get(broker)
+    def _add(self, directory: LogDirectory, broker: int) -> None:
+        folder, name = directory.path, self.names.get(broker)
         self.names[broker] = str(folder) if name is None else f"{name}, {folder}"
-        try:
-            entries = sorted(folder.iterdir())
-        except OSError as error:
-            raise ConfigError(f"cannot read {folder}: {error.strerror}.") from None
-        marks, starts, cleaned = (
-            _read(folder / name, MAX_OFFSETS_BYTES, parse_offsets)
-            for name in (HIGH_WATERMARKS, LOG_STARTS, CLEANED)
-        )
+        if directory.errors and not directory.partitions:
+            raise ConfigError(str(directory.errors[0]))
+        cleaned = _cleaned(folder / FIRST_DIRTY)
         if cleaned is None or self._cleaned is None:
             self._cleaned = None
         else:
-            self._cleaned |= cleaned.keys()
-        for entry in entries:
-            place = parse_folder(entry.name)
-            if place is None or not entry.is_dir():
-                continue
-            if place[0] == "__cluster_metadata":
-                # Its replicas are those of the quorum, which has a high watermark of its own.
-                continue
-            self._logs[place, broker] = entry
-            self._starts[place, broker] = (starts or {}).get(place, 0)
-            if marks is not None and place in marks:
-                self._marks[place, broker] = marks[place]
+            self._cleaned |= cleaned
+        for place, files in directory.partitions.items():
+            self._logs[place, broker] = files
+            self._folders[place, broker] = folder / f"{place[0]}-{place[1]}"
 
     def partitions(self, wanted: Collection[Place], topics: Collection[str]) -> list[Partition]:
         """The partitions named, those of `topics`, or all. Raises ConfigError for a missing one."""
@@ -124,15 +105,17 @@ class FolderSource:
         self._cursors.clear()
 
     def _position(self, place: Place, broker: int) -> Position | str:
+        files = self._logs[place, broker]
         try:
-            segments = self._segments(place, broker)
+            segments = segments_of(self._folders[place, broker])
             if not segments:
                 return "no segment"
-            start = max(segments[0][0], self._starts[place, broker])
+            start = max(segments[0][0], files.log_start_offset or 0)
             end, damage = end_of(*segments[-1])
         except OSError as error:
             return f"cannot read {error.filename}: {error.strerror}"
-        mark = self._marks.get((place, broker))
+        # 0 also where the file does not name the replica.
+        mark = files.high_watermark or None
         high_watermark = end if mark is None else min(mark, end)
         return Position(
             start,
@@ -143,13 +126,9 @@ class FolderSource:
             damage=damage,
         )
 
-    def _segments(self, place: Place, broker: int) -> list[tuple[int, Path]]:
-        """Base offset and file of each segment, ascending."""
-        return segments_of(self._logs[place, broker])
-
     def _read(self, place: Place, broker: int, offset: int, size: int) -> bytes | str:
         try:
-            segments = self._segments(place, broker)
+            segments = segments_of(self._folders[place, broker])
             return self._read_at(segments, place, broker, offset, size)
         except OSError as error:
             return f"cannot read {error.filename}: {error.strerror}"
@@ -183,16 +162,10 @@ class FolderSource:
         return "the log ends here"
 
 
-def _node_id(folder: Path) -> int | None:
-    """`node.id`, or `broker.id` before KRaft, of meta.properties."""
-    found = _read(folder / "meta.properties", MAX_FILE_BYTES, parse_meta_properties)
-    return None if found is None else found.broker
-
-
-def _read(path: Path, limit: int, parse: Callable[[bytes], T]) -> T | None:
-    """What a file holds; None where there is none that can be read as a whole."""
+def _cleaned(path: Path) -> set[Place] | None:
+    """The partitions that a file names; None where there is none that can be read as a whole."""
     try:
-        content = read_file(path, limit, tries=1)
-        return None if content is None else parse(content.data)
+        content = read_file(path, MAX_OFFSETS_BYTES, tries=1)
+        return None if content is None else set(parse_offsets(content.data))
     except (LogDirectoryError, FormatError):
         return None

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from tidemark.settings import Cluster, Connection, Settings
+from tidemark.settings import Connection, Settings
 
 # Principals of these mechanisms are the user's name; others have a name that only brokers know.
 WITH_USER: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -110,7 +110,12 @@ def creation(settings: Settings) -> Grant:
 def all_commands(settings: Settings) -> Iterator[str]:
     """What `check-config --acls` prints."""
     for cluster in settings.clusters:
-        yield from _cluster_commands(cluster)
+        yield f"# cluster {cluster.name}: everything"
+        yield from (command(cluster, grant) for grant in FULL)
+        yield (
+            f"# cluster {cluster.name}: Describe only; docs/permissions.md has what is unknown then"
+        )
+        yield from (command(cluster, grant) for grant in DESCRIBE_ONLY)
     yield "# Tidemark's own topics: creation, at the first start"
     yield command(settings.kafka, creation(settings))
     for verb, grants in verb_grants(settings).items():
@@ -125,13 +130,6 @@ def all_commands(settings: Settings) -> Iterator[str]:
             f"# {UNKNOWN_PRINCIPAL}: the name that the brokers give the user, such as "
             "User:CN=tidemark of a certificate; a broker's authorizer log has it."
         )
-
-
-def _cluster_commands(cluster: Cluster) -> Iterator[str]:
-    yield f"# cluster {cluster.name}: everything"
-    yield from (command(cluster, grant) for grant in FULL)
-    yield f"# cluster {cluster.name}: Describe only; docs/permissions.md has what is unknown then"
-    yield from (command(cluster, grant) for grant in DESCRIBE_ONLY)
 
 
 def _on(topic: str, operation: str) -> Grant:

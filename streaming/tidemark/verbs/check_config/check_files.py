@@ -73,8 +73,6 @@ def _check_servers(settings: Settings) -> None:
 
 
 def _check_jmx(settings: Settings) -> None:
-    if not any(cluster.jmx for cluster in settings.clusters):
-        return
     from tidemark.collect.sources.jmx.endpoint import check_files as check_endpoint
     from tidemark.collect.sources.jmx.figures import ScrapeError
 

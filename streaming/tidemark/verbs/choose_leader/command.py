@@ -10,10 +10,9 @@ import click
 import msgspec
 
 from tidemark.assess import leader_choice
-from tidemark.assess.election_commands import Command, election_commands
-from tidemark.assess.leader_choice import LeaderChoice
+from tidemark.assess.election_commands import election_commands
 from tidemark.collect.metadata.refusals import RECORDS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.command_line.arguments import topic_name
+from tidemark.command_line.arguments import FINDING, topic_name
 from tidemark.command_line.completion import complete_topics
 from tidemark.command_line.options import (
     bootstrap_option,
@@ -28,12 +27,11 @@ from tidemark.core.records import View
 from tidemark.kafka.client import choose_connection
 from tidemark.observations.cluster_views import ClusterViews
 from tidemark.observations.few_passes import MIN_PASSES, FinishedPass, live_cluster, observe_views
-from tidemark.observations.recorded_views import choose_recorded, read_recording
+from tidemark.observations.recorded_views import read_recording
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.choose_leader.report import as_text, document
 from tidemark.verbs.choose_leader.stored_view import read_stored_view, with_earlier_samples
 
-FINDING: Final = 3
 # The lineages of replicas and min.insync.replicas take a few passes, or cannot be read.
 MAX_SECONDS: Final = 6.0
 
@@ -68,8 +66,8 @@ def choose_leader(
     servers = None
     refuse_both(source, bootstrap)
     if source is not None:
-        found = read_recording(source, settings.detect, "choose-leader")
-        view = find_view(found, choose_recorded(found.clusters, name), topic, partition)
+        found, chosen = read_recording(source, settings.detect, "choose-leader", name)
+        view = find_view(found, chosen, topic, partition)
     else:
         cluster = live_cluster(settings, bootstrap, name)
         live = observe_topic(cluster, settings, topic)
@@ -77,7 +75,7 @@ def choose_leader(
         view = with_earlier_samples(view, _stored(settings, bootstrap, view))
         servers = ",".join(cluster.bootstrap_servers)
     made = leader_choice.choose_leader(view)
-    commands = _commands(view, made, servers)
+    commands = [] if made.best is None else election_commands(view, made.best, servers)
     if as_json:
         click.echo(msgspec.json.encode(document(view, made, commands)))
     else:
@@ -143,7 +141,3 @@ def _stored(settings: Settings, bootstrap: str | None, view: View) -> View | Non
             err=True,
         )
     return found
-
-
-def _commands(view: View, made: LeaderChoice, servers: str | None) -> list[Command]:
-    return [] if made.best is None else election_commands(view, made.best, servers)

@@ -98,16 +98,15 @@ def document(view: View, made: LeaderChoice, commands: list[Command]) -> dict[st
         "in_sync_replicas": view.in_sync_replicas,
         "eligible_leader_replicas": view.eligible_leader_replicas,
         "baseline": made.baseline._asdict(),
-        "choices": [_choice(choice) for choice in made.choices],
+        "choices": [
+            choice._asdict() | {"truncations": [cut._asdict() for cut in choice.truncations]}
+            for choice in made.choices
+        ],
         "best": None if best is None else best.broker,
         "loses_nothing": best is not None and best.loses_nothing,
         "waiting": [gain._asdict() for gain in made.gains],
         "commands": [command._asdict() for command in commands],
     }
-
-
-def _choice(choice: Choice) -> dict[str, Any]:
-    return choice._asdict() | {"truncations": [cut._asdict() for cut in choice.truncations]}
 
 
 def _heading(view: View) -> str:

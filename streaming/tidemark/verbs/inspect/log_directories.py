@@ -18,6 +18,7 @@ from tidemark.collect.sources.log_directories.files import LogDirectoryError
 from tidemark.collect.sources.log_directories.formats import TopicPartition
 from tidemark.collect.sources.log_directories.segments import Segments, read_segments
 from tidemark.collect.sources.log_directories.sidecar import identify
+from tidemark.command_line.arguments import FINDING
 from tidemark.core.errors import ClusterError
 from tidemark.core.text import known, table, utc
 
@@ -34,8 +35,6 @@ COLUMNS: Final = (
 )
 # The newest epochs of a line.
 MAX_EPOCHS: Final = 4
-# Exit status: files that cannot be used.
-FOUND: Final = 3
 
 
 def show_log_directories(
@@ -65,7 +64,7 @@ def show_log_directories(
     if not shown and topic is not None:
         name = topic if partition is None else f"{topic}-{partition}"
         raise ClusterError(f"these log directories have no folder of {name}.")
-    return FOUND if errors else 0
+    return FINDING if errors else 0
 
 
 def directory_heading(directory: LogDirectory, broker: int) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -11,11 +9,11 @@ import click
 import msgspec
 
 from tidemark.assess.losses import Loss, LossFilter, read_losses
-from tidemark.core.text import counted, table
+from tidemark.command_line.arguments import FINDING
+from tidemark.core.text import counted, csv_text, table
 from tidemark.observations.alerts import alerts_of_file, alerts_of_topic
 from tidemark.settings import Settings
 
-FOUND: Final = 3
 COLUMNS: Final = Loss.__struct_encode_fields__
 _HEADING: Final = (
     *("CLUSTER", "TOPIC", "PARTITION", "LOST", "RECORDS", "WRITTEN BETWEEN", "EXPOSED"),
@@ -51,16 +49,12 @@ def show_losses(
     else:
         where = "" if wanted == LossFilter() else " there"
         click.echo(f"no committed record is known to be lost{where}.")
-    return FOUND if losses else 0
+    return FINDING if losses else 0
 
 
 def as_csv(losses: Iterable[Loss]) -> str:
     """A heading and a line per loss. Unknown values are empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(map(msgspec.structs.astuple, losses))
-    return out.getvalue()
+    return csv_text([COLUMNS, *map(msgspec.structs.astuple, losses)])
 
 
 def as_table(losses: Sequence[Loss]) -> list[str]:

@@ -10,7 +10,7 @@ import click
 from tidemark.core.alert_records import place
 from tidemark.core.records import Alert, DeadLetter, ReplicaView, View, decode_record
 from tidemark.core.text import duration, known, utc
-from tidemark.observations.line_reducer import unreadable_letter
+from tidemark.observations.recorded_lines import unreadable_letter
 from tidemark.reduce.rows import Row
 
 WIDTH: Final = 16

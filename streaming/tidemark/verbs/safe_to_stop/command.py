@@ -12,7 +12,7 @@ import msgspec
 
 from tidemark.assess.candidates import LagThreshold
 from tidemark.collect.metadata.refusals import REASSIGNMENTS, TOPIC_CONFIGURATION, TOPICS
-from tidemark.command_line.arguments import FiniteRange
+from tidemark.command_line.arguments import FINDING, FiniteRange
 from tidemark.command_line.completion import complete_brokers
 from tidemark.command_line.options import (
     bootstrap_option,
@@ -32,12 +32,11 @@ from tidemark.observations.few_passes import (
     live_cluster,
     observe_views,
 )
-from tidemark.observations.recorded_views import choose_recorded, read_recording
+from tidemark.observations.recorded_views import read_recording
 from tidemark.settings import Cluster, Settings
 from tidemark.verbs.safe_to_stop.verdict import StopVerdict, as_text, conclusion, judge
 
 VERB: Final = "safe-to-stop"
-FINDING: Final = 3
 # min.insync.replicas may be unreadable for lack of a permission: stop waiting for it.
 MAX_SECONDS: Final = 10.0
 # An in-sync follower with less lag is fetching. One with more gets time to catch up.
@@ -95,8 +94,7 @@ def safe_to_stop(
     if source is not None:
         if wait_seconds is not None:
             raise ConfigError("--wait needs a live cluster; leave out --from.")
-        found = read_recording(source, settings.detect, VERB)
-        cluster = choose_recorded(found.clusters, name)
+        found, cluster = read_recording(source, settings.detect, VERB, name)
         verdict = _judge(found, cluster, brokers, racks)
     else:
         live = live_cluster(settings, bootstrap, name)

@@ -10,7 +10,7 @@ from typing import IO, Final, NamedTuple
 import click
 
 from tidemark.command_line.progress import progress_bar
-from tidemark.core.text import counted
+from tidemark.core.text import counted, csv_text
 from tidemark.observations.few_passes import live_cluster
 from tidemark.record_log.segments import Place
 from tidemark.settings import Settings
@@ -68,7 +68,7 @@ def print_records(run: Run, form: str, output: IO[str] | None, *, text: bool) ->
             shown.append(record)
 
     if form == "csv":
-        click.echo(forms.csv_heading(), output, nl=False)
+        click.echo(csv_text([forms.COLUMNS]), output, nl=False)
     found = run.read(take)
     if shown:
         click.echo("\n".join(forms.table_lines(shown)), output)

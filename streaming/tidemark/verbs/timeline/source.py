@@ -12,12 +12,11 @@ from tidemark.core.codec import salvage_batch
 from tidemark.core.errors import ClusterError, ConfigError, WireError
 from tidemark.core.events import Batch, Event
 from tidemark.core.identity import group_of
-from tidemark.core.records import Alert, DeadLetter
+from tidemark.core.records import Alert
 from tidemark.detect.thresholds import Detection
 from tidemark.kafka.topic_reader import TopicReader, values
 from tidemark.observations.alerts import alerts_of_topic
-from tidemark.observations.line_reducer import LineReducer, unreadable_letter
-from tidemark.observations.recorded_lines import check_sources, read_lines
+from tidemark.observations.recorded_lines import LineReducer, check_sources, read_lines
 from tidemark.settings import Settings
 
 
@@ -93,11 +92,8 @@ def of_recordings(
             except WireError:
                 # The reducer below makes a dead letter of it.
                 pass
-        for record in reducer.records(line, "alerts", "dead_letters"):
-            if isinstance(record, Alert):
-                lines.alert(record)
-            elif isinstance(record, DeadLetter):
-                report(unreadable_letter(record, sources))
+        for alert in reducer.alerts(line, sources, report):
+            lines.alert(alert)
     reducer.check_readable(sources)
     return lines.only()
 
@@ -106,7 +102,9 @@ def of_topics(
     settings: Settings, wanted: Wanted, report: Callable[[float, str], None]
 ) -> tuple[str, Timeline]:
     """The same from the topics of events and alerts of a running Tidemark."""
-    alerts = sorted(alerts_of_topic(settings), key=lambda alert: alert.at)
+    # Alert records are delivered at least once.
+    once = {alert.id: alert for alert in alerts_of_topic(settings)}.values()
+    alerts = sorted(once, key=lambda alert: alert.at)
     clusters = [wanted.cluster] if wanted.cluster else [c.name for c in settings.clusters]
     batches: list[Batch] = []
     with TopicReader(settings.kafka, settings.topics.replica_state) as log:
@@ -123,7 +121,7 @@ def of_topics(
                 batches.append(kept)
                 at = _time_of(kept.events[-1])
                 report(min(1.0, (at - wanted.since) / span), f"events of {wanted.topic}")
-    return _merged(batches, _once(alerts), wanted)
+    return _merged(batches, alerts, wanted)
 
 
 def _merged(
@@ -150,11 +148,6 @@ def _of_partition(batch: Batch, wanted: Wanted) -> Batch | None:
         or event.__struct_config__.tag == "pass"
     ]
     return batch if batch.events else None
-
-
-def _once(alerts: Iterable[Alert]) -> list[Alert]:
-    """Alert records are delivered at least once."""
-    return list({alert.id: alert for alert in alerts}.values())
 
 
 def _time_of(event: Event) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import reduce
 from typing import Final
 
 from tidemark.assess.health import severity_rank, states_of
@@ -13,7 +14,7 @@ from tidemark.core.records import OpenAlert, View
 from tidemark.detect.thresholds import Detection
 from tidemark.observations.cluster_views import ClusterViews, PassFold
 from tidemark.reduce.rows import RawRecord, Row
-from tidemark.verbs.top.broker_rows import broker_rows
+from tidemark.verbs.top.broker_rows import broker_rows, larger
 from tidemark.verbs.top.elections import ElectionLog
 from tidemark.verbs.top.in_sync_changes import in_sync_changes
 from tidemark.verbs.top.snapshot import LatePass, PartitionRow, Snapshot
@@ -106,14 +107,9 @@ class TopReducer(ClusterViews):
 
 
 def _partition_row(view: View, lag_threshold_ms: float) -> PartitionRow:
-    records: int | None = None
-    lag_ms: float | None = None
-    for replica in view.replicas:
-        if replica.broker != view.leader:
-            if replica.lag_records is not None:
-                records = max(records or 0, replica.lag_records)
-            if replica.lag_ms is not None:
-                lag_ms = max(lag_ms or 0.0, replica.lag_ms)
+    followers = [replica for replica in view.replicas if replica.broker != view.leader]
+    records = reduce(larger, (replica.lag_records for replica in followers), None)
+    lag_ms = reduce(larger, (replica.lag_ms for replica in followers), None)
     return PartitionRow(view, states_of(view)[0], records, lag_ms, lag_threshold_ms)
 
 

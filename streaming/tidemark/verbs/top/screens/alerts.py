@@ -11,8 +11,8 @@ from rich.text import Text
 from tidemark.assess.health import severity_rank
 from tidemark.core.records import OpenAlert
 from tidemark.core.text import duration
+from tidemark.verbs.top.screens.changes import clock
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column
-from tidemark.verbs.top.screens.in_sync import clock
 from tidemark.verbs.top.screens.list_screen import ListScreen, Order
 
 COLUMNS: Final = (

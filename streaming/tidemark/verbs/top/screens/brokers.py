@@ -30,11 +30,12 @@ COLUMNS: Final = (
 
 
 def broker_cells(row: BrokerRow) -> Sequence[Cell]:
+    answered_ms = None if row.answer is None else row.answer.answered_ms
     return (
         str(row.broker),
-        row.rack or "-",
+        (row.answer and row.answer.rack) or "-",
         answer_cell(row),
-        "?" if row.answered_ms is None else f"{row.answered_ms:.0f}",
+        "?" if answered_ms is None else f"{answered_ms:.0f}",
         str(row.leads),
         f"{row.in_sync}/{row.replicas}",
         known(row.lag_records),
@@ -44,10 +45,10 @@ def broker_cells(row: BrokerRow) -> Sequence[Cell]:
 
 
 def answer_cell(row: BrokerRow) -> Cell:
-    if row.outcome is None:
+    if row.answer is None:
         return "?", STYLES["unknown"]
-    if row.outcome != OK:
-        return row.outcome.replace("_", " "), STYLES["critical"]
+    if row.answer.outcome != OK:
+        return row.answer.outcome.replace("_", " "), STYLES["critical"]
     return ("fenced", STYLES["warning"]) if row.fenced else ("ok", STYLES["ok"])
 
 
@@ -93,7 +94,11 @@ BROKERS: Final = ListScreen[BrokerRow](
         Order("leads", lambda row: -row.leads),
         Order("affected by a stop", lambda row: -len(row.impacts)),
     ),
-    text=lambda row: f"{row.broker} {row.rack or ''} {row.outcome or ''}",
+    text=lambda row: (
+        f"{row.broker} {row.answer.rack or ''} {row.answer.outcome}"
+        if row.answer
+        else str(row.broker)
+    ),
     place=_first_impact,
     details=_details,
 )

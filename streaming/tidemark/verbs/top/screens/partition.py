@@ -10,7 +10,7 @@ from tidemark.command_line.log_drawing import draw_logs
 from tidemark.core.events import Observation, Replica
 from tidemark.core.records import View
 from tidemark.core.text import duration, known
-from tidemark.verbs.top.screens import alerts, elections, in_sync
+from tidemark.verbs.top.screens import alerts, changes
 from tidemark.verbs.top.screens.columns import DIM, HEADING, STYLES, Cell, lay_out
 from tidemark.verbs.top.screens.list_screen import ListScreen, brokers_text
 from tidemark.verbs.top.screens.partitions import countdown_lines, replica_lines
@@ -32,8 +32,8 @@ def partition_lines(snapshot: Snapshot, row: PartitionRow, width: int) -> list[T
         "open alerts",
         [line for alert in view.alerts for line in alerts.alert_lines(alert, snapshot.at, width)],
     )
-    lines += _section("changes of the in-sync set", _listed(in_sync.IN_SYNC, snapshot, row, width))
-    lines += _section("elections", _listed(elections.ELECTIONS, snapshot, row, width))
+    lines += _section("changes of the in-sync set", _listed(changes.IN_SYNC, snapshot, row, width))
+    lines += _section("elections", _listed(changes.ELECTIONS, snapshot, row, width))
     return lines
 
 

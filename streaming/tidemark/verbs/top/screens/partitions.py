@@ -10,7 +10,7 @@ from typing import Final
 from rich.text import Text
 
 from tidemark.assess.health import RANK
-from tidemark.assess.isr_countdown import countdown_text
+from tidemark.assess.isr_removal import countdown_text
 from tidemark.core.records import ReplicaView, View
 from tidemark.core.text import duration, known
 from tidemark.verbs.top.screens.columns import STYLES, Cell, Column, lay_out

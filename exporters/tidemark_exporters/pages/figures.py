@@ -1,17 +1,92 @@
-"""The drawing of a partition's replica logs over one axis of offsets: geometry only, in per cent.
+"""The drawings of a partition, geometry only, in per cent: its in-sync replicas over time, and its
+replica logs over one axis of offsets.
 
-Every part keeps the offsets that it shows, so that a reader, and a test, can compare the two.
+Every part keeps what it shows, so that a reader, and a test, can compare the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
 from tidemark.assess.replica_logs import divergent_offsets, logs_by_broker
 from tidemark.core.epoch_ranges import EpochRange
 from tidemark.core.records import ReplicaView, View
-from tidemark_exporters.pages.axis import Axis
+
+TICKS: Final = 5
+
+
+class Axis(NamedTuple):
+    """Offsets or Unix seconds [start, end)."""
+
+    start: float
+    end: float
+
+    def position(self, value: float) -> float:
+        """Per cent of the width; below 0 and above 100 is outside of the drawing."""
+        # So large are some times that adding a second gives the same number.
+        return round(100.0 * (value - self.start) / ((self.end - self.start) or 1.0), 4)
+
+    def visible_position(self, value: float | None) -> float | None:
+        """The same, but null for a value that is unknown or outside of the drawing."""
+        if value is None or not self.start <= value <= self.end:
+            return None
+        return self.position(value)
+
+    def ticks(self) -> list[tuple[float, int]]:
+        """(position, offset) at round offsets, about TICKS of them."""
+        step = 1
+        while step < (self.end - self.start) / TICKS:
+            step = step * 5 // 2 if str(step)[0] == "2" else step * 2
+        first = -(-int(self.start) // step) * step
+        return [(self.position(each), each) for each in range(first, int(self.end) + 1, step)]
+
+
+Members = list[int]
+History = list[tuple[float, Members]]
+
+
+class IsrFigure(NamedTuple):
+    """`rows`: broker -> (position, width, in sync) of each span. `changes`: oldest first,
+    (time, members, those that left, those that joined).
+    """
+
+    axis: Axis
+    rows: dict[int, list[tuple[float, float, bool]]]
+    changes: list[tuple[float, Members, Members, Members]]
+
+
+def draw_isr(view: View) -> IsrFigure | None:
+    """None: no broker has reported the in-sync set."""
+    history = [(at, members) for at, members in view.isr_history if at <= view.at]
+    if not history:
+        return None
+    first_at, _ = history[0]
+    axis = Axis(first_at, max(view.at, first_at + 1.0))
+    brokers = sorted({*view.assigned, *(broker for _, members in history for broker in members)})
+    changes = [
+        (
+            at,
+            members,
+            [broker for broker in before if broker not in members],
+            [broker for broker in members if broker not in before],
+        )
+        for (_, before), (at, members) in pairwise([history[0], *history])
+    ]
+    return IsrFigure(axis, {broker: _spans(broker, history, axis) for broker in brokers}, changes)
+
+
+def _spans(broker: int, history: History, axis: Axis) -> list[tuple[float, float, bool]]:
+    membership = ((at, broker in members) for at, members in history)
+    # A span begins where the broker's membership changes.
+    starts = [next(group) for _, group in groupby(membership, key=lambda each: each[1])]
+    positions = [*(axis.position(at) for at, _ in starts), axis.position(axis.end)]
+    return [
+        (x, round(end - x, 4), in_sync)
+        for (x, end), (_, in_sync) in zip(pairwise(positions), starts, strict=True)
+    ]
+
 
 # Leader epochs take these colours in turn. The epoch's number is beside its colour.
 COLOURS: Final = 8
