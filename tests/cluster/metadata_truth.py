@@ -12,7 +12,6 @@ from tests.cluster.metadata_dump import dump
 from tidemark.collect.sources.metadata_log.batches import read_batches
 from tidemark.collect.sources.metadata_log.changes import decode_batch
 from tidemark.collect.sources.metadata_log.records import (
-    NO_LEADER_CHANGE,
     OtherRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -121,16 +120,16 @@ def expected_states(log: dict[int, Any]) -> dict[int, tuple[str, int, State]]:
                     record.isr,
                     record.replicas,
                     record.leader_recovery_state == 1,
-                    record.eligible_leader_replicas or [],
+                    record.eligible_leader_replicas,
                 )
             case PartitionChangeRecord():
                 epoch, leader_epoch, leader, isr, replicas, recovering, eligible = known[
                     record.topic_id, record.partition_id
                 ]
-                if record.leader != NO_LEADER_CHANGE:
+                if record.leader is not None:
                     leader_epoch += 1
                     leader = record.leader if record.leader >= 0 else None
-                if record.leader_recovery_state >= 0:
+                if record.leader_recovery_state is not None:
                     recovering = record.leader_recovery_state == 1
                 if record.eligible_leader_replicas is not None:
                     eligible = record.eligible_leader_replicas

@@ -232,7 +232,6 @@ def logs() -> Iterator[Target]:
         formats.parse_epochs,
         formats.parse_topic_id,
         formats.parse_meta_properties,
-        formats.parse_clean_shutdown,
         decode_record,
         lambda data: read_batches(data, check_crc=False),
     ]

@@ -6,7 +6,6 @@ interpreter's lock: a view that arrives between two steps can be in one map and 
 
 from __future__ import annotations
 
-import copy
 import threading
 import time
 from collections.abc import Callable
@@ -228,21 +227,7 @@ class SnapshotCache:
 
 def _copy_aggregates(aggregates: dict[Key, AnyAggregate]) -> dict[Key, AnyAggregate]:
     """Copies that do not change with the table."""
-    copies = {key: copy.copy(aggregate) for key, aggregate in aggregates.copy().items()}
-    for aggregate in copies.values():
-        aggregate.behind = aggregate.behind.copy()
-        if isinstance(aggregate, BrokerAggregate):
-            aggregate.effects = aggregate.effects.copy()
-            aggregate.checkpoint_behind = aggregate.checkpoint_behind.copy()
-            aggregate.unflushed = aggregate.unflushed.copy()
-            aggregate.risks = aggregate.risks.copy()
-            aggregate.removals = aggregate.removals.copy()
-        else:
-            aggregate.counts = aggregate.counts.copy()
-            aggregate.reassignments = aggregate.reassignments.copy()
-            aggregate.risks = aggregate.risks.copy()
-            aggregate.risks_unknown = aggregate.risks_unknown.copy()
-    return copies
+    return {key: aggregate.copy() for key, aggregate in aggregates.copy().items()}
 
 
 def _listed_partition(key: str, row: PartitionRow, alerts: list[OpenAlert]) -> ListedPartition:

@@ -10,7 +10,15 @@ import msgspec
 
 from tidemark.collect.codecs.metadata_image import TopicPartition
 from tidemark.core.codec import encode_event, encode_head
-from tidemark.core.events import MAX_BYTES, MAX_EVENTS, Event, Observation, Pass, Ranges
+from tidemark.core.events import (
+    MAX_BYTES,
+    MAX_EVENTS,
+    Event,
+    Observation,
+    PartitionNumber,
+    Pass,
+    Ranges,
+)
 
 MAX_MISSED_BYTES: Final = 64 * 1024
 
@@ -18,7 +26,7 @@ MAX_MISSED_BYTES: Final = 64 * 1024
 class EventRecord(NamedTuple):
     """One Kafka record, or one line: Kafka partition, bytes, and the partitions observed in it."""
 
-    group: int
+    group: PartitionNumber
     payload: bytes
     cluster: str
     partitions: tuple[TopicPartition, ...]
@@ -87,12 +95,6 @@ class Packer:
         for group, places in enumerate(by_group):
             self._close(group)
             self.add(group, msgspec.structs.replace(event, missed=missed_ranges(places)))
-            self._close(group)
-        return self._records
-
-    def finish_without_pass(self) -> list[EventRecord]:
-        """Ends every group without a pass record: the writer is no clock."""
-        for group in range(len(self._open)):
             self._close(group)
         return self._records
 
