@@ -12,8 +12,8 @@ from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMe
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
 from tidemark.collect.observe.observer import Observer
 from tidemark.collect.observe.quiet import QuietState, _of_leader, is_unchanged, quiet_state
-from tidemark.collect.sample.request_plan import BrokerPlan
 from tidemark.collect.watched.broker_answers import Lineage, RequestTimes
+from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import OK, TIMED_OUT, Observation, Replica
 

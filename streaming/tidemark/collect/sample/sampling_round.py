@@ -7,9 +7,9 @@ from typing import Final
 
 from tidemark.collect.connect.connection import BrokerConnection
 from tidemark.collect.connect.event_loop import Barrier, EventLoop
-from tidemark.collect.sample.request_plan import BrokerPlan
 from tidemark.collect.sample.sampler import Sampler
 from tidemark.collect.watched.broker_answers import BrokerAnswers
+from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import TIMED_OUT
 
