@@ -11,7 +11,7 @@ from tests.bench.moving_passes import MovingPasses
 from tests.bench.row import Row, sized
 from tidemark.core.compact_events import COMPACT_VERSION
 from tidemark.detect.thresholds import Detection
-from tidemark.kafka.compression import GZIP_LEVEL
+from tidemark.kafka.client_internals import GZIP_LEVEL
 from tidemark.reduce.group import fold_group
 from tidemark.reduce.rows import RawRecord
 from tidemark.stream.stored_state import to_stored

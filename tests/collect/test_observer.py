@@ -12,7 +12,8 @@ from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMe
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
 from tidemark.collect.observe.observer import Observer
 from tidemark.collect.observe.quiet import QuietState, _of_leader, is_unchanged, quiet_state
-from tidemark.collect.watched.broker_answers import Lineage, RequestTimes
+from tidemark.collect.watched.broker_answers import RequestTimes
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import OK, TIMED_OUT, Observation, Replica
@@ -179,3 +180,21 @@ def test_every_other_field_of_a_quiet_observation_is_news() -> None:
         state = quiet_state(changed, "metadata")
         ignored |= {field} if is_unchanged(state, before) else set()
     assert ignored == OF_NO_ACCOUNT
+
+
+def test_a_broker_without_a_slot_for_one_partition_keeps_its_times_for_others() -> None:
+    """As after metadata with another replica, which the next pass plans."""
+    replicas = (1, 2)
+    new, old = (watch(PartitionMetadata(1, 2, replicas, replicas, 0)) for _ in range(2))
+    plans = [BrokerPlan(1, [old, new]), BrokerPlan(2, [old])]
+    for plan in plans:
+        answered = ((0, 0, 7, 2), (0, 0, 7, 7, 0, 2, 7), None, None, [0.0] * 4)
+        give(plan, answered)
+        for column in (plan.answers.latest, plan.answers.fetched, plan.answers.committed):
+            column.extend(column * (len(plan.slots) - 1))
+    observer = Observer({}, lambda monotonic: monotonic, 100.0, 30.0)
+    first, second = (observer.observe(watched, 101.0) for watched in (new, old))
+    assert first is not None
+    assert second is not None
+    assert [sample.error for sample in first.samples] == [None, "unreachable"]
+    assert [sample.answered_ms for sample in second.samples] == [35.0, 15.0]

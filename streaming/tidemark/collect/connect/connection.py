@@ -28,6 +28,8 @@ MAX_IN_FLIGHT: Final = 64
 
 # The broker lacks a version of a request that Tidemark knows.
 UNSUPPORTED: Final = "unsupported"
+# An answer that cannot be decoded.
+GARBLED: Final = "garbled"
 
 
 class NoAnswerError(Exception):

@@ -11,7 +11,8 @@ from tidemark.collect.codecs.fetch import NO_FETCH, TOPIC_AUTHORIZATION_FAILED
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import ERROR_CODE, UNANSWERED
 from tidemark.collect.observe.quiet import is_unchanged, quiet_state
-from tidemark.collect.watched.broker_answers import BrokerAnswers, Lineage, RequestTimes
+from tidemark.collect.watched.broker_answers import BrokerAnswers, RequestTimes
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import OK, UNREACHABLE, Observation, Replica
 from tidemark.core.leader_epochs import LineageEntries
@@ -117,7 +118,7 @@ class Observer:
         leader, known_epoch, ends = watched.leader, watched.leader_epoch, watched.log_end_offsets
         for broker in watched.metadata.replicas:
             answers, index = watched.slots.get(broker, _NO_SLOT)
-            times = self._times.get(broker) or self._times_of(broker, answers)
+            times = self._times.get(answers.broker) or self._times_of(answers)
             _, error, end, epoch = answers.latest[index] or NO_OFFSET
             _, fetch_error, high_watermark, last_stable_offset, log_start_offset, _, epoch_end = (
                 answers.fetched[index] or NO_FETCH
@@ -197,8 +198,8 @@ class Observer:
         # The broker answered without this partition: a throttled Fetch is answered empty.
         return "no_answer" if failure == OK else failure
 
-    def _times_of(self, broker: int, answers: BrokerAnswers) -> _Times:
-        found = self._times[broker] = _Times(
+    def _times_of(self, answers: BrokerAnswers) -> _Times:
+        found = self._times[answers.broker] = _Times(
             self._span(answers.latest_times),
             self._span(answers.followers_times),
             self._span(answers.asked_again_times),
@@ -233,7 +234,7 @@ class Observer:
         _, latest_error, before, known_epoch = answers.latest[index] or NO_OFFSET
         _, error, _, _, _, epoch, end = answers.fetched[index] or NO_FETCH
         has_end = not error and end >= 0 and index not in answers.epochless
-        times = self._times[answers.broker]
+        times = self._times.get(answers.broker) or self._times_of(answers)
         (_, first_ms), (leaders_ms, _) = times.first, times.leaders
         if not latest_error and first_ms is not None and first_ms <= samples.first_asked_ms:
             observation.leader_log_end_offset_before = before if before >= 0 else None

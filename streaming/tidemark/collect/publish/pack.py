@@ -91,12 +91,6 @@ class Packer:
             self._close(group)
         return self._records
 
-    def finish_without_pass(self) -> list[EventRecord]:
-        """Ends every group without a pass record: the writer is no clock."""
-        for group in range(len(self._open)):
-            self._close(group)
-        return self._records
-
     def _close(self, group: int) -> None:
         record = self._open[group]
         if record.events:

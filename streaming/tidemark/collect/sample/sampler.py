@@ -8,11 +8,10 @@ broker never affects another.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from tidemark.collect.codecs.fetch import VERSION
 from tidemark.collect.codecs.list_offsets import (
     CONSUMER,
     DEBUG_REPLICA,
@@ -21,18 +20,18 @@ from tidemark.collect.codecs.list_offsets import (
     NO_OFFSET,
     ListOffsetsTemplate,
 )
-from tidemark.collect.codecs.wire import ERROR_CODE, FETCH, LIST_OFFSETS, RawResponse
-from tidemark.collect.connect.connection import UNSUPPORTED, BrokerConnection, NoAnswerError
+from tidemark.collect.codecs.wire import ERROR_CODE, LIST_OFFSETS, RawResponse
+from tidemark.collect.connect.connection import (
+    GARBLED,
+    UNSUPPORTED,
+    BrokerConnection,
+    NoAnswerError,
+)
 from tidemark.collect.connect.event_loop import Barrier
-from tidemark.collect.legacy.legacy_reads import LegacyReads
-from tidemark.collect.sample.current_reads import CurrentReads
 from tidemark.collect.watched.broker_answers import RequestTimes
 from tidemark.collect.watched.request_plan import BrokerPlan, Subset
-from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.errors import WireError
 from tidemark.core.events import OK, TIMED_OUT, UNREACHABLE
-
-GARBLED: Final = "garbled"
 
 
 class ReplicaReads(Protocol):
@@ -50,12 +49,12 @@ class ReplicaReads(Protocol):
 
 @dataclass(slots=True)
 class Sampler:
-    """Fills the answers of one broker. `lineage_due`: the partitions with lineage reads left."""
+    """Fills the answers of one broker. `choose_reads`: once it is connected."""
 
     connection: BrokerConnection
     plan: BrokerPlan
     barriers: Iterator[Barrier]
-    lineage_due: list[WatchedPartition]
+    choose_reads: Callable[[Sampler], ReplicaReads]
     timeout_seconds: float
     # Whether the pass goes on without it: what is answered from then on is dropped.
     is_late: bool = field(default=False, init=False)
@@ -67,7 +66,7 @@ class Sampler:
             version = self.connection.version(LIST_OFFSETS, MAX_VERSION)
             if not version:
                 raise NoAnswerError(UNSUPPORTED if self.connection.connected else self._failure())
-            reads = self._reads()
+            reads = self.choose_reads(self)
             await self._list_offsets(version)
             await self._meet()
             answers.followers_times = await reads.fetch(plan.followed)
@@ -101,18 +100,12 @@ class Sampler:
         self.is_late = True
         self.plan.answers.outcome, self.plan.answers.is_late = OK, True
 
-    def _reads(self) -> ReplicaReads:
-        """How to sample this broker: the one place that asks how old it is."""
-        if self.connection.version(FETCH, VERSION) == VERSION:
-            return CurrentReads(self.plan, self._ask, self.lineage_due)
-        return LegacyReads(self.plan, self._ask, self.connection.version, self.timeout_seconds)
-
     async def _meet(self) -> None:
         barrier = next(self.barriers)
         barrier.arrive()
         await barrier.wait()
 
-    async def _ask(self, request: Any) -> tuple[Any, RequestTimes]:
+    async def ask(self, request: Any) -> tuple[Any, RequestTimes]:
         sent = time.monotonic()
         answer = await self.connection.ask(request, self.timeout_seconds)
         if self.is_late:
@@ -126,10 +119,10 @@ class Sampler:
         answers.fenced = version >= FIRST_WITH_FENCE
         if plan.led.indices:
             template = plan.list_offsets(CONSUMER, version)
-            response, _ = await self._ask(template.request(plan.fences))
+            response, _ = await self.ask(template.request(plan.fences))
             plan.led.place(template.decode(response.body), answers.committed, "committed")
         template = plan.list_offsets(DEBUG_REPLICA, version)
-        response, answers.latest_times = await self._ask(template.request())
+        response, answers.latest_times = await self.ask(template.request())
         plan.all.place(template.decode(response.body), answers.latest, "latest")
 
     async def _list_again(self, indices: list[int], version: int) -> None:
@@ -141,7 +134,7 @@ class Sampler:
         if not indices:
             return
         subset, template = plan.list_again(indices, version)
-        response, answers.asked_again_times = await self._ask(template.request())
+        response, answers.asked_again_times = await self.ask(template.request())
         found = subset.by_slot(template.decode(response.body))
         for index, entry in found.items():
             answers.latest[index] = entry
@@ -160,6 +153,6 @@ class Sampler:
         subset = Subset(plan.slots, suspected)
         latest = [answers.latest[i] or NO_OFFSET for i in subset.indices]
         template = ListOffsetsTemplate(subset.topics, version, CONSUMER)
-        response, _ = await self._ask(template.request([epoch for *_, epoch in latest]))
+        response, _ = await self.ask(template.request([epoch for *_, epoch in latest]))
         found = subset.by_slot(template.decode(response.body))
         answers.claims = {index: entry[ERROR_CODE] for index, entry in found.items()}
