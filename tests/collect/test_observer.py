@@ -188,10 +188,11 @@ def test_a_broker_without_a_slot_for_one_partition_keeps_its_times_for_others() 
     new, old = (watch(PartitionMetadata(1, 2, replicas, replicas, 0)) for _ in range(2))
     plans = [BrokerPlan(1, [old, new]), BrokerPlan(2, [old])]
     for plan in plans:
-        answered = ((0, 0, 7, 2), (0, 0, 7, 7, 0, 2, 7), None, None, [0.0] * 4)
-        give(plan, answered)
-        for column in (plan.answers.latest, plan.answers.fetched, plan.answers.committed):
-            column.extend(column * (len(plan.slots) - 1))
+        give(plan, ((0, 0, 7, 2), (0, 0, 7, 7, 0, 2, 7), None, None, [0.0] * 4))
+        size = len(plan.slots)
+        plan.answers.latest *= size
+        plan.answers.fetched *= size
+        plan.answers.committed *= size
     observer = Observer({}, lambda monotonic: monotonic, 100.0, 30.0)
     first, second = (observer.observe(watched, 101.0) for watched in (new, old))
     assert first is not None
