@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from tidemark.collect.codecs.metadata_image import EligibleReplicas, PartitionMetadata, Reassignment
 from tidemark.collect.codecs.topic_configuration import TopicConfiguration
 from tidemark.collect.observe.observer import Observer
-from tidemark.collect.observe.quiet import QuietState, _of_leader, is_unchanged, quiet_state
-from tidemark.collect.sample.request_plan import BrokerPlan
-from tidemark.collect.watched.broker_answers import Lineage, RequestTimes
+from tidemark.collect.observe.quiet import quiet_state
+from tidemark.collect.watched.broker_answers import RequestTimes
+from tidemark.collect.watched.lineage_schedule import Lineage
+from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import OK, TIMED_OUT, Observation, Replica
 
@@ -109,7 +110,7 @@ def test_what_is_kept_between_passes_gives_what_is_made_anew(data: st.DataObject
                 give(plan, answers)
             observer = Observer({}, lambda monotonic: monotonic + 1e9, 100.0, 30.0)
             if watched is anew:
-                watched._without_samples, watched.is_settled = None, False
+                watched.shown, watched.is_settled = None, False
             found.append(observer.observe(watched, 101.0 + number))
             state = (watched.quiet_state is None, watched.due_at, watched.log_end_offsets)
             reads = (watched.has_unsent, watched.lineage.reads_left)
@@ -162,20 +163,37 @@ OF_NO_ACCOUNT = {
 def test_every_other_field_of_a_quiet_observation_is_news() -> None:
     """Also one that is added: the fields come from the events, and none is named by the rule."""
     before = quiet_state(QUIET, "metadata")
-    assert is_unchanged(quiet_state(replace(QUIET), "metadata"), before)
-    assert not is_unchanged(quiet_state(QUIET, "newer metadata"), before)
+    assert before == quiet_state(replace(QUIET), "metadata")
+    assert before != quiet_state(QUIET, "newer metadata")
     fields = Observation.__struct_fields__
     ignored = set()
     for field in fields[fields.index("samples") + 1 :]:
         changed = replace(QUIET)
         setattr(changed, field, "news")
-        state: QuietState | None = ("metadata", _of_leader(changed), changed.samples)
-        ignored |= {field} if is_unchanged(state, before) else set()
+        # Another committed offset is not quiet.
+        ignored |= {field} if quiet_state(changed, "metadata") == before else set()
     for field in Replica.__struct_fields__:
         sample = replace(QUIET.samples[0])
         setattr(sample, field, "news")
-        changed = replace(QUIET, samples=[sample])
-        # Another error or end is not quiet.
-        state = quiet_state(changed, "metadata")
-        ignored |= {field} if is_unchanged(state, before) else set()
+        state = quiet_state(replace(QUIET, samples=[sample]), "metadata")
+        ignored |= {field} if state == before else set()
     assert ignored == OF_NO_ACCOUNT
+
+
+def test_a_broker_without_a_slot_for_one_partition_keeps_its_times_for_others() -> None:
+    """As after metadata with another replica, which the next pass plans."""
+    replicas = (1, 2)
+    new, old = (watch(PartitionMetadata(1, 2, replicas, replicas, 0)) for _ in range(2))
+    plans = [BrokerPlan(1, [old, new]), BrokerPlan(2, [old])]
+    for plan in plans:
+        give(plan, ((0, 0, 7, 2), (0, 0, 7, 7, 0, 2, 7), None, None, [0.0] * 4))
+        size = len(plan.slots)
+        plan.answers.latest *= size
+        plan.answers.fetched *= size
+        plan.answers.committed *= size
+    observer = Observer({}, lambda monotonic: monotonic, 100.0, 30.0)
+    first, second = (observer.observe(watched, 101.0) for watched in (new, old))
+    assert first is not None
+    assert second is not None
+    assert [sample.error for sample in first.samples] == [None, "unreachable"]
+    assert [sample.answered_ms for sample in second.samples] == [35.0, 15.0]

@@ -13,7 +13,7 @@ from tests.bench.bench_collect import Memory
 from tidemark.collect.codecs.wire import RawResponse
 from tidemark.collect.connect.connection import NoAnswerError
 from tidemark.collect.connect.event_loop import EventLoop
-from tidemark.collect.sample.request_plan import BrokerPlan
+from tidemark.collect.watched.request_plan import BrokerPlan
 from tidemark.core.events import OK, TIMED_OUT
 
 

@@ -23,7 +23,7 @@ from tests.histories.requests import (
 from tests.histories.world import World
 from tidemark.collect.codecs.fetch import FetchEntry
 from tidemark.collect.sample.lineage import walk_epochs
-from tidemark.collect.watched.broker_answers import Lineage
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.core.events import OK, Event, PartitionDeleted
 
 # The true time of the beginning, in Unix seconds.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.histories.broker import Broker
 from tests.histories.controller import Brokers, PartitionRecord
-from tidemark.collect.watched.broker_answers import Lineage
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.core.events import MAX_FAST_SAMPLES, FastHighWatermarks, Observation
 
 PASSES_AFTER_CHANGE = 4

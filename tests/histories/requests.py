@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from tests.histories.broker import Broker
 from tests.histories.logs import ReplicaLog
-from tidemark.collect.watched.broker_answers import Lineage
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.core.events import MAX_LINEAGE
 
 UNKNOWN_TOPIC: Final = 3

@@ -61,6 +61,8 @@ REFUSED: Final = "refused"
 TIMED_OUT: Final = "timed_out"
 UNREACHABLE: Final = "unreachable"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
+# Why a partition changed, as far as its metadata log shows it.
+Cause = Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
 
 
 class Replica(Struct, array_like=True, kw_only=True, omit_defaults=True, gc=False):
@@ -201,10 +203,7 @@ class MetadataChange(
     removing: Brokers = []
     # LeaderRecoveryState: true when the leader was elected uncleanly or as last known leader.
     recovering: bool = False
-    cause: (
-        Literal["created", "fenced", "controlled_shutdown", "leader", "reassignment", "unknown"]
-        | None
-    ) = None
+    cause: Cause | None = None
 
 
 class Checkpoint(

@@ -26,6 +26,12 @@ from tidemark.kafka.client import outcome_of
 MAX_IN_FLIGHT: Final = 64
 
 
+# The broker lacks a version of a request that Tidemark knows.
+UNSUPPORTED: Final = "unsupported"
+# An answer that cannot be decoded.
+GARBLED: Final = "garbled"
+
+
 class NoAnswerError(Exception):
     """A broker gave no answer. `outcome` is as in `events.BrokerAnswer`."""
 
@@ -138,7 +144,7 @@ class BrokerConnection:
                 request, request_timeout_ms=max((deadline - time.monotonic()) * 1000, 1.0)
             )
         except kafka_errors.IncompatibleBrokerVersion:
-            raise NoAnswerError("unsupported") from None
+            raise NoAnswerError(UNSUPPORTED) from None
         except Exception as error:
             # A request that failed before it may have closed the connection already.
             if connection is self._connection:

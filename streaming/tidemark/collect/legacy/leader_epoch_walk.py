@@ -14,7 +14,8 @@ from typing import Final
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import UNANSWERED
 from tidemark.collect.legacy.epoch_end_offset import EpochEndOffset
-from tidemark.collect.watched.broker_answers import BrokerAnswers, Lineage
+from tidemark.collect.watched.broker_answers import BrokerAnswers
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.collect.watched.newest_epoch import MAX_EPOCH, NewestEpoch
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import MAX_LINEAGE

@@ -10,8 +10,9 @@ from tidemark.collect.codecs.errors import NOT_LEADER, OFFSET_NOT_AVAILABLE, STA
 from tidemark.collect.codecs.fetch import NO_FETCH, TOPIC_AUTHORIZATION_FAILED
 from tidemark.collect.codecs.list_offsets import NO_OFFSET
 from tidemark.collect.codecs.wire import ERROR_CODE, UNANSWERED
-from tidemark.collect.observe.quiet import is_unchanged, quiet_state
-from tidemark.collect.watched.broker_answers import BrokerAnswers, Lineage, RequestTimes
+from tidemark.collect.observe.quiet import quiet_state
+from tidemark.collect.watched.broker_answers import BrokerAnswers, RequestTimes
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import OK, UNREACHABLE, Observation, Replica
 from tidemark.core.leader_epochs import LineageEntries
@@ -46,12 +47,8 @@ class _Times(NamedTuple):
         return asked_ms if has_end else self.first[0], answered_ms
 
 
-class _Samples(NamedTuple):
-    """Of all replicas; when the first follower was asked and the last one had answered (ms)."""
-
-    replicas: list[Replica]
-    first_asked_ms: float
-    last_answered_ms: float
+# Of all replicas; when the first follower was asked and the last one had answered (ms).
+_Samples = tuple[list[Replica], float, float]
 
 
 class Observer:
@@ -82,7 +79,7 @@ class Observer:
             self.thinned += 1
             return None
         samples = self._samples(watched)
-        replicas = samples.replicas
+        replicas = samples[0]
         if watched.metadata_at < self._started and all(s.error is not None for s in replicas):
             watched.forget_quiet_state()
             self.missed.add(watched)
@@ -93,7 +90,7 @@ class Observer:
         lineage_pending = watched.lineage.is_pending
         state = None if lineage_pending else quiet_state(observation, watched.shown)
         watched.is_settled = state is not None
-        unchanged = is_unchanged(state, watched.quiet_state)
+        unchanged = state is not None and state == watched.quiet_state
         watched.quiet_state = state
         if unchanged and not is_due:
             self.thinned += 1
@@ -117,7 +114,7 @@ class Observer:
         leader, known_epoch, ends = watched.leader, watched.leader_epoch, watched.log_end_offsets
         for broker in watched.metadata.replicas:
             answers, index = watched.slots.get(broker, _NO_SLOT)
-            times = self._times.get(broker) or self._times_of(broker, answers)
+            times = self._times.get(answers.broker) or self._times_of(answers)
             _, error, end, epoch = answers.latest[index] or NO_OFFSET
             _, fetch_error, high_watermark, last_stable_offset, log_start_offset, _, epoch_end = (
                 answers.fetched[index] or NO_FETCH
@@ -161,7 +158,7 @@ class Observer:
                     lineage=lineage,
                 )
             )
-        return _Samples(replicas, first_asked_ms, last_answered_ms)
+        return replicas, first_asked_ms, last_answered_ms
 
     def _look_at(
         self, answers: BrokerAnswers, index: int
@@ -197,8 +194,8 @@ class Observer:
         # The broker answered without this partition: a throttled Fetch is answered empty.
         return "no_answer" if failure == OK else failure
 
-    def _times_of(self, broker: int, answers: BrokerAnswers) -> _Times:
-        found = self._times[broker] = _Times(
+    def _times_of(self, answers: BrokerAnswers) -> _Times:
+        found = self._times[answers.broker] = _Times(
             self._span(answers.latest_times),
             self._span(answers.followers_times),
             self._span(answers.asked_again_times),
@@ -233,12 +230,13 @@ class Observer:
         _, latest_error, before, known_epoch = answers.latest[index] or NO_OFFSET
         _, error, _, _, _, epoch, end = answers.fetched[index] or NO_FETCH
         has_end = not error and end >= 0 and index not in answers.epochless
-        times = self._times[answers.broker]
+        times = self._times.get(answers.broker) or self._times_of(answers)
         (_, first_ms), (leaders_ms, _) = times.first, times.leaders
-        if not latest_error and first_ms is not None and first_ms <= samples.first_asked_ms:
+        _, first_asked_ms, last_answered_ms = samples
+        if not latest_error and first_ms is not None and first_ms <= first_asked_ms:
             observation.leader_log_end_offset_before = before if before >= 0 else None
             observation.leader_before_at = times.first_at
-        if has_end and leaders_ms is not None and leaders_ms >= samples.last_answered_ms:
+        if has_end and leaders_ms is not None and leaders_ms >= last_answered_ms:
             observation.leader_log_end_offset_after = end
             observation.leader_after_at = times.leaders_at
         # It led when it answered: by a fence, or by metadata before and after.

@@ -27,22 +27,15 @@ _of_leader = _content(_FIELDS[_FIELDS.index("samples") + 1 :])
 _of_sample = _content(Replica.__struct_fields__)
 
 
-# What a quiet observation shows of the metadata and of the leader, and its samples.
-QuietState = tuple[object, object, list[Replica]]
+def quiet_state(observation: Observation, metadata: object) -> object | None:
+    """What counts of a quiet observation; null when it is not quiet.
 
-
-def quiet_state(observation: Observation, metadata: object) -> QuietState | None:
-    """Null when it is not quiet. `metadata`: what it shows of the metadata."""
+    `metadata`: what it shows of the metadata. While the state is the same, the partition counts as
+    seen without another observation.
+    """
     if not is_quiet(observation):
         return None
-    return metadata, _of_leader(observation), observation.samples
-
-
-def is_unchanged(state: QuietState | None, before: QuietState | None) -> bool:
-    """Whether both are quiet and differ in no field that counts."""
-    if state is None or before is None or state[:2] != before[:2]:
-        return False
-    return list(map(_of_sample, state[2])) == list(map(_of_sample, before[2]))
+    return metadata, _of_leader(observation), list(map(_of_sample, observation.samples))
 
 
 def is_quiet(observation: Observation) -> bool:

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Final
 
 from tidemark.collect.codecs.fetch import BEYOND, NO_FETCH, OFFSET_OUT_OF_RANGE, FetchEntry
-from tidemark.collect.watched.broker_answers import BrokerAnswers, Lineage
+from tidemark.collect.watched.broker_answers import BrokerAnswers
+from tidemark.collect.watched.lineage_schedule import Lineage
 from tidemark.collect.watched.watched_partition import WatchedPartition
 from tidemark.core.events import MAX_LINEAGE
 from tidemark.core.leader_epochs import LineageEntries

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tidemark.collect.codecs.fetch import FetchEntry
 from tidemark.collect.codecs.list_offsets import OffsetEntry
-from tidemark.core.leader_epochs import LineageEntries
+from tidemark.collect.watched.lineage_schedule import Lineage
 
 
 class RequestTimes(NamedTuple):
@@ -17,13 +17,6 @@ class RequestTimes(NamedTuple):
 
     requested_at: float
     answered_at: float
-
-
-class Lineage(NamedTuple):
-    """Leader epochs of a log, ascending, and the epoch from which they are complete."""
-
-    entries: LineageEntries
-    complete_from: int | None
 
 
 class BrokerAnswers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -59,15 +58,14 @@ class WatchedPartition:
     has_unsent: bool = False
     # The state of a quiet partition in its last published observation, and when the next
     # observation is due (monotonic).
-    quiet_state: Any = None
+    quiet_state: object = None
     due_at: float = 0.0
     # It was quiet, and neither an answer nor what else an observation shows has changed since.
     is_settled: bool = False
     # A fraction in [0, 1) that differs between partitions.
     spread: float = field(init=False)
-    # What the newest observation shows of the metadata.
-    shown: ShownMetadata | None = field(default=None, init=False, repr=False)
-    _without_samples: Observation | None = field(default=None, init=False, repr=False)
+    # What the newest observation shows of the metadata: the reads, and the fields made of them.
+    shown: tuple[ShownMetadata, Observation] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.lineage = LineageSchedule(self.metadata.replicas)
@@ -123,14 +121,13 @@ class WatchedPartition:
         self, observed_at: float, metadata_at: float, samples: list[Replica]
     ) -> Observation:
         """With what the newest metadata shows, and nothing of the leader's log. Unix seconds."""
-        read = (self.metadata, self.eligible, self.reassignment, self.configuration)
-        shows, known = (*read, self.leaderless), self._without_samples
-        if known is None or self.shown != shows:
-            self.shown = ShownMetadata(*shows)
-            known = metadata_observation(self.topic, self.number, self.topic_id, self.shown)
-            self._without_samples = known
+        shows = self.metadata, self.eligible, self.reassignment, self.configuration, self.leaderless
+        if self.shown is None or self.shown[0] != shows:
+            read = ShownMetadata(*shows)
+            fields = metadata_observation(self.topic, self.number, self.topic_id, read)
+            self.shown = read, fields
         return replace(
-            known,
+            self.shown[1],
             observed_at=observed_at,
             metadata_from=self.metadata_from,
             metadata_at=metadata_at,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tidemark.collect.sources.metadata_log.batches import Batch
-from tidemark.collect.sources.metadata_log.causes import Cause, Move, Neighbors, cause_of, neighbors
+from tidemark.collect.sources.metadata_log.causes import Move, Neighbors, cause_of, neighbors
 from tidemark.collect.sources.metadata_log.image import (
     Image,
     Topic,
@@ -32,7 +32,7 @@ from tidemark.collect.sources.metadata_log.records import (
     decode_record,
 )
 from tidemark.core.errors import WireError
-from tidemark.core.events import BrokerState, MetadataChange, PartitionDeleted
+from tidemark.core.events import BrokerState, Cause, MetadataChange, PartitionDeleted
 
 Change = MetadataChange | PartitionDeleted | BrokerState
 MAX_TRANSACTION_RECORDS: Final = 500_000

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
-from tidemark.collect.sources.metadata_log.causes import Cause
 from tidemark.collect.sources.metadata_log.records import (
     NO_LEADER,
     RECOVERING,
@@ -26,7 +25,7 @@ from tidemark.collect.sources.metadata_log.records import (
 )
 from tidemark.core.cluster import MAX_BROKERS
 from tidemark.core.errors import WireError
-from tidemark.core.events import MAX_REPLICAS, BrokerState, MetadataChange
+from tidemark.core.events import MAX_REPLICAS, BrokerState, Cause, MetadataChange
 
 MAX_TOPIC_NAME: Final = 249
 

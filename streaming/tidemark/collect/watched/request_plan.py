@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import chain
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from tidemark.collect.codecs.fetch import BEYOND, FetchTemplate
+from tidemark.collect.codecs.fetch import BEYOND, TOPIC_AUTHORIZATION_FAILED, FetchTemplate
 from tidemark.collect.codecs.list_offsets import (
     DEBUG_REPLICA,
     LEADER_EPOCH,
@@ -18,13 +18,17 @@ from tidemark.collect.codecs.list_offsets import (
 from tidemark.collect.codecs.wire import (
     ERROR_CODE,
     PARTITION,
+    UNANSWERED,
     GroupedPartitions,
     TopicEntries,
 )
-from tidemark.collect.watched.broker_answers import BrokerAnswers
+from tidemark.collect.watched.broker_answers import BrokerAnswers, RequestTimes
 from tidemark.collect.watched.watched_partition import WatchedPartition
 
 E = TypeVar("E", bound=tuple[int, ...])
+
+# Sends a request, raw or of kafka-python; gives its answer and the times. Raises NoAnswerError.
+Ask = Callable[[Any], Awaitable[tuple[Any, RequestTimes]]]
 
 _partition_of, _error_of = itemgetter(PARTITION), itemgetter(ERROR_CODE)
 _epoch_of = itemgetter(LEADER_EPOCH)
@@ -224,6 +228,20 @@ class BrokerPlan:
             answers.epochless.add(index)
             return -1, epoch, end
         return max(epoch, 0), epoch, BEYOND
+
+    def note_unreadable(self, subset: Subset) -> dict[int, int]:
+        """The error codes of Fetch by slot; notes the topics that may not be read."""
+        entries = subset.pick(self.answers.fetched)
+        if without_error(entries):
+            return {}
+        errors = {
+            i: error
+            for i, entry in zip(subset.indices, entries, strict=True)
+            if (error := UNANSWERED if entry is None else entry[ERROR_CODE])
+        }
+        denied = (i for i, error in errors.items() if error == TOPIC_AUTHORIZATION_FAILED)
+        self.answers.unreadable.update(denied)
+        return errors
 
     def suspected_leaders(self) -> list[int]:
         """Followers that may consider themselves leader: behind the epoch, or former leaders."""
