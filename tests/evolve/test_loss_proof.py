@@ -204,6 +204,10 @@ WHOLE: dict[str, Any] = {"lineage": [(0, 12), (2, 12)]}
         (False, state({"log_end_offset": 12, "leader_epoch": None}, **WHOLE, leader_epoch=None)),
         # The present epoch's own records are not those of an earlier epoch.
         (True, state(None, Committed(2, 12, 1.0, 15, 2))),
+        # Nothing was committed before, and the log is empty.
+        (True, state({"log_end_offset": 0}, Committed(2, 0, 1.0, 0, 2))),
+        # One record was committed, and it is another one.
+        (False, state(None, Committed(0, 1, 1.0, 1, 1), lineage=[(1, 5), (2, 9)])),
         # Every earlier epoch must be there.
         (False, state(None, Committed(0, 5, 1.0, 5, 1), Committed(1, 12, 1.0, 12, 1))),
         (False, state(None, Committed(2, 3, 1.0, 3, 2), COMMITTED)),
@@ -233,6 +237,7 @@ def returned(
     return state({**leader, **(answer or {})}, entry, **{**whole, **fields})
 
 
+FORKED = Committed(3, 18, 1.0, 18, 2, lineage=[(0, 3), (2, 10), (3, 18)], lineage_complete_from=0)
 PARTED = [(0, 3), (1, 18), (3, 24)]
 THIRD = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 3), (1, 5), (2, 18)], lineage_complete_from=1)
 
@@ -264,6 +269,8 @@ THIRD = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 3), (1, 5), (2, 18)], lineage_
         (None, returned(entry=replace(SECOND, log_start_offset=5), lineage=PARTED)),
         # The first epoch of a log that never had an older one shows no end of it.
         (None, returned(entry=replace(SECOND, lineage=[(1, 18)]))),
+        # An epoch of which one log has no record is no obstacle to the next one.
+        (10, returned({"leader_epoch": 4}, FORKED, leader_epoch=4, lineage=[(2, 14), (4, 24)])),
         # An epoch that one lineage does not reach is no obstacle to the next one.
         (5, returned(entry=THIRD, lineage=[(0, 3), (1, 24), (3, 24)])),
         # Both logs are equal.
