@@ -238,6 +238,8 @@ def returned(
 
 
 FORKED = Committed(3, 18, 1.0, 18, 2, lineage=[(0, 3), (2, 10), (3, 18)], lineage_complete_from=0)
+UNSURE = replace(FORKED, lineage=[(0, 5), (1, 9), (3, 18)])
+SURE = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 5), (2, 18)], lineage_complete_from=0)
 PARTED = [(0, 3), (1, 18), (3, 24)]
 THIRD = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 3), (1, 5), (2, 18)], lineage_complete_from=1)
 
@@ -271,6 +273,23 @@ THIRD = Committed(2, 18, 1.0, 18, 2, lineage=[(0, 3), (1, 5), (2, 18)], lineage_
         (None, returned(entry=replace(SECOND, lineage=[(1, 18)]))),
         # An epoch of which one log has no record is no obstacle to the next one.
         (10, returned({"leader_epoch": 4}, FORKED, leader_epoch=4, lineage=[(2, 14), (4, 24)])),
+        # Nor is one whose end is not sure.
+        (
+            9,
+            returned(
+                {"leader_epoch": 4}, UNSURE, leader_epoch=4, lineage=[(0, 3), (1, 14), (4, 24)]
+            ),
+        ),
+        # The lineage of the longer log shows whether its end is sure.
+        (
+            3,
+            returned({"leader_epoch": 4}, SURE, leader_epoch=4, lineage=[(0, 3), (1, 24), (4, 24)]),
+        ),
+        # Records of epoch 2 that both logs hold: they are equal below.
+        (
+            None,
+            returned({"leader_epoch": 4}, SURE, leader_epoch=4, lineage=[(0, 3), (2, 18), (4, 24)]),
+        ),
         # An epoch that one lineage does not reach is no obstacle to the next one.
         (5, returned(entry=THIRD, lineage=[(0, 3), (1, 24), (3, 24)])),
         # Both logs are equal.
@@ -286,7 +305,21 @@ def test_an_older_epoch_that_ends_elsewhere_proves_a_loss(
 
 @pytest.mark.parametrize(
     ("diverged", "judged"),
-    [(True, returned()), (False, state()), (False, returned(lineage=[(0, 3), (2, 24), (3, 24)]))],
+    [
+        (True, returned()),
+        (False, state()),
+        (False, returned(lineage=[(0, 3), (2, 24), (3, 24)])),
+        # The shorter end of epoch 0 is at the log start of the leader that committed.
+        (
+            True,
+            returned(
+                {"leader_epoch": 4},
+                replace(SURE, log_start_offset=5),
+                leader_epoch=4,
+                lineage=[(0, 3), (1, 24), (4, 24)],
+            ),
+        ),
+    ],
 )
 def test_a_longer_epoch_shows_that_the_logs_diverged(
     diverged: bool, judged: PartitionState

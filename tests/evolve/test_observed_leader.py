@@ -365,6 +365,8 @@ NEWEST = Committed(
     lineage_complete_from=3,
 )
 
+OTHER = undated([(2, 10), (4, 80)], 70, observed_at=11.0, leader=2)
+
 
 @pytest.mark.parametrize(
     ("later", "entry"),
@@ -374,7 +376,9 @@ NEWEST = Committed(
         ([undated([(4, 95)], 99, observed_at=11.0)], {"high_watermark": 95, "end": 95}),
         ([undated([(4, 110)], 95, observed_at=11.0)], {"high_watermark": 95, "end": 110}),
         # Another broker shows less of the same epoch: what its own log says is kept apart.
-        ([undated([(2, 10), (4, 80)], 70, observed_at=11.0, leader=2)], NEWEST),
+        ([OTHER], NEWEST),
+        # The lineage that reaches further back is kept.
+        ([OTHER, undated([(4, 95)], 80, observed_at=12.0)], replace(NEWEST, read_at=12.0)),
     ],
 )
 def test_without_epochs_the_lineage_dates_what_was_committed(

@@ -248,6 +248,14 @@ def test_logs_that_all_end_too_early_may_be_of_a_new_topic(
     assert may_be_recreated(state, committed) is may
 
 
+def test_a_held_observation_leaves_the_other_rare_parts_as_they_are() -> None:
+    before = replace(SEEN, sparse=copy_of(None))
+    assert before.sparse is not None
+    before.sparse.epoch_starts = [EpochStart(5.0, 4)]
+    after = copy_of(fold(before, new()).sparse)
+    assert (after.mixed_since, after.epoch_starts) == (11.0, [EpochStart(5.0, 4)])
+
+
 def log_resets(before: PartitionState, event: Observation) -> list[LogReset]:
     after = replace(before)
     apply_resets(after, before, event)
@@ -265,6 +273,7 @@ def test_resets_are_kept_for_a_while() -> None:
     for late, kept in ((0.0, resets), (0.1, [])):
         at = 11.0 + RESET_SECONDS + late
         assert log_resets(after, observation(topic_id=None, observed_at=at)) == kept
+    assert log_resets(after, observation(topic_id="a")) == [], "the id decides from now on"
 
 
 @pytest.mark.parametrize(("below", "reset"), [(0, False), (1, True)])

@@ -124,6 +124,7 @@ def test_deleted_records_were_not_cut() -> None:
     assert judge_cut(BEFORE, after, known, 12).verdict is POSSIBLE
 
 
+EIGHT = [(epoch, 14 + epoch) for epoch in range(1, 9)]
 LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 0}
 
 
@@ -166,6 +167,7 @@ LEADING = {"leader": 2, "lineage": [(0, 12), (1, 20)], "lineage_complete_from": 
             {"leader_epoch": 2, "lineage": [(epoch, 20) for epoch in range(1, 9)]},
             (POSSIBLE, None),
         ),
+        ({}, {"leader_epoch": 2, "lineage": EIGHT}, (POSSIBLE, None)),
         ({}, {"leader_epoch": 2, "lineage": [(1, 20)]}, (PROVEN, 20)),
     ],
 )
