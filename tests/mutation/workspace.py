@@ -17,7 +17,6 @@ FOLDER: Final = ROOT / "build" / "mutation"
 TARGETS: Final = (
     "evolve.observation",
     "evolve.samples",
-    "evolve.committed_records",
     "evolve.loss_reads",
     "evolve.fast_path",
     "evolve.loss_proof",

@@ -168,10 +168,7 @@ def equal_below(
 
 def committed_under(table: Iterable[Committed], epoch: int | None) -> Committed | None:
     """The entry of one epoch; None when the table has none."""
-    for entry in table:
-        if entry.epoch == epoch:
-            return entry
-    return None
+    return next((entry for entry in table if entry.epoch == epoch), None)
 
 
 def record_committed(table: list[Committed], reading: Committed) -> Committed:

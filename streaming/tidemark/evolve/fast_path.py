@@ -8,7 +8,7 @@ same name, unless it is named here. So a new field is never kept old because nob
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from operator import attrgetter
 from typing import Any, Final
 
@@ -20,8 +20,8 @@ from tidemark.core.events import Observation, Replica
 from tidemark.core.offset_history import add_sample
 from tidemark.core.partition import PartitionState, ReplicaState
 from tidemark.core.sparse_state import SparseState
-from tidemark.evolve.committed_records import apply_log_start
 from tidemark.evolve.observation import KEPT_WHEN_NULL
+from tidemark.evolve.samples import apply_log_start
 from tidemark.evolve.sparse_state import recent_epoch_starts
 
 # Which partition it is; what `_apply_offsets` moves; times; and what is judged only when something
@@ -52,29 +52,28 @@ _SELDOM: Final = (
 _NOTHING: Final = (None,) * len(_SELDOM)
 _NAMES_IN_STATE: Final = {"replicas": "assigned"}
 Pairs = list[tuple[ReplicaState, Replica]]
+Values = Callable[[Any], tuple[Any, ...]]
 
 
-def _compared(
-    blank: Struct, leave: frozenset[str], state: Struct
-) -> tuple[Callable[[Any], object], Callable[[Any], object]]:
+def comparison(blank: Struct, leave: Collection[str], state: Struct) -> tuple[Values, Values]:
     """What an event says that must not change, and what a state holds of it.
 
-    A field that no state holds must be as in the `blank` event.
+    Of each field that `leave` does not name. One that the state lacks must be as in the `blank`
+    event.
     """
     names = [name for name in blank.__struct_fields__ if name not in leave]
     held = [_NAMES_IN_STATE.get(name, name) for name in names]
+    said = attrgetter(*names)
     if all(hasattr(state, name) for name in held):
-        return attrgetter(*names), attrgetter(*held)
-    absent = [getattr(blank, name) for name in names]
-    return attrgetter(*names), lambda known: tuple(map(getattr, [known] * len(held), held, absent))
+        return said, attrgetter(*held)
+    absent = said(blank)
+    return said, lambda known: tuple(map(getattr, [known] * len(held), held, absent))
 
 
-_shown, _known = _compared(
-    Observation(topic="", partition=0, observed_at=0.0),
-    _MOVES.union(_SELDOM),
-    PartitionState(),
+_shown, _known = comparison(
+    Observation(topic="", partition=0, observed_at=0.0), _MOVES.union(_SELDOM), PartitionState()
 )
-_shown_by_sample, _known_of_replica = _compared(Replica(broker=0), _SAMPLE_MOVES, ReplicaState(0))
+_shown_by_sample, _known_of_replica = comparison(Replica(broker=0), _SAMPLE_MOVES, ReplicaState(0))
 _seldom = attrgetter(*_SELDOM)
 
 

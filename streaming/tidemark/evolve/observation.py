@@ -61,7 +61,7 @@ def evolve(
         if value is not None:
             setattr(after, name, value)
     if state.collector != collector:
-        take_over(after, state.observed_at)
+        _take_over(after, state.observed_at)
     known, epoch = state.leader_epoch, event.leader_epoch
     is_stale = known is not None and (epoch is None or epoch < known)
     if not is_stale:
@@ -95,6 +95,22 @@ def _judge(after: PartitionState, before: PartitionState, shown: Shown) -> None:
     apply_sparse(after, before, shown)
 
 
+def _take_over(after: PartitionState, last_observed_at: float) -> None:
+    """Another collector observes the partition from now on. Changes `after`.
+
+    Where its clock differs, or nothing was observed for long, nothing waits for a time of the other
+    clock, and no condition that does not fire yet has held meanwhile.
+    """
+    now = after.observed_at
+    if 0.0 <= now - last_observed_at <= HANDOVER_SECONDS:
+        return
+    if after.published_at > now:
+        after.published_at = 0.0
+    after.alerts = [
+        alert if alert.firing else structs.replace(alert, since=now) for alert in after.alerts
+    ]
+
+
 def is_newer(
     state: PartitionState | None,
     collector: str,
@@ -111,19 +127,3 @@ def is_newer(
     if (state.collector, state.collector_epoch) == (collector, collector_epoch):
         return pass_number > state.pass_number
     return collector_epoch > state.collector_epoch or owner_silent
-
-
-def take_over(after: PartitionState, last_observed_at: float) -> None:
-    """Another collector observes the partition from now on. Changes `after`.
-
-    Where its clock differs, or nothing was observed for long, nothing waits for a time of the other
-    clock, and no condition that does not fire yet has held meanwhile.
-    """
-    now = after.observed_at
-    if 0.0 <= now - last_observed_at <= HANDOVER_SECONDS:
-        return
-    if after.published_at > now:
-        after.published_at = 0.0
-    after.alerts = [
-        alert if alert.firing else structs.replace(alert, since=now) for alert in after.alerts
-    ]

@@ -112,31 +112,31 @@ class PartitionFold(PassFold):
         self._publish_alerts(self._judge.judge_events(partition, before, flags, context))
         if partition_digest(after) != after.published_digest:
             self.state.due[key] = CHANGED
-        elif partition.flags & activity.JUDGED_EACH_PASS:
-            self.state.due[key] = EACH_PASS
         else:
-            seconds = refresh_seconds(after, partition.flags, cluster.partitions)
-            self.state.due[key] = refresh_at(key, after.published_at, seconds)
+            self._schedule(partition, cluster)
 
     def _reschedule(self, partition: DecodedPartition, cluster: ClusterState) -> None:
         """When to judge a partition of which only offsets moved; its meaning did not change."""
-        key, state = partition.key, partition.state
-        due = self.state.due.get(key)
+        due = self.state.due.get(partition.key)
         if due == CHANGED:
             return
-        if partition.flags & activity.JUDGED_EACH_PASS:
-            self.state.due[key] = EACH_PASS
-        elif (
-            due is None
-            or due == EACH_PASS
+        wait = None if due is None or due == EACH_PASS else due - partition.state.published_at
+        if (
+            wait is None
+            or partition.flags & activity.JUDGED_EACH_PASS
             # It was quiet, and moves again.
-            or (
-                due - state.published_at > SOONEST_SECONDS
-                and due - state.published_at > LATEST * moving_seconds(cluster.partitions)
-            )
+            or (wait > SOONEST_SECONDS and wait > LATEST * moving_seconds(cluster.partitions))
         ):
-            seconds = refresh_seconds(state, partition.flags, cluster.partitions)
-            self.state.due[key] = refresh_at(key, state.published_at, seconds)
+            self._schedule(partition, cluster)
+
+    def _schedule(self, partition: DecodedPartition, cluster: ClusterState) -> None:
+        """Judges it at each pass, or when its view is due."""
+        key, flags, state = partition.key, partition.flags, partition.state
+        at = EACH_PASS
+        if not flags & activity.JUDGED_EACH_PASS:
+            seconds = refresh_seconds(state, flags, cluster.partitions)
+            at = refresh_at(key, state.published_at, seconds)
+        self.state.due[key] = at
 
     def _delete(self, batch: Batch, event: PartitionDeleted) -> None:
         key = partition_key(batch.cluster, event.topic, event.partition)
