@@ -108,7 +108,9 @@ def decode_fetch(data: bytes) -> Fetched:
         # kafka-python raises errors of many types over damaged bytes.
         reason = f"Fetch v13 answer of {len(data)} bytes is damaged ({type(error).__name__})"
         raise WireError(reason) from None
-    found = next((part for topic in answer.responses or () for part in topic.partitions), None)
+    # Damage may leave null where Kafka writes an array.
+    parts = (part for topic in answer.responses or () for part in topic.partitions or ())
+    found = next(parts, None)
     if answer.error_code or found is None:
         return Fetched(answer.error_code or _NO_PARTITION)
     diverging, leader, snapshot = found.diverging_epoch, found.current_leader, found.snapshot_id
